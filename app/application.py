@@ -21,8 +21,8 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     app.extensions["eventr"] = context.Web(
         settings=settings,
         services=services or bootstrap.build(settings),
-        assets=assets.load(),
-        secret_key=keyfile.secret_key(settings),
+        assets=assets.load_assets(),
+        secret_key=keyfile.get_secret_key(settings),
         base_url=base_url,
     )
     # After-request functions run in reverse: compression must see the final headers and body.
@@ -34,6 +34,6 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     i18n.install(app)
     errors.install(app)
     programs.install(app)
-    for blueprint in (*pages.BLUEPRINTS, *greader.blueprints(), fever.blueprint()):
+    for blueprint in (*pages.BLUEPRINTS, *greader.build_blueprints(), fever.build_blueprint()):
         app.register_blueprint(blueprint)
     return app

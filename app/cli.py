@@ -80,7 +80,7 @@ def opml() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
-    gc.seldom()
+    gc.collect_rarely()
     try:
         code = cli(standalone_mode=False)
     except click.exceptions.Abort:

@@ -539,7 +539,7 @@ class Settings:
             check = field.metadata["check"]
             problem = check(getattr(self, field.name)) if check else None
             if problem:
-                raise SettingsError(f"{env_name(field.name)} {problem}.", setting=field.name)
+                raise SettingsError(f"{build_env_name(field.name)} {problem}.", setting=field.name)
         if self.poll_min > self.poll_max:
             raise SettingsError("EVENTR_POLL_MIN must not be above EVENTR_POLL_MAX.", setting="poll_min")
         if self.metrics_listen and not self.metrics_token and (problem := _loopback(self.metrics_listen)):
@@ -552,7 +552,7 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.base_url.rstrip("/") or f"http://{host}:{self.port}"
 
-    def redacted(self) -> dict[str, str]:
+    def redact_secrets(self) -> dict[str, str]:
         """Return name → value as text, secrets that are set shown as ``•••``."""
         return {
             f.name: "•••" if f.metadata["secret"] and getattr(self, f.name) else _text(getattr(self, f.name))
@@ -560,17 +560,19 @@ class Settings:
         }
 
 
-def env_name(field: str) -> str:
+def build_env_name(field: str) -> str:
     """Return the environment variable of a setting: ``fetch_allow`` → ``EVENTR_FETCH_ALLOW``."""
     return PREFIX + field.upper()
 
 
-def strays(env: Mapping[str, str] | None = None) -> list[str]:
+def find_unknown_settings(env: Mapping[str, str] | None = None) -> list[str]:
     """Return a sentence for each variable that looks like one of ours and is not read."""
     env = os.environ if env is None else env
     fields = dataclasses.fields(Settings)
-    files = {env_name(field.name) + "_FILE": field.metadata["secret"] for field in fields}
-    known = {env_name(field.name) for field in fields} | {name for name, secret in files.items() if secret}
+    files = {build_env_name(field.name) + "_FILE": field.metadata["secret"] for field in fields}
+    known = {build_env_name(field.name) for field in fields} | {
+        name for name, secret in files.items() if secret
+    }
     return [
         f"{name} is not read: only secrets may come from a file, so set {name.removesuffix('_FILE')}."
         if name in files
@@ -585,7 +587,7 @@ def _text(value: object) -> str:
 
 
 def _read(field: dataclasses.Field[Any], env: Mapping[str, str]) -> Any:
-    name = env_name(field.name)
+    name = build_env_name(field.name)
     raw = _secret(field, env) if field.metadata["secret"] else env.get(name)
     if raw is None:
         return None
@@ -596,7 +598,7 @@ def _read(field: dataclasses.Field[Any], env: Mapping[str, str]) -> Any:
 
 
 def _secret(field: dataclasses.Field[Any], env: Mapping[str, str]) -> str | None:
-    name = env_name(field.name)
+    name = build_env_name(field.name)
     raw, path = env.get(name), env.get(name + "_FILE")
     if not path:
         return raw

@@ -43,7 +43,7 @@ def N_(sentence: str) -> str:
     return sentence
 
 
-def filled(sentence: str, values: Mapping[str, Any]) -> str:
+def fill_placeholders(sentence: str, values: Mapping[str, Any]) -> str:
     """Return a sentence with its places ``%(name)s`` filled; a place without a value stays."""
     return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), sentence)
 
@@ -66,7 +66,7 @@ class EventrError(Exception):
 
     def __init__(self, message: str | None = None, **ids: Any) -> None:
         self.sentence = message or self.default
-        self.message = filled(self.sentence, ids)
+        self.message = fill_placeholders(self.sentence, ids)
         self.ids = ids
         super().__init__(self.message)
 
@@ -278,17 +278,17 @@ NO_ROOM = "no_room_"
 SEARCH_FAILED = "search_failed"
 
 
-def outside_word(code: str, *, admin: bool = False) -> str:
+def get_public_word(code: str, *, admin: bool = False) -> str:
     """Return the feed error word that a person may see; admins see all of them."""
     return "unreachable" if code in _UNREACHABLE and not admin else code
 
 
-def feed_message(code: str) -> str:
+def get_feed_message(code: str) -> str:
     """Return the sentence for a feed error word, also for ``http_<status>`` words."""
-    return filled(*feed_sentence(code))
+    return fill_placeholders(*get_feed_sentence(code))
 
 
-def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
+def get_feed_sentence(code: str) -> tuple[str, dict[str, str]]:
     """Return the sentence for a feed error word as translators know it, and what fills its places."""
     if code in FEED_MESSAGES:
         return FEED_MESSAGES[code], {}
@@ -301,12 +301,12 @@ def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
     return _status_sentence(status), {"status": status}
 
 
-def search_message(code: str) -> str:
+def get_search_message(code: str) -> str:
     """Return the sentence for the error word of a search for feeds."""
-    return filled(*search_sentence(code))
+    return fill_placeholders(*get_search_sentence(code))
 
 
-def search_sentence(code: str) -> tuple[str, dict[str, str]]:
+def get_search_sentence(code: str) -> tuple[str, dict[str, str]]:
     """Return the same as :func:`feed_sentence` for a search: only who asked for it tries that again."""
     if code == SEARCH_FAILED:
         return N_("Looking for feeds failed on our side. Try again in a minute."), {}
@@ -319,7 +319,7 @@ def search_sentence(code: str) -> tuple[str, dict[str, str]]:
     if status.startswith("5"):
         sentence = N_("The site has a fault of its own (HTTP %(status)s). Try again in a minute.")
         return sentence, {"status": status}
-    return feed_sentence(code)
+    return get_feed_sentence(code)
 
 
 def _status_sentence(status: str) -> str:
@@ -345,7 +345,7 @@ def _status_sentence(status: str) -> str:
             return N_("The site answered with HTTP %(status)s.")
 
 
-def feed_fix(code: str) -> str:
+def get_feed_fix(code: str) -> str:
     """Return what a reader can do about a feed error word, also for ``http_<status>`` words."""
     if code in FEED_FIXES:
         return FEED_FIXES[code]
@@ -379,10 +379,10 @@ class FeedError(EventrError):
     """
 
     http_status = 422
-    said = staticmethod(feed_message)
+    format_message = staticmethod(get_feed_message)
 
     def __init__(self, code: str, detail: str = "", **ids: Any) -> None:
-        super().__init__(self.said(code), **ids)
+        super().__init__(self.format_message(code), **ids)
         self._word = code
         self.detail = detail
 
@@ -402,4 +402,4 @@ class ParseError(FeedError):
 class SearchError(FeedError):
     """A search for feeds ended without one."""
 
-    said = staticmethod(search_message)
+    format_message = staticmethod(get_search_message)

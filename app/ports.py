@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
-from app.models.reading.search import Found, Searchable, Wanted
+from app.models.reading.search import SearchDocument, SearchRequest, SearchResult
 
 
 class JobPort(Protocol):
@@ -37,7 +37,7 @@ class JobPort(Protocol):
         """
         ...
 
-    def status(self, job_id: str) -> JobView:
+    def get_status(self, job_id: str) -> JobView:
         """Return a job's state and last progress; never raises for an unknown id."""
         ...
 
@@ -49,7 +49,7 @@ class HostBudget(Protocol):
     Without Redis everything is let through: nothing new is queued then either.
     """
 
-    def take(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+    def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
         """Take one token per entry; return for each 0, or the seconds after which to come back.
 
         Entries of one host that find no token get different times, so they do not come back together.
@@ -61,7 +61,7 @@ class HostBudget(Protocol):
         """
         ...
 
-    def punish(self, host: str, seconds: float, url: str) -> None:
+    def pause_host(self, host: str, seconds: float, url: str) -> None:
         """Leave a host alone, with all its feeds: it said so (429, 503), at this address, for so long.
 
         One address does not speak for a host that many share: of a long rest the host gets
@@ -69,7 +69,7 @@ class HostBudget(Protocol):
         """
         ...
 
-    def stops(self, hosts: Sequence[str]) -> list[float]:
+    def find_pauses(self, hosts: Sequence[str]) -> list[float]:
         """Return for each entry the seconds for which its host is still left alone, 0: it is not."""
         ...
 
@@ -80,31 +80,33 @@ class EventPort(Protocol):
     Only :meth:`position` and :meth:`admit` raise StoreError; what cannot be told is dropped.
     """
 
-    def counts(self, user_id: int) -> None:
+    def notify_counts(self, user_id: int) -> None:
         """Tell a user's browsers that his counts or stars have changed."""
         ...
 
-    def new(self, entries: Mapping[int, int]) -> None:
+    def notify_new_entries(self, entries: Mapping[int, int]) -> None:
         """Tell whoever follows these feeds how many new entries each has got."""
         ...
 
-    def progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
+    def notify_progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
         """Tell a user's browsers how far an import is."""
         ...
 
-    def follows(self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()) -> None:
+    def notify_follows(
+        self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()
+    ) -> None:
         """Note which feeds a user follows from now on, or no more."""
         ...
 
-    def ends(self, user_id: int) -> None:
+    def end_streams(self, user_id: int) -> None:
         """End all that a user listens to: a session of his is over, or a token revoked."""
         ...
 
-    def position(self) -> str:
+    def get_position(self) -> str:
         """Return the place in the stream after which everything is still to come."""
         ...
 
-    def admit(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
+    def issue_pass(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
         """Return a signed pass with which a browser of this user may listen."""
         ...
 
@@ -116,7 +118,7 @@ class SearchPort(Protocol):
     It holds nothing that cannot be made anew from the entries. All methods raise StoreError.
     """
 
-    def index(self, entries: Sequence[Searchable]) -> None:
+    def index(self, entries: Sequence[SearchDocument]) -> None:
         """Let entries be found, or found by what they say now; twice is the same as once."""
         ...
 
@@ -124,7 +126,7 @@ class SearchPort(Protocol):
         """Forget a feed's entries with lower numbers than ``below``, but not ``keep``; return how many."""
         ...
 
-    def find(self, wanted: Wanted, limit: int) -> Found:
+    def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` entries, fewer only at the end or when the search was long.
 
         More than ``limit`` may come. What is found is exact; an entry that was stored a moment ago may
@@ -140,42 +142,42 @@ class EnginePort(Protocol):
         StoreError: Redis does not answer.
     """
 
-    def now(self) -> Engine:
+    def load_engine(self) -> Engine:
         """Return queues, managers, controllers and updater as they are now."""
         ...
 
-    def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+    def load_hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
         """Return the counters of hours by their number, see :mod:`app.models.operations.hourly_stats`."""
         ...
 
-    def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+    def load_minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
         """Return what is counted by the minute in these hours, by the number of the hour."""
         ...
 
-    def running(self) -> list[JobRecord]:
+    def list_running(self) -> list[JobRecord]:
         """Return the jobs that workers hold."""
         ...
 
-    def dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
+    def list_dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
         """Return dead tasks, newest first, of one kind or all."""
         ...
 
-    def dead_kinds(self) -> list[DeadKind]:
+    def list_dead_kinds(self) -> list[DeadKind]:
         """Return the kinds of dead tasks with their numbers, the most frequent first."""
         ...
 
-    def job(self, job_id: str) -> JobRecord | None:
+    def find_job(self, job_id: str) -> JobRecord | None:
         """Return all that is known of a job."""
         ...
 
-    def retry(self, of: str | DeadKind) -> int:
+    def retry_dead(self, target: str | DeadKind) -> int:
         """Queue a dead task again, or all of a kind; return how many were dead."""
         ...
 
-    def drop(self, of: str | DeadKind) -> int:
+    def remove_dead(self, target: str | DeadKind) -> int:
         """Forget a dead task, or all of a kind; return how many were dead."""
         ...
 
-    def switch(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
+    def set_switches(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
         """Turn the switches of a queue for the whole system; None leaves one as it is."""
         ...

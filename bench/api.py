@@ -97,11 +97,11 @@ def _write(database: Database[Doc], count: int) -> bytes:
 def _auth(settings: Settings) -> str:
     """Make an app password and return what an app comes with."""
     with contextlib.closing(bootstrap.build(settings)) as services:
-        user = services.gateways.accounts.user(USER)
+        user = services.gateways.accounts.find_user(USER)
         if user is None:
             raise ValueError("the user is missing")
         token = Token(0, USER, TokenKind.APP, "bench", clock.now())
-        return services.tokens.auth(services.gateways.tokens.make(token, user)[1])
+        return services.tokens.build_reader_auth(services.gateways.tokens.make(token, user)[1])
 
 
 class App:

@@ -40,7 +40,7 @@ from tests.jobs import support
 from tests.support import live
 from tests.support.up import free_port
 from workers import outcome as endings
-from workers.queue_client import Desk
+from workers.queue_client import QueueClient
 
 WAITERS, TASKS, PROCESSES = 1000, 10_000, 2
 STREAMS, FEEDS = 2000, 100
@@ -111,7 +111,7 @@ def _deliver(settings: Settings, tasks: int, number: int) -> Delivered:
 def _latencies(client: redis.Redis, heard: list[tuple[str, float]]) -> list[float]:
     with client.pipeline(transaction=False) as pipe:
         for job_id, _ in heard:
-            pipe.xrange(redis_keys.results(job_id))
+            pipe.xrange(redis_keys.make_results_key(job_id))
         ends = [int(rows[-1][0].partition(b"-")[0]) for rows in pipe.execute()]
     return [at - end for (_, at), end in zip(heard, ends, strict=True)]
 
@@ -125,7 +125,7 @@ def _parts(tickets: Sequence[Ticket]) -> list[list[list[Ticket]]]:
 
 def _wait(pipe: Connection, settings: Settings, parts: list[list[Ticket]]) -> None:
     """Await, one thread for each part; send who was heard of when, Unix time in milliseconds."""
-    reader = ResultReader.of(settings)
+    reader = ResultReader.from_settings(settings)
     times: list[tuple[str, float]] = []
     began = threading.Barrier(len(parts) + 1)
 
@@ -146,13 +146,13 @@ def _wait(pipe: Connection, settings: Settings, parts: list[list[Ticket]]) -> No
     pipe.send(times)
 
 
-def _end(desk: Desk, settings: Settings) -> None:
+def _end(desk: QueueClient, settings: Settings) -> None:
     """End all jobs at a steady pace."""
     due = time.monotonic()
-    while taken := desk.take(TOGETHER, {}, ()):
+    while taken := desk.claim_jobs(TOGETHER, {}, ()):
         due += TOGETHER / RATE
         time.sleep(max(0.0, due - time.monotonic()))
-        desk.finish([endings.finished(job, {"id": job.id}, settings) for job in taken])
+        desk.finish([endings.finish_job(job, {"id": job.id}, settings) for job in taken])
 
 
 # -- events
@@ -190,13 +190,13 @@ def _stream(settings: Settings, streams: int, quick: bool) -> Heard:
 
 def _url(events: RedisEvents, user: int) -> str:
     feeds = [SHARED_FEED, *range(user * FEEDS, user * FEEDS + FEEDS - 1)]
-    return "/events?pass=" + events.admit(user, feeds, events.position())
+    return "/events?pass=" + events.issue_pass(user, feeds, events.get_position())
 
 
 def _tell_each(events: RedisEvents, users: int, count: int) -> None:
     dice = random.Random(1)
     for number in range(count):
-        events.progress(dice.randint(1, users), number, {"at": time.monotonic()})
+        events.notify_progress(dice.randint(1, users), number, {"at": time.monotonic()})
         time.sleep(0.02)  # the pace that is measured, 50 a second
     time.sleep(2)  # the last of them are on their way: how late they are must be seen, not cut off
 
@@ -204,7 +204,7 @@ def _tell_each(events: RedisEvents, users: int, count: int) -> None:
 def _tell_all(events: RedisEvents, count: int) -> None:
     for _ in range(count):
         # The number of new entries is the moment: it goes through as it is.
-        events.new({SHARED_FEED: int(time.monotonic() * 1e6)})
+        events.notify_new_entries({SHARED_FEED: int(time.monotonic() * 1e6)})
         time.sleep(2)  # one fan-out has reached everybody before the next, else their queues are measured
 
 

@@ -147,7 +147,7 @@ def _latencies(bench: Bench, settings: Settings) -> None:
             port.enqueue_many([Job(Task.EFFECT, args, Queue.PULL_SYSTEM) for args in effects])
         _publish(bench, "flood", _asks(port, asked, asked))
         with redis.Redis.from_url(settings.redis_url) as client:
-            left = client.llen(redis_keys.queue(Queue.PULL_SYSTEM))
+            left = client.llen(redis_keys.make_queue_key(Queue.PULL_SYSTEM))
     bench.note(f"{left} of {flood} system jobs still waited when the last person had his answer")
 
 

@@ -81,7 +81,7 @@ async def _stream(fetcher: Fetcher, urls: Sequence[str], *, batch: int = 50, bat
     async def work() -> None:
         nonlocal count
         while waiting:
-            async for fetched in fetcher.stream(waiting.pop()):
+            async for fetched in fetcher.stream_fetches(waiting.pop()):
                 count += fetched.unchanged
 
     started = time.process_time()

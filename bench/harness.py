@@ -112,7 +112,7 @@ class Bench:
         print(f"  {text}", flush=True)
 
     @contextlib.contextmanager
-    def servers(self, **settings: Any) -> Iterator[embedded.Running]:
+    def servers(self, **settings: Any) -> Iterator[embedded.EmbeddedServers]:
         """MongoDB and Redis of their own in a temporary folder, removed afterwards.
 
         Args:
@@ -120,7 +120,7 @@ class Bench:
         """
         home = Path(tempfile.mkdtemp(prefix="eventr-bench-"))
         try:
-            with embedded.servers(Settings(home=home, **settings)) as running:
+            with embedded.start_servers(Settings(home=home, **settings)) as running:
                 yield running
         finally:
             shutil.rmtree(home)
@@ -192,7 +192,7 @@ def _first_number(path: Path) -> int:
         return 0  # the thread ended between the listing and the look
 
 
-def mongod(running: embedded.Running) -> int:
+def mongod(running: embedded.EmbeddedServers) -> int:
     """Return the process id of the embedded MongoDB."""
     server = next(server for server in running.servers if server.name == "mongodb")
     assert server.process is not None

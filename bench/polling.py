@@ -93,7 +93,7 @@ class Eventr:
         if self._history is None:
             self._history = schedule.seed(times, moment)
         else:
-            self._history = schedule.record(self._history, times, moment)
+            self._history = schedule.record_arrivals(self._history, times, moment)
         planned = schedule.plan(self._history, moment, Hints(), schedule.Limits(), rng=self._random)
         return (planned.next_check_at - moment).total_seconds()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.runtime.gc import settle
+from app.runtime.gc import freeze_loaded
 from app.services.feeds.pull import PullService
 from app.services.feeds.pull_batch import PullResult
 
@@ -40,8 +40,8 @@ def main() -> None:
     services = bootstrap.build(settings)
     feed_ids = [int(word) for word in sys.stdin.read().split()]
     try:
-        with bootstrap.fetcher(settings) as fetcher:
-            settle()
+        with bootstrap.build_fetcher(settings) as fetcher:
+            freeze_loaded()
             asyncio.run(pull_all(services.pull, feed_ids, fetcher, settings))
     finally:
         services.close()

@@ -133,7 +133,7 @@ class Dataset:
             "feed_id": Int64(BASE + feed_id),
             "rev": Int64(0),
             "upto": Int64(state.upto),
-            "words": {k: Int64(w) for k, w in state.words().items()},
+            "words": {k: Int64(w) for k, w in state.to_words().items()},
             "unread": [],
             "title": "",
             "folder_ids": [FOLDER] if feed_id <= FOLDER_FEEDS else [],
@@ -153,7 +153,7 @@ class Reader:
         """Return milliseconds of each operation, ``operations`` of each."""
         marks = self._marks()
         return {
-            "counts_ms": _times(operations, lambda: self._reading.tree(self._actor)),
+            "counts_ms": _times(operations, lambda: self._reading.get_tree(self._actor)),
             "page_ms": _times(operations, lambda: self._page(ALL)),
             "folder_ms": _times(operations, lambda: self._page(IN_FOLDER)),
             "mark_ms": _times(operations, lambda: self._reading.mark(self._actor, [next(marks)], True)),
@@ -161,14 +161,14 @@ class Reader:
         }
 
     def _page(self, ref: StreamRef) -> Page:
-        return self._reading.page(self._actor, StreamQuery(ref, limit=50))
+        return self._reading.load_page(self._actor, StreamQuery(ref, limit=50))
 
     def _marks(self) -> Iterator[int]:
         """Yield unread entries: one row of the page is one mark, none twice."""
         cursor, snapshot = None, None
         while True:
             query = StreamQuery(ALL, cursor=cursor, snapshot=snapshot, limit=1000)
-            page = self._reading.page(self._actor, query)
+            page = self._reading.load_page(self._actor, query)
             rows = [row.id for row in page.rows if not row.read]
             self._random.shuffle(rows)
             yield from rows
@@ -180,7 +180,7 @@ class Reader:
             started = time.perf_counter()
             marked = self._reading.mark_all(self._actor, ALL)
             found.append((time.perf_counter() - started) * 1000)
-            self._reading.undo(self._actor, marked.undo)
+            self._reading.undo_mass_mark(self._actor, marked.undo)
         return found
 
 

@@ -30,7 +30,7 @@ from app.feeds.parse import parse
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.digest import Digester
 from app.models.feeds.fetched import FetchRequest, Validators
-from app.runtime.gc import settle
+from app.runtime.gc import freeze_loaded
 from app.services.feeds.pull import PullService
 from app.services.feeds.pull_batch import PullResult
 from bench import naive
@@ -169,8 +169,8 @@ def rig(bench: Bench, **settings: Any) -> Iterator[Rig]:
         stack.callback(services.close)
         # As in a worker, one loop and one fetcher serve all pulls.
         runner = stack.enter_context(asyncio.Runner())
-        fetcher = stack.enter_context(bootstrap.fetcher(running.settings))
-        settle()  # as a worker does
+        fetcher = stack.enter_context(bootstrap.build_fetcher(running.settings))
+        freeze_loaded()  # as a worker does
         yield Rig(server, running.settings, services, kept, mongod(running), runner, fetcher)
 
 
@@ -254,7 +254,7 @@ def _beside_naive(bench: Bench, found: Rig) -> None:
     free = Digester(
         found.settings,
         parse=functools.cache(parse),
-        sanitize=functools.cache(entry_bodies.sanitizer(found.settings)),
+        sanitize=functools.cache(entry_bodies.make_sanitizer(found.settings)),
     )
     ratios, most = [], []
     for number in range(min(bench.repeats, 3) + 1):

@@ -27,7 +27,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
-from app.models.reading.tokenizer import words
+from app.models.reading.tokenizer import split_words
 from app.services.feeds.pull import PullService
 from bench.harness import Bench, benchmark
 from bench.reading import USER, Dataset, Doc
@@ -74,7 +74,7 @@ def _fill(database: Database[Doc]) -> None:
     shown = {"feed_id": 1, "at": 1, "seq": 1, "title": 1}
     batch: list[RawBSONDocument] = []
     for doc in database["entries"].find({}, shown):
-        title = words(doc.pop("title"))
+        title = split_words(doc.pop("title"))
         doc["words"] = ["", *dict.fromkeys(title), *(f"t:{w}" for w in dict.fromkeys(title))]
         doc["text"] = isal_zlib.compress(f" {' '.join(title)} \n  \n  ".encode(), 0)
         batch.append(RawBSONDocument(bson.encode(doc)))
@@ -91,7 +91,7 @@ def _page(services: Services, query: str, operations: int) -> float:
     found = []
     for _ in range(operations):
         started = time.perf_counter()
-        services.reading.page(Actor(USER), wanted)
+        services.reading.load_page(Actor(USER), wanted)
         found.append((time.perf_counter() - started) * 1000)
     return statistics.median(found)
 

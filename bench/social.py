@@ -71,7 +71,7 @@ class Crowd:
         feed = feeds.get_or_create("https://blog.example.org/feed", now=now, title="A blog")
         feeds.claim([feed.id], "bench", now, 60)
         new = tuple(_entry(n, now - dt.timedelta(minutes=n)) for n in range(count))
-        feeds.store([FeedUpdate(feed.id, "bench", now, new, fields=FeedFields(checked_at=now))], now)
+        feeds.store_updates([FeedUpdate(feed.id, "bench", now, new, fields=FeedFields(checked_at=now))], now)
         return [d["_id"] for d in self.services.store.database["entries"].find({"feed_id": feed.id})]
 
     def join(self) -> tuple[Actor, Profile]:
@@ -79,7 +79,7 @@ class Crowd:
         self._made += 1
         new = NewUser(f"p{self._made}@example.org", f"p{self._made}", "$argon2id$none")
         actor = Actor(self.services.gateways.accounts.add_user(new).id)
-        profile = self.services.following.own(actor)
+        profile = self.services.following.get_or_create_profile(actor)
         self.services.subscriptions.subscribe(actor, "https://blog.example.org/feed")
         return actor, profile
 
@@ -156,11 +156,11 @@ def _following(bench: Bench, crowd: Crowd) -> None:
             services.sharing.share(actor, entry)
         services.gateways.follows._subscribe(reader.user_id, profile, clock.now())
     query = StreamQuery(FOLLOWING, limit=50)
-    pages = [_median(lambda: services.reading.page(reader, query)) for _ in range(bench.repeats)]
+    pages = [_median(lambda: services.reading.load_page(reader, query)) for _ in range(bench.repeats)]
     bench.figure("social.following_ms", pages, "ms", at_most=40)
-    found = services.reading.page(reader, query)
+    found = services.reading.load_page(reader, query)
     row = next(r for r in found.rows)
-    article = [_median(lambda: services.reading.article(reader, row.id)) for _ in range(bench.repeats)]
+    article = [_median(lambda: services.reading.get_article(reader, row.id)) for _ in range(bench.repeats)]
     bench.figure("social.article_ms", article, "ms")
 
 
@@ -187,7 +187,7 @@ def _chains(bench: Bench, crowd: Crowd) -> None:
             rows.append({**base, **fields})
         table.insert_many(rows)
     viewer, _ = crowd.join()
-    deep = [_median(lambda: services.sharing.chain(viewer, last.id)) for _ in range(bench.repeats)]
+    deep = [_median(lambda: services.sharing.list_chain(viewer, last.id)) for _ in range(bench.repeats)]
     bench.figure("social.chain_ms", deep, "ms")
 
 

@@ -30,7 +30,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.models.jobs import redis_keys
-from app.runtime.gc import settle
+from app.runtime.gc import freeze_loaded
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
 from bench.pulling import pull_all
@@ -128,8 +128,8 @@ def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
     """Pull as a worker does; return when it began and ended, by the machine's clock."""
     services = bootstrap.build(settings)
     try:
-        with bootstrap.fetcher(settings) as fetcher:
-            settle()
+        with bootstrap.build_fetcher(settings) as fetcher:
+            freeze_loaded()
             began = time.monotonic()
             asyncio.run(pull_all(services.pull, ids, fetcher, settings))
             return began, time.monotonic()

@@ -73,9 +73,9 @@ def documents() -> tuple[list[Document], list[str]]:
 def _entries(document: Document) -> int:
     """Return the number of entries; ValueError when a new one is not seen as the only new one."""
     url = "http://feed.example/feed"
-    first = identity.diff(parse(document.body, url=url), b"")
-    second = identity.diff(parse(document.with_new(1), url=url), first.seen, volatile=first.volatile)
-    third = identity.diff(parse(document.with_new(2), url=url), second.seen, volatile=second.volatile)
+    first = identity.diff_feed(parse(document.body, url=url), b"")
+    second = identity.diff_feed(parse(document.with_new(1), url=url), first.seen, volatile=first.volatile)
+    third = identity.diff_feed(parse(document.with_new(2), url=url), second.seen, volatile=second.volatile)
     for diff in (second, third):
         if len(diff.new) != 1 or diff.changed:
             raise ValueError(f"{document.name}: {len(diff.new)} new, {len(diff.changed)} changed")

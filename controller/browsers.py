@@ -20,10 +20,19 @@ from app import logs
 from app.config import Settings
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models.jobs import redis_keys
-from app.models.notifications.events import Kind, Pass
-from app.runtime.redis_errors import OUTAGE, word
+from app.models.notifications.events import EventKind, EventPass
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from controller import http_request
-from controller.audience import RECENT, People, Place, Recent, place, read, spread, unpacked
+from controller.audience import (
+    RECENT,
+    Audience,
+    Place,
+    RecentEvents,
+    compute_spread,
+    parse_place,
+    read_event,
+    unpack_ids,
+)
 from controller.follower import Row
 
 _log = logs.get(__name__)
@@ -89,7 +98,7 @@ class Stream(asyncio.Protocol):
         with contextlib.suppress(OSError):
             # A small one: else the kernel takes megabytes for who reads nothing, and nobody notices.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-        self._browsers.opened(self)
+        self._browsers.add_stream(self)
 
     def data_received(self, data: bytes) -> None:
         if self._head is None:
@@ -98,14 +107,14 @@ class Stream(asyncio.Protocol):
         head, end, _ = bytes(self._head).partition(b"\r\n\r\n")
         if end:
             self._head = None
-            self._browsers.asked(self, head)
+            self._browsers.handle_request(self, head)
         elif len(self._head) > http_request.HEAD_MAX:
             self.refuse(InvalidError())
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._later is not None:
             self._later.cancel()
-        self._browsers.closed(self)
+        self._browsers.remove_stream(self)
 
     def pause_writing(self) -> None:
         self.stalled = time.monotonic()
@@ -121,7 +130,7 @@ class Stream(asyncio.Protocol):
         return str(name[0]) if isinstance(name, tuple) else ""
 
     @property
-    def asks(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether its request is not complete yet."""
         return self._head is not None
 
@@ -132,34 +141,34 @@ class Stream(asyncio.Protocol):
         retry = random.randint(*_RETRY_MS)  # noqa: S311 — a herd that lost its hub comes back spread
         self._write(http_request.OPENING + f"retry: {retry}\n\n".encode())
 
-    def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
+    def queue_event(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event; it is sent now, or merged with what waits."""
-        if kind == Kind.RESET:
+        if kind == EventKind.RESET:
             self._after = None  # he asks for everything anew
         elif self._after is not None:
-            if place(at) <= self._after:
+            if parse_place(at) <= self._after:
                 return  # in his page already
             self._after = None
-        name = f"{kind} {data.get('id')}" if kind == Kind.IMPORT else str(kind)
-        if kind == Kind.NEW and name in self._waiting:
+        name = f"{kind} {data.get('id')}" if kind == EventKind.IMPORT else str(kind)
+        if kind == EventKind.NEW and name in self._waiting:
             data = _merged(self._waiting[name][1], data)
         self._waiting[name] = (str(kind), data)
-        if len(self._waiting) > _WAITING_MAX or Kind.RESET in self._waiting:
-            self._waiting = {str(Kind.RESET): (str(Kind.RESET), {"spread_ms": 0, **data})}
+        if len(self._waiting) > _WAITING_MAX or EventKind.RESET in self._waiting:
+            self._waiting = {str(EventKind.RESET): (str(EventKind.RESET), {"spread_ms": 0, **data})}
         self._last_at = at
         self._send_soon()
 
-    def beat(self, at: str) -> None:
+    def send_heartbeat(self, at: str) -> None:
         """Say that the line is well, and where it is."""
         if not self._waiting:
-            behind = self._after is not None and place(at) < self._after
-            self._write(http_request.message(Kind.BEAT, {}, "" if behind else at))
+            behind = self._after is not None and parse_place(at) < self._after
+            self._write(http_request.format_event(EventKind.BEAT, {}, "" if behind else at))
 
     def refuse(self, error: EventrError) -> None:
         """Answer with an error and close."""
         self._head = None
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(http_request.refusal(error))
+            self._transport.write(http_request.build_refusal(error))
             self._transport.close()
 
     def close(self) -> None:
@@ -167,7 +176,7 @@ class Stream(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def drop(self) -> None:
+    def abort_now(self) -> None:
         """End it at once, whatever waits."""
         if self._transport is not None:
             self._transport.abort()
@@ -189,7 +198,7 @@ class Stream(asyncio.Protocol):
         # The id with the last one only: whoever has that has all of them.
         last = len(waiting) - 1
         texts = [
-            http_request.message(kind, data, self._last_at if n == last else "")
+            http_request.format_event(kind, data, self._last_at if n == last else "")
             for n, (kind, data) in enumerate(waiting)
         ]
         self._write(b"".join(texts))
@@ -214,8 +223,8 @@ class Browsers:
     def __init__(self, client: Any, settings: Settings) -> None:
         self._client = client
         self._settings = settings
-        self._people = People()
-        self._recent = Recent((0, 0))
+        self._people = Audience()
+        self._recent = RecentEvents((0, 0))
         self._at = "0-0"
         self._streams: set[Stream] = set()
         self._addresses: collections.Counter[str] = collections.Counter()
@@ -226,7 +235,7 @@ class Browsers:
     def __len__(self) -> int:
         return len(self._people)
 
-    async def load(self, at: str) -> None:
+    async def load_recent(self, at: str) -> None:
         """Read the newest events up to a place, for those who come back; waits while Redis is away."""
         while True:
             try:
@@ -234,33 +243,33 @@ class Browsers:
                 seconds, _ = await self._client.time()
                 break
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="loading events", error=word(e))
+                _log.warning("redis_silent", while_="loading events", error=describe_outage(e))
                 await asyncio.sleep(_TICK)
         # A younger event keeps the whole stream; so before this only what was cut off can be missing.
         floor = ((seconds - redis_keys.PEOPLE_SECONDS) * 1000, 0)
         if len(rows) == RECENT:
-            floor = max(floor, place(rows[-1][0].decode()))
-        self._recent = Recent(floor)
+            floor = max(floor, parse_place(rows[-1][0].decode()))
+        self._recent = RecentEvents(floor)
         for row in reversed(rows):
-            self._recent.add(read(row))
+            self._recent.add(read_event(row))
         # An empty stream has no newest entry; whoever has an id is further than its beginning.
         self._at = rows[0][0].decode() if rows else f"{seconds * 1000 - 1}-0"
 
-    def happened(self, rows: list[Row]) -> None:
+    def handle_events(self, rows: list[Row]) -> None:
         """Pass on the next entries of the stream for people."""
         for row in rows:
-            happened = read(row)
+            happened = read_event(row)
             self._at = happened.at
             self._recent.add(happened)
             if happened.kind:
-                self._people.tell(happened)
+                self._people.notify(happened)
 
-    def doubt(self) -> None:
+    def resync_all(self) -> None:
         """Let everybody ask anew, and come back: while Redis was away, events and ends were dropped."""
-        listeners = list(self._people.everybody())
-        pause = spread(len(listeners))
+        listeners = list(self._people.list_listeners())
+        pause = compute_spread(len(listeners))
         for listener in listeners:
-            listener.offer(self._at, Kind.RESET, {"spread_ms": pause})
+            listener.queue_event(self._at, EventKind.RESET, {"spread_ms": pause})
         # Whose session or token has ended meanwhile gets no new pass.
         for stream in self._streams:
             stream.ends = time.monotonic() + PACE + random.random() * pause / 1000  # noqa: S311 — spread
@@ -278,14 +287,14 @@ class Browsers:
         if stream.stalled is not None:
             if now - stream.stalled > s.events_stall:
                 _log.info("stream_dropped", reason="reads nothing", user_id=stream.user_id)
-                stream.drop()
+                stream.abort_now()
         elif stream.user_id is None:
             if now - stream.born > HELLO:
-                stream.drop()
+                stream.abort_now()
         elif now - stream.born > s.events_lifetime or now > stream.ends:
             stream.close()
         elif now - stream.wrote > s.events_beat - _TICK:
-            stream.beat(self._at)
+            stream.send_heartbeat(self._at)
 
     def close(self) -> None:
         """End all streams."""
@@ -295,17 +304,17 @@ class Browsers:
             stream.close()
 
     # -- called by streams
-    def opened(self, stream: Stream) -> None:
+    def add_stream(self, stream: Stream) -> None:
         """Take a connection; its request is still to come."""
         self._streams.add(stream)
 
-    def asked(self, stream: Stream, head: bytes) -> None:
+    def handle_request(self, stream: Stream, head: bytes) -> None:
         """Take a request."""
         task = asyncio.get_running_loop().create_task(self._admit(stream, head))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def closed(self, stream: Stream) -> None:
+    def remove_stream(self, stream: Stream) -> None:
         """Forget a stream."""
         self._streams.discard(stream)
         if stream.address:
@@ -313,7 +322,7 @@ class Browsers:
             if not self._addresses[stream.address]:
                 del self._addresses[stream.address]
         if stream.user_id is not None:
-            self._people.leave(stream, stream.user_id)
+            self._people.remove_listener(stream, stream.user_id)
 
     async def _admit(self, stream: Stream, head: bytes) -> None:
         try:
@@ -322,39 +331,39 @@ class Browsers:
             _log.info("stream_refused", error=e.word)
             stream.refuse(e)
 
-    async def _join(self, stream: Stream, wish: http_request.Wish) -> None:
+    async def _join(self, stream: Stream, wish: http_request.EventsRequest) -> None:
         s = self._settings
-        found = Pass.read(s.secret_key, wish.token, s.events_pass_ttl)
-        address = http_request.client(stream.peer, wish.forwarded, s.trusted_proxies)
+        found = EventPass.read(s.secret_key, wish.token, s.events_pass_ttl)
+        address = http_request.find_client_address(stream.peer, wish.forwarded, s.trusted_proxies)
         try:
             async with self._asking:
-                raw = await self._client.get(redis_keys.follows(found.user_id))
+                raw = await self._client.get(redis_keys.make_follows_key(found.user_id))
         except OUTAGE as e:
             raise StoreError from e
         # From here on nothing waits, so what happens next is heard, and the limits hold.
         if stream not in self._streams:
             return  # it went away meanwhile
-        if self._recent.ended(found.user_id, found.at):
+        if self._recent.has_ended(found.user_id, found.at):
             raise AuthRequiredError("This page has to be reloaded.")
         self._check_room(found.user_id, address)
-        feeds = self._recent.feeds(found.user_id, unpacked(raw), found.at)
-        stream.address, stream.user_id, stream.since = address, found.user_id, place(found.at)
+        feeds = self._recent.replay_follows(found.user_id, unpack_ids(raw), found.at)
+        stream.address, stream.user_id, stream.since = address, found.user_id, parse_place(found.at)
         self._addresses[address] += 1
-        self._people.join(stream, found.user_id, feeds)
-        after = wish.after or place(found.at)
+        self._people.add_listener(stream, found.user_id, feeds)
+        after = wish.after or parse_place(found.at)
         stream.open(after)
-        missed = self._recent.missed(found.user_id, feeds, after)
+        missed = self._recent.find_missed(found.user_id, feeds, after)
         if missed is None:
-            stream.offer(self._at, Kind.RESET, {"spread_ms": spread(len(self._people))})
+            stream.queue_event(self._at, EventKind.RESET, {"spread_ms": compute_spread(len(self._people))})
         for at, kind, data in missed or ():
-            stream.offer(at, kind, data)
+            stream.queue_event(at, kind, data)
 
     def _check_room(self, user_id: int, address: str) -> None:
         s = self._settings
         if len(self._streams) > s.events_streams:
             raise StoreError("There are too many listeners.")
         if (
-            self._people.count(user_id) >= s.events_per_user
+            self._people.count_streams(user_id) >= s.events_per_user
             or self._addresses[address] >= s.events_per_address
         ):
             raise RateLimitedError("You have too many pages open.")

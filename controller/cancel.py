@@ -10,7 +10,7 @@ from typing import Any, Final
 AGAIN: Final = 0.1
 
 
-async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks until all of them have ended; how they end is nobody's concern any more.
 
     Who is cancelled meanwhile is told so when they have: what they use may be closed then.

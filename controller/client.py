@@ -29,10 +29,10 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Ticket
 from app.runtime.redis_errors import OUTAGE
 from controller import follower
-from controller.cancel import end
-from controller.messages import Result, socket_path
-from controller.result_channel import Line
-from controller.results import TicketKey, found
+from controller.cancel import cancel_tasks
+from controller.messages import Result, get_socket_path
+from controller.result_channel import ResultChannel
+from controller.results import TicketKey, find_result
 
 #: A last look at the deadline may take so long, seconds.
 _LOOK_SECONDS = 5.0
@@ -54,9 +54,9 @@ class ResultReader:
         self._thread: _LineThread | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings) -> Self:
         """Return a reader for these settings."""
-        return cls(settings.redis_url, socket_path(settings))
+        return cls(settings.redis_url, get_socket_path(settings))
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
         """Yield outcomes as they come, at most ``timeout`` seconds; what is late is left out.
@@ -74,7 +74,7 @@ class ResultReader:
 
     def _wait(self, pending: set[TicketKey], deadline: float) -> Iterator[Outcome]:
         line, box = self._line(), _Box()
-        line.add(tuple(pending), box)
+        line.add_waiter(tuple(pending), box)
         try:
             while pending and (left := deadline - time.monotonic()) > 0:
                 try:
@@ -82,10 +82,10 @@ class ResultReader:
                 except queue.Empty:
                     return
                 pending.discard((result.id, result.since))
-                yield outcome(result)
+                yield build_outcome(result)
         finally:
             if pending:
-                line.drop(tuple(pending), box)
+                line.remove_waiter(tuple(pending), box)
 
     def _look(self, pending: Iterable[TicketKey]) -> Iterator[Outcome]:
         order = list(pending)
@@ -93,7 +93,7 @@ class ResultReader:
             chunk = order[start : start + _LOOK_AT_ONCE]
             with self._client.pipeline(transaction=False) as pipe:
                 for job_id, since in chunk:
-                    pipe.xrange(redis_keys.results(job_id), min=f"{since}-0")
+                    pipe.xrange(redis_keys.make_results_key(job_id), min=f"{since}-0")
                 rows = pipe.execute()
             yield from _outcomes(chunk, rows)
 
@@ -118,7 +118,7 @@ class _Box:
     def __init__(self) -> None:
         self.queue: queue.SimpleQueue[Result] = queue.SimpleQueue()
 
-    def deliver(self, result: Result) -> None:
+    def deliver_result(self, result: Result) -> None:
         self.queue.put(result)
 
 
@@ -127,7 +127,7 @@ class _LineThread:
 
     def __init__(self, redis_url: str, hub: Path) -> None:
         self._loop = asyncio.new_event_loop()
-        self._line = Line(redis_url, hub)
+        self._line = ResultChannel(redis_url, hub)
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="results", daemon=True)
         self._thread.start()
@@ -135,12 +135,12 @@ class _LineThread:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def add(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
-        self._loop.call_soon_threadsafe(self._line.add, tickets, box)
+    def add_waiter(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
+        self._loop.call_soon_threadsafe(self._line.add_waiter, tickets, box)
 
-    def drop(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
+    def remove_waiter(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
         with contextlib.suppress(RuntimeError):  # closed meanwhile
-            self._loop.call_soon_threadsafe(self._line.drop, tickets, box)
+            self._loop.call_soon_threadsafe(self._line.remove_waiter, tickets, box)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop)
@@ -158,24 +158,26 @@ class _LineThread:
             with contextlib.suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._task)
             # What a second cancellation left behind.
-            self._loop.run_until_complete(end(asyncio.all_tasks(self._loop)))
+            self._loop.run_until_complete(cancel_tasks(asyncio.all_tasks(self._loop)))
             self._loop.run_until_complete(asyncio.sleep(0))  # closed transports say goodbye
         finally:
             self._loop.close()
 
 
 class AsyncResultReader:
-    """The same for processes with an event loop: ``async with AsyncResultReader.of(settings) as reader``."""
+    """The same for processes with an event loop: ``async with AsyncResultReader.from_settings(settings) as
+    reader``.
+    """
 
     def __init__(self, redis_url: str, hub: Path) -> None:
-        self._line = Line(redis_url, hub)
+        self._line = ResultChannel(redis_url, hub)
         self._client = follower.connect(redis_url)
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings) -> Self:
         """Return a reader for these settings."""
-        return cls(settings.redis_url, socket_path(settings))
+        return cls(settings.redis_url, get_socket_path(settings))
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._line.run())
@@ -184,7 +186,7 @@ class AsyncResultReader:
     async def __aexit__(self, *_: object) -> None:
         try:
             if self._task is not None:
-                await end([self._task])
+                await cancel_tasks([self._task])
         finally:
             await self._client.aclose()
 
@@ -192,14 +194,14 @@ class AsyncResultReader:
         """Yield outcomes as they come, as :meth:`ResultReader.await_many` does."""
         pending = {(ticket.id, ticket.since_ms) for ticket in tickets}
         box = _AsyncBox()
-        self._line.add(pending, box)
+        self._line.add_waiter(pending, box)
         try:
             deadline = asyncio.get_running_loop().time() + timeout
             while pending and (result := await _next(box, deadline)):
                 pending.discard((result.id, result.since))
-                yield outcome(result)
+                yield build_outcome(result)
         finally:
-            self._line.drop(pending, box)
+            self._line.remove_waiter(pending, box)
         for late in await self._look(pending):
             yield late
 
@@ -208,7 +210,7 @@ class AsyncResultReader:
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id, since in order:
-                    pipe.xrange(redis_keys.results(job_id), min=f"{since}-0")
+                    pipe.xrange(redis_keys.make_results_key(job_id), min=f"{since}-0")
                 return list(_outcomes(order, await pipe.execute()))
         except OUTAGE:
             return []
@@ -218,7 +220,7 @@ class _AsyncBox:
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Result] = asyncio.Queue()
 
-    def deliver(self, result: Result) -> None:
+    def deliver_result(self, result: Result) -> None:
         self.queue.put_nowait(result)
 
 
@@ -230,7 +232,7 @@ async def _next(box: _AsyncBox, deadline: float) -> Result | None:
         return None
 
 
-def outcome(result: Result) -> Outcome:
+def build_outcome(result: Result) -> Outcome:
     """Return a result as waiters see it."""
     value = None if result.value is None else json.loads(base64.b64decode(result.value))
     return Outcome(result.id, value=value, error=result.error, message=result.message)
@@ -238,5 +240,5 @@ def outcome(result: Result) -> Outcome:
 
 def _outcomes(order: Sequence[TicketKey], rows: Sequence[Any]) -> Iterator[Outcome]:
     for (job_id, since), entries in zip(order, rows, strict=True):
-        if (result := found(job_id, since, entries)) is not None:
-            yield outcome(result)
+        if (result := find_result(job_id, since, entries)) is not None:
+            yield build_outcome(result)

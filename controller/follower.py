@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import logs
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 
 _log = logs.get(__name__)
 
@@ -41,15 +41,17 @@ class Follower:
         back: called when Redis answers again after an outage.
     """
 
-    def __init__(self, client: Any, streams: tuple[str, ...], told: Told, back: Callable[[], None]) -> None:
+    def __init__(
+        self, client: Any, streams: tuple[str, ...], on_entries: Told, on_reconnect: Callable[[], None]
+    ) -> None:
         self._client = client
-        self._told = told
-        self._back = back
+        self._told = on_entries
+        self._back = on_reconnect
         #: Stream → id of the last entry that was passed on.
         self.at: dict[str, str] = dict.fromkeys(streams, "0-0")
         self._placed = asyncio.Event()
 
-    async def position(self) -> None:
+    async def seek_newest(self) -> None:
         """Go to the newest entries; waits while Redis is away."""
         while True:
             try:
@@ -59,10 +61,10 @@ class Follower:
                 self._placed.set()
                 return
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="starting", error=word(e))
+                _log.warning("redis_silent", while_="starting", error=describe_outage(e))
                 await asyncio.sleep(_PAUSE)
 
-    async def place(self, stream: str) -> str:
+    async def get_position(self, stream: str) -> str:
         """Return where it is in a stream, once it knows."""
         await self._placed.wait()
         return self.at[stream]
@@ -75,7 +77,7 @@ class Follower:
                 reply = await self._client.xread(dict(self.at), count=_PAGE, block=_BLOCK_MS)
             except OUTAGE as e:
                 away = True
-                _log.warning("redis_silent", while_="following", error=word(e))
+                _log.warning("redis_silent", while_="following", error=describe_outage(e))
                 await asyncio.sleep(_PAUSE)
                 continue
             if away:

@@ -27,7 +27,7 @@ _DESCRIPTORS = 4
 _AT_ONCE = 64
 
 
-class Reception:
+class HandoverReceiver:
     """Takes connections from web processes.
 
     Args:
@@ -50,7 +50,7 @@ class Reception:
         before = os.umask(0o177)
         try:
             path.unlink(missing_ok=True)
-            with sockets.short(path) as name:
+            with sockets.shorten_path(path) as name:
                 listening.bind(name)
             listening.listen(64)
         except OSError as e:

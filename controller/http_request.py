@@ -8,7 +8,7 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 from app.errors import AuthRequiredError, EventrError, ForbiddenError, InvalidError, NotFoundError
-from controller.audience import Place, place
+from controller.audience import Place, parse_place
 
 PATH = "/events"
 #: A head is at most so long; browsers send cookies along.
@@ -36,7 +36,7 @@ _REASONS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
+class EventsRequest:
     """What a browser asks for.
 
     Attributes:
@@ -50,7 +50,7 @@ class Wish:
     forwarded: tuple[str, ...]
 
 
-def parse(head: bytes) -> Wish:
+def parse(head: bytes) -> EventsRequest:
     """Read a request's head, up to its empty line.
 
     Raises:
@@ -81,21 +81,21 @@ def parse(head: bytes) -> Wish:
     return _wish(url.query, headers)
 
 
-def _wish(query: str, headers: dict[str, str]) -> Wish:
+def _wish(query: str, headers: dict[str, str]) -> EventsRequest:
     asked = parse_qs(query, max_num_fields=8) if len(query) <= 2 * _TEXT_MAX else {}
     token = asked.get("pass", [""])[0]
     if not token or len(token) > _TEXT_MAX:
         raise AuthRequiredError
     last = headers.get("last-event-id") or asked.get("after", [""])[0]
     try:
-        after = place(last) if last else None
+        after = parse_place(last) if last else None
     except ValueError:
         after = None  # some proxies make up their own; the pass says where to begin
     forwarded = tuple(part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip())
-    return Wish(token, after, forwarded)
+    return EventsRequest(token, after, forwarded)
 
 
-def refusal(error: EventrError) -> bytes:
+def build_refusal(error: EventrError) -> bytes:
     """Return the whole answer for an error, in the shape of all our errors."""
     status = error.http_status
     body = json.dumps({"error": error.word, "message": error.message}).encode()
@@ -106,7 +106,7 @@ def refusal(error: EventrError) -> bytes:
     ).encode() + body
 
 
-def client(peer: str, forwarded: tuple[str, ...], proxies: int) -> str:
+def find_client_address(peer: str, forwarded: tuple[str, ...], proxies: int) -> str:
     """Return who asks: his address, of IPv6 the first half, which is one household's.
 
     Args:
@@ -124,7 +124,7 @@ def client(peer: str, forwarded: tuple[str, ...], proxies: int) -> str:
     return str(address)
 
 
-def message(kind: str, data: object, at: str = "") -> bytes:
+def format_event(kind: str, data: object, at: str = "") -> bytes:
     """Return one event as it goes over the wire."""
     head = f"id: {at}\n" if at else ""
     return f"{head}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -18,7 +18,7 @@ from typing import Any
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import State
 from app.runtime.redis_errors import OUTAGE
-from controller.audience import Place, place
+from controller.audience import Place, parse_place
 from controller.follower import Row
 from controller.messages import (
     BEAT_SECONDS,
@@ -33,9 +33,9 @@ from controller.messages import (
     Subscribed,
     decode,
     encode,
-    event,
+    parse_event,
 )
-from controller.results import Results
+from controller.results import AwaitedResults
 
 #: Events that may wait for one subscriber; who reads more slowly is cut off and can resume.
 BACKLOG = 1000
@@ -50,23 +50,23 @@ _ENDS = {State.FINISHED, State.FAILED}
 class Subscriber:
     """One client: what it wants, and what waits to be written to it."""
 
-    def __init__(self, wanted: Subscribe) -> None:
-        self.ids = None if wanted.ids is None else frozenset(wanted.ids)
+    def __init__(self, request: Subscribe) -> None:
+        self.ids = None if request.ids is None else frozenset(request.ids)
         self.queue: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self.lagging = asyncio.Event()
         #: Jobs whose end it is told as a state, and the place in the stream that is the state's.
         self.ended: frozenset[str] = frozenset()
         self.ended_by: Place = (0, 0)
 
-    def wants(self, happened: Event) -> bool:
+    def is_interested(self, happened: Event) -> bool:
         """Whether this event is about its jobs."""
         return self.ids is None or happened.id in self.ids
 
-    def knows(self, happened: Event) -> bool:
+    def has_seen(self, happened: Event) -> bool:
         """Whether this event lies before a state that it is told."""
-        return happened.id in self.ended and place(happened.at) <= self.ended_by
+        return happened.id in self.ended and parse_place(happened.at) <= self.ended_by
 
-    def offer(self, happened: Event) -> None:
+    def queue_event(self, happened: Event) -> None:
         """Add an event, or note that the client is too slow."""
         try:
             self.queue.put_nowait(happened)
@@ -97,14 +97,14 @@ class Subscribers:
             if not interested:
                 self._by_job.pop(job_id, None)
 
-    def tell(self, rows: Iterable[Row]) -> None:
+    def notify(self, rows: Iterable[Row]) -> None:
         """Offer events to whoever wants them."""
         for at, row in rows:
             interested = self._by_job.get(row.get(b"id", b"").decode(), ())
             if self._all or interested:
-                happened = event(at, row)
+                happened = parse_event(at, row)
                 for subscriber in (*self._all, *interested):
-                    subscriber.offer(happened)
+                    subscriber.queue_event(happened)
 
 
 class Hub:
@@ -114,12 +114,12 @@ class Hub:
         self._client = client
         self._position = position
         self._subscribers = Subscribers()
-        self.results = Results(client)
+        self.results = AwaitedResults(client)
 
-    def happened(self, rows: list[Row]) -> None:
+    def handle_events(self, rows: list[Row]) -> None:
         """Pass on the next entries of the event stream."""
-        self.results.happened(rows)
-        self._subscribers.tell(rows)
+        self.results.handle_events(rows)
+        self._subscribers.notify(rows)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client until it hangs up."""
@@ -130,7 +130,7 @@ class Hub:
                 if isinstance(wanted, Subscribe):
                     await self._serve(wanted, reader, writer)
                 elif isinstance(wanted, Await):
-                    await Waiting(self.results, writer).serve(wanted, reader)
+                    await ResultSession(self.results, writer).serve(wanted, reader)
                 else:
                     raise ValueError("subscribe or await first")
             except (ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
@@ -169,7 +169,7 @@ class Hub:
         await asyncio.wait({following, *ends}, return_when=asyncio.FIRST_COMPLETED)
         if not following.done():
             following.cancel()
-        elif not subscriber.knows(following.result()):
+        elif not subscriber.has_seen(following.result()):
             await _send(writer, following.result())
 
     async def _earlier(self, since: str | None, subscriber: Subscriber, position: str) -> list[Event]:
@@ -178,7 +178,7 @@ class Hub:
             return await self._ended(subscriber)
         after, found = since, list[Event]()
         while rows := await self._client.xrange(redis_keys.EVENTS, f"({after}", position, count=_PAGE):
-            found += [e for e in (event(at, row) for at, row in rows) if subscriber.wants(e)]
+            found += [e for e in (parse_event(at, row) for at, row in rows) if subscriber.is_interested(e)]
             after = rows[-1][0].decode()
         return found
 
@@ -188,7 +188,7 @@ class Hub:
         # One transaction: they are the states at one place in the stream, which the hub may still come to.
         async with self._client.pipeline() as pipe:
             for job_id in order:
-                pipe.hmget(redis_keys.job(job_id), "status", "error")
+                pipe.hmget(redis_keys.make_job_key(job_id), "status", "error")
             pipe.xrevrange(redis_keys.EVENTS, count=1)
             *rows, newest = await pipe.execute()
         texts = [[part.decode() if part else "" for part in row] for row in rows]
@@ -198,14 +198,14 @@ class Hub:
             if status in _ENDS
         ]
         subscriber.ended = frozenset(end.id for end in ends)
-        subscriber.ended_by = place(newest[0][0].decode()) if newest else (0, 0)
+        subscriber.ended_by = parse_place(newest[0][0].decode()) if newest else (0, 0)
         return ends
 
 
-class Waiting:
+class ResultSession:
     """One process that awaits results over one line, for all its waiters."""
 
-    def __init__(self, results: Results, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, results: AwaitedResults, writer: asyncio.StreamWriter) -> None:
         self._results = results
         self._writer = writer
         self._out: list[bytes] = []
@@ -228,7 +228,7 @@ class Waiting:
     def _take(self, message: Message) -> None:
         if isinstance(message, Await):
             self._tickets.update(message.tickets)
-            self._results.want(message.tickets, self._deliver)
+            self._results.request_results(message.tickets, self._deliver)
         elif isinstance(message, Forget):
             self._tickets.difference_update(message.tickets)
             self._results.forget(message.tickets, self._deliver)

@@ -18,12 +18,12 @@ from app.errors import StartupError
 from app.models.jobs import redis_keys
 from app.monitoring import admin_port
 from app.runtime import sockets
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from controller.browsers import Browsers, Stream
 from controller.follower import Follower, Row, connect
-from controller.handed_sockets import Reception
+from controller.handed_sockets import HandoverReceiver
 from controller.hub import Hub
-from controller.messages import LINE_MAX, handover_path, socket_path
+from controller.messages import LINE_MAX, get_handover_path, get_socket_path
 
 _log = logs.get(__name__)
 
@@ -45,12 +45,18 @@ async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    path = await asyncio.to_thread(_free, socket_path(settings))
+    path = await asyncio.to_thread(_free, get_socket_path(settings))
     async with connect(settings.redis_url) as client, connect(settings.redis_url) as reading:
-        parts = Parts(settings, client, reading)
+        parts = ControllerParts(settings, client, reading)
         server = await _listen(parts.hub, path)
         told = asyncio.create_task(stop.wait())
-        tasks = {told, *map(asyncio.create_task, (parts.follow(), *parts.keep(), _beat(client, parts)))}
+        tasks = {
+            told,
+            *map(
+                asyncio.create_task,
+                (parts.follow_streams(), *parts.build_background_tasks(), _beat(client, parts)),
+            ),
+        }
         async with _admin(settings, client, parts):
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         server.close()
@@ -58,7 +64,7 @@ async def _serve(settings: Settings) -> None:
         for task in tasks - done:
             task.cancel()
         with contextlib.suppress(*OUTAGE):
-            await client.delete(redis_keys.alive("controller", _ident()))
+            await client.delete(redis_keys.make_alive_key("controller", _ident()))
             await client.zrem(redis_keys.CONTROLLERS, _ident())
         path.unlink(missing_ok=True)
         for task in done - {told}:
@@ -66,28 +72,28 @@ async def _serve(settings: Settings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _admin(settings: Settings, client: Any, parts: Parts) -> AsyncIterator[None]:
+async def _admin(settings: Settings, client: Any, parts: ControllerParts) -> AsyncIterator[None]:
     if not settings.metrics_listen:
         yield
         return
     from app.monitoring import metrics  # 12 MB that only this needs
 
-    async def missing() -> list[str]:
+    async def find_missing() -> list[str]:
         try:
             await client.ping()
         except OUTAGE:
             return ["redis"]
         return []
 
-    async def figures() -> bytes:
-        streams = metrics.family("eventr_event_streams", len(parts.browsers))
-        return metrics.render([*metrics.own("controller"), streams])
+    async def render_figures() -> bytes:
+        streams = metrics.build_family("eventr_event_streams", len(parts.browsers))
+        return metrics.render([*metrics.collect_process_metrics("controller"), streams])
 
-    async with admin_port.serving(settings, "controller", missing, figures):
+    async with admin_port.serve_admin_port(settings, "controller", find_missing, render_figures):
         yield
 
 
-class Parts:
+class ControllerParts:
     """What one controller is made of: a reader of the streams, the hub, the browsers.
 
     Args:
@@ -97,30 +103,30 @@ class Parts:
 
     def __init__(self, settings: Settings, client: Any, reading: Any) -> None:
         self._settings = settings
-        self.hub = Hub(client, lambda: self._follower.place(redis_keys.EVENTS))
+        self.hub = Hub(client, lambda: self._follower.get_position(redis_keys.EVENTS))
         self.browsers = Browsers(client, settings)
         self._follower = Follower(reading, (redis_keys.EVENTS, redis_keys.PEOPLE), self._told, self._back)
-        self._reception = Reception(lambda: Stream(self.browsers))
+        self._reception = HandoverReceiver(lambda: Stream(self.browsers))
         self._server: asyncio.Server | None = None
 
-    def keep(self) -> tuple[Coroutine[Any, Any, None], ...]:
+    def build_background_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
         """Return what runs for ever beside :meth:`follow`."""
         return self.hub.results.run(), self.browsers.run()
 
-    def figures(self) -> dict[str, int]:
+    def get_figures(self) -> dict[str, int]:
         """Return how many ``streams`` to browsers are open, and how many jobs are ``awaited``."""
         return {"streams": len(self.browsers), "awaited": len(self.hub.results)}
 
-    async def follow(self) -> None:
+    async def follow_streams(self) -> None:
         """Take the newest place, let browsers in, and read for ever."""
-        await self._follower.position()
-        await self.browsers.load(self._follower.at[redis_keys.PEOPLE])
+        await self._follower.seek_newest()
+        await self.browsers.load_recent(self._follower.at[redis_keys.PEOPLE])
         if self._settings.events_port:
             self._server = await self._listen()
-        path = handover_path(self._settings)
+        path = get_handover_path(self._settings)
         self._reception.listen(path)
         try:
-            self.hub.results.doubt()
+            self.hub.results.recheck_all()
             await self._follower.run()
         finally:
             path.unlink(missing_ok=True)
@@ -134,13 +140,13 @@ class Parts:
 
     def _told(self, stream: str, rows: list[Row]) -> None:
         if stream == redis_keys.EVENTS:
-            self.hub.happened(rows)
+            self.hub.handle_events(rows)
         else:
-            self.browsers.happened(rows)
+            self.browsers.handle_events(rows)
 
     def _back(self) -> None:
-        self.hub.results.doubt()
-        self.browsers.doubt()
+        self.hub.results.recheck_all()
+        self.browsers.resync_all()
 
     async def _listen(self) -> asyncio.Server:
         host, port = self._settings.events_host, self._settings.events_port
@@ -157,7 +163,7 @@ class Parts:
 async def _listen(hub: Hub, path: Path) -> asyncio.Server:
     before = os.umask(0o177)  # ours alone: events name feeds that people read
     try:
-        with sockets.short(path) as name:
+        with sockets.shorten_path(path) as name:
             return await asyncio.start_unix_server(hub.serve, name, limit=LINE_MAX)
     except OSError as e:
         raise StartupError(f"The controller cannot listen at {path}: {e.strerror}.") from e
@@ -173,7 +179,7 @@ def _free(path: Path) -> Path:
         raise StartupError(f"The folder {path.parent} cannot be made: {e.strerror}.") from e
     with socket.socket(socket.AF_UNIX) as probe:
         try:
-            with sockets.short(path) as name:
+            with sockets.shorten_path(path) as name:
                 probe.connect(name)
         except FileNotFoundError:
             return path
@@ -185,14 +191,14 @@ def _free(path: Path) -> Path:
     raise StartupError("Another controller runs here already. Stop it first, or use another EVENTR_HOME.")
 
 
-async def _beat(client: Any, parts: Parts) -> None:
+async def _beat(client: Any, parts: ControllerParts) -> None:
     ready = False
     sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
     while True:
         try:
-            await _sign(client, {**sign, **parts.figures()})
+            await _sign(client, {**sign, **parts.get_figures()})
         except OUTAGE as e:
-            _log.warning("redis_silent", while_="heartbeat", error=word(e))
+            _log.warning("redis_silent", while_="heartbeat", error=describe_outage(e))
         else:
             if not ready:
                 ready = True
@@ -203,7 +209,9 @@ async def _beat(client: Any, parts: Parts) -> None:
 async def _sign(client: Any, sign: Mapping[str, Any]) -> None:
     seconds, _ = await client.time()
     async with client.pipeline(transaction=False) as pipe:
-        pipe.set(redis_keys.alive("controller", _ident()), json.dumps(sign), ex=redis_keys.ALIVE_SECONDS)
+        pipe.set(
+            redis_keys.make_alive_key("controller", _ident()), json.dumps(sign), ex=redis_keys.ALIVE_SECONDS
+        )
         pipe.zremrangebyscore(redis_keys.CONTROLLERS, "-inf", seconds)
         pipe.zadd(redis_keys.CONTROLLERS, {_ident(): seconds + redis_keys.ALIVE_SECONDS})
         await pipe.execute()

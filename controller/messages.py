@@ -22,12 +22,12 @@ TICKETS_MAX = 1000
 BEAT_SECONDS = 2.0
 
 
-def socket_path(settings: Settings) -> Path:
+def get_socket_path(settings: Settings) -> Path:
     """Where the hub listens."""
     return settings.home / "run" / "controller.sock"
 
 
-def handover_path(settings: Settings) -> Path:
+def get_handover_path(settings: Settings) -> Path:
     """Where the web tier hands over connections of browsers that want the stream of events."""
     return settings.home / "run" / "events.sock"
 
@@ -167,7 +167,7 @@ def _tickets(rows: Any) -> tuple[tuple[str, int], ...]:
     return tuple((job_id, since) for job_id, since in rows)
 
 
-def event(at: bytes, row: Mapping[bytes, bytes]) -> Event:
+def parse_event(at: bytes, row: Mapping[bytes, bytes]) -> Event:
     """Read an entry of the event stream."""
     fields: dict[str, Any] = {k.decode(): v.decode() for k, v in row.items()}
     return Event(at.decode(), fields.pop("kind", ""), fields.pop("id", ""), fields)

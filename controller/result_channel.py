@@ -16,7 +16,7 @@ from app import logs
 from app.models.jobs import redis_keys
 from app.runtime import sockets
 from app.runtime.redis_errors import OUTAGE
-from controller.cancel import end
+from controller.cancel import cancel_tasks
 from controller.follower import Follower, connect
 from controller.messages import (
     BEAT_SECONDS,
@@ -30,7 +30,7 @@ from controller.messages import (
     decode,
     encode,
 )
-from controller.results import Results, Sink, TicketKey
+from controller.results import AwaitedResults, Sink, TicketKey
 
 _log = logs.get(__name__)
 
@@ -46,18 +46,18 @@ _READ = 1 << 16
 class Waiter(Protocol):
     """Who waits for tickets."""
 
-    def deliver(self, result: Result) -> None:
+    def deliver_result(self, result: Result) -> None:
         """Take an end; called once for each ticket."""
         ...
 
 
-class _Way(Protocol):
-    def want(self, tickets: Iterable[TicketKey]) -> None: ...
+class _Route(Protocol):
+    def request_results(self, tickets: Iterable[TicketKey]) -> None: ...
 
     def forget(self, tickets: Iterable[TicketKey]) -> None: ...
 
 
-class Line:
+class ResultChannel:
     """All that a process awaits. Lives in one event loop; not safe to share between threads.
 
     Args:
@@ -69,9 +69,9 @@ class Line:
         self._hub = hub
         self._wanted: dict[TicketKey, list[Waiter]] = {}
         self._needed = asyncio.Event()
-        self._way: _Way | None = None
+        self._way: _Route | None = None
 
-    def add(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
+    def add_waiter(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
         """Deliver the ends of these to a waiter from now on."""
         fresh = []
         for ticket in tickets:
@@ -80,10 +80,10 @@ class Line:
                 fresh.append(ticket)
             waiters.append(waiter)
         if self._way is not None:
-            self._way.want(fresh)
+            self._way.request_results(fresh)
         self._needed.set()
 
-    def drop(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
+    def remove_waiter(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
         """Deliver nothing more of these to him."""
         left = []
         for ticket in tickets:
@@ -110,15 +110,15 @@ class Line:
 
     def _deliver(self, result: Result) -> None:
         for waiter in self._wanted.pop((result.id, result.since), ()):
-            waiter.deliver(result)
+            waiter.deliver_result(result)
 
     async def _by_hub(self) -> None:
         """Go by the hub until it is gone or gives no sign of life."""
-        with sockets.short(self._hub) as name:
+        with sockets.shorten_path(self._hub) as name:
             reader, writer = await asyncio.open_unix_connection(name, limit=LINE_MAX)
         with contextlib.closing(writer):
             self._way = way = _ByHub(writer)
-            way.want(self._wanted)
+            way.request_results(self._wanted)
             rest, patience = b"", _HELLO
             while True:
                 async with asyncio.timeout(patience):
@@ -139,9 +139,9 @@ class Line:
     async def _by_redis(self) -> None:
         """Ask Redis until there is a hub again."""
         client = connect(self._redis_url)
-        results = Results(client)
+        results = AwaitedResults(client)
         follower = Follower(
-            client, (redis_keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt
+            client, (redis_keys.EVENTS,), lambda _, rows: results.handle_events(rows), results.recheck_all
         )
         tasks = [
             asyncio.create_task(results.run()),
@@ -161,7 +161,7 @@ class Line:
         finally:
             self._way = None
             try:
-                await end(tasks)
+                await cancel_tasks(tasks)
             finally:
                 # Its client may wait for the end of a connection for ever, and then nobody got results any
                 # more.
@@ -169,19 +169,19 @@ class Line:
                     async with asyncio.timeout(_GOODBYE):
                         await client.aclose()
 
-    async def _follow(self, follower: Follower, results: Results) -> None:
+    async def _follow(self, follower: Follower, results: AwaitedResults) -> None:
         # Noted already while the position is looked for: results by way of repeated looks come meanwhile.
         self._way = way = _ByRedis(results, self._deliver)
-        way.want(self._wanted)
-        await follower.position()
-        results.doubt()  # what ended before the position is found by a look
+        way.request_results(self._wanted)
+        await follower.seek_newest()
+        results.recheck_all()  # what ended before the position is found by a look
         await follower.run()
 
     async def _hub_answers(self) -> bool:
         # It must say something: one that hangs takes connections, too.
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_HELLO):
-                with sockets.short(self._hub) as name:
+                with sockets.shorten_path(self._hub) as name:
                     reader, writer = await asyncio.open_unix_connection(name)
                 with contextlib.closing(writer):
                     writer.write(encode(Await()))
@@ -193,7 +193,7 @@ class _ByHub:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
 
-    def want(self, tickets: Iterable[TicketKey]) -> None:
+    def request_results(self, tickets: Iterable[TicketKey]) -> None:
         rows = tuple(tickets)
         # At least one line, even of nothing: the first one tells the hub who this is.
         for start in range(0, len(rows) or 1, TICKETS_MAX):
@@ -206,12 +206,12 @@ class _ByHub:
 
 
 class _ByRedis:
-    def __init__(self, results: Results, deliver: Sink) -> None:
+    def __init__(self, results: AwaitedResults, deliver: Sink) -> None:
         self._results = results
         self._deliver = deliver
 
-    def want(self, tickets: Iterable[TicketKey]) -> None:
-        self._results.want(tickets, self._deliver)
+    def request_results(self, tickets: Iterable[TicketKey]) -> None:
+        self._results.request_results(tickets, self._deliver)
 
     def forget(self, tickets: Iterable[TicketKey]) -> None:
         self._results.forget(tickets, self._deliver)

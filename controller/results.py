@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from app import logs
 from app.models.jobs import redis_keys
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from controller.follower import Row
 from controller.messages import Result
 
@@ -44,7 +44,7 @@ class _Look(NamedTuple):
     doubt: bool
 
 
-class Results:
+class AwaitedResults:
     """Who waits for which job. Not safe to share between threads."""
 
     def __init__(self, client: Any) -> None:
@@ -59,7 +59,7 @@ class Results:
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def want(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
+    def request_results(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
         """Call ``sink`` once per ticket when its job has ended; at once if it has already."""
         for job_id, since in tickets:
             sinks = self._wanted.setdefault(job_id, {}).setdefault(since, [])
@@ -75,7 +75,7 @@ class Results:
                 runs[since].remove(sink)
                 self._clean(job_id, since)
 
-    def happened(self, rows: Iterable[Row]) -> None:
+    def handle_events(self, rows: Iterable[Row]) -> None:
         """Take the next entries of the event stream; small results ride along in them."""
         for _, row in rows:
             if row.get(b"kind") not in _ENDS or (job_id := row[b"id"].decode()) not in self._wanted:
@@ -88,7 +88,7 @@ class Results:
                 self._ask.setdefault(job_id, False)
                 self._asked.set()
 
-    def doubt(self) -> None:
+    def recheck_all(self) -> None:
         """Look at all of them: something may have been missed."""
         for job_id in self._wanted:
             self._look_soon(job_id)
@@ -133,7 +133,7 @@ class Results:
         try:
             replies = iter(await self._read(looks))
         except OUTAGE as e:
-            _log.warning("redis_silent", while_="looking at jobs", error=word(e))
+            _log.warning("redis_silent", while_="looking at jobs", error=describe_outage(e))
             for look in looks:
                 self._look_soon(look.id)
             return False
@@ -142,7 +142,7 @@ class Results:
             state = next(replies) if look.doubt else None
             entries = next(replies)
             for since in look.runs:
-                result = found(look.id, since, entries) or (state and _lost(look.id, since, *state))
+                result = find_result(look.id, since, entries) or (state and _lost(look.id, since, *state))
                 if result:
                     self._hand_over(result)
             self._looked.pop(look.id, None)
@@ -155,8 +155,8 @@ class Results:
         async with self._client.pipeline(transaction=False) as pipe:
             for look in looks:
                 if look.doubt:
-                    pipe.hmget(redis_keys.job(look.id), "status", "since")
-                pipe.xrange(redis_keys.results(look.id), min=f"{min(look.runs)}-0")
+                    pipe.hmget(redis_keys.make_job_key(look.id), "status", "since")
+                pipe.xrange(redis_keys.make_results_key(look.id), min=f"{min(look.runs)}-0")
             rows: list[Any] = await pipe.execute()
         return rows
 
@@ -175,7 +175,7 @@ class Results:
             self._looked.pop(job_id, None)
 
 
-def found(job_id: str, since: int, entries: Any) -> Result | None:
+def find_result(job_id: str, since: int, entries: Any) -> Result | None:
     """Return the first end of a run that a result stream holds from ``since`` on."""
     for at, row in entries:
         if int(at.partition(b"-")[0]) < since:

@@ -24,7 +24,7 @@ from app.models.jobs.workers import (
     Ready,
     Tick,
     WorkerSpec,
-    decode,
+    decode_message,
     encode_orders,
 )
 from queue_manager.policy import UNKNOWN_EXIT, WorkerView
@@ -58,7 +58,7 @@ def _nothing() -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Run:
+class RunningJob:
     """A job that runs in a worker; times are seconds of the monotonic clock."""
 
     id: str
@@ -68,7 +68,7 @@ class Run:
     deadline: float
 
 
-class Child:
+class WorkerProcess:
     """A worker process. Everything here is used by the manager's event loop only."""
 
     def __init__(self, spec: WorkerSpec, settings: Settings) -> None:
@@ -83,7 +83,7 @@ class Child:
         self.pid = 0
         self._watched: psutil.Process | None = None
         self._born = self._sign = time.monotonic()
-        self._running: dict[str, Run] = {}
+        self._running: dict[str, RunningJob] = {}
         self.done = 0
         self._ready = False
         self._rss = 0
@@ -111,13 +111,13 @@ class Child:
         """Becomes readable when the process has ended."""
         return self._process.sentinel
 
-    def view(self, now: float) -> WorkerView:
+    def build_view(self, now: float) -> WorkerView:
         """Return what the policy needs to know."""
         return WorkerView(
             name=self.spec.name,
             group=self.spec.group,
             born=self._born,
-            sign=self._sign,
+            last_sign=self._sign,
             rss=self._rss,
             ready=self._ready,
             mode=self.spec.mode,
@@ -133,7 +133,7 @@ class Child:
             self._watched = self._watched or psutil.Process(self.pid)
             self._rss = self._watched.memory_info().rss
 
-    def read(self) -> None:
+    def read_messages(self) -> None:
         """Read all messages that have come."""
         with contextlib.suppress(BlockingIOError, ConnectionError):
             while packet := self.line.recv(_PACKET):
@@ -142,7 +142,7 @@ class Child:
 
     def _heed(self, packet: bytes) -> None:
         try:
-            message = decode(packet)
+            message = decode_message(packet)
         except ValueError:
             _log.warning("message_unreadable", worker=self.spec.name, length=len(packet))
             return
@@ -152,7 +152,7 @@ class Child:
             case Began(job_id, limit, task, queue):
                 if self.spec.mode == "solo":
                     self._running.clear()  # one at a time: this one says that the last one has ended
-                self._running[job_id] = Run(job_id, task, queue, self._sign, self._sign + limit)
+                self._running[job_id] = RunningJob(job_id, task, queue, self._sign, self._sign + limit)
             case Ended(job_id):
                 self._running.pop(job_id, None)
             case Tick(done):
@@ -160,7 +160,7 @@ class Child:
             case Leaving():
                 self._leaving = self._leaving or self._sign
 
-    def excuse(self, seconds: float) -> None:
+    def extend_deadlines(self, seconds: float) -> None:
         """Wait so much longer for its next sign of life, for its jobs and for its end."""
         self._sign = min(time.monotonic(), self._sign + seconds)
         if self._leaving is not None:
@@ -170,7 +170,7 @@ class Child:
             for job_id, run in self._running.items()
         }
 
-    def order(self, spec: WorkerSpec) -> None:
+    def send_orders(self, spec: WorkerSpec) -> None:
         """Let it work by new orders; one that does not read them now gets the next ones."""
         with contextlib.suppress(BlockingIOError, ConnectionError):
             self.line.send(encode_orders(spec))
@@ -186,9 +186,9 @@ class Child:
         self.killed = reason
         self._signal(signal.SIGKILL)
 
-    def bury(self) -> int | None:
+    def reap_process(self) -> int | None:
         """Return the exit code of the process that has ended, and free what it held."""
-        self.read()
+        self.read_messages()
         self._process.join()
         code = self._process.exitcode
         # Its children live on when the fork server dies, but count as ended. Make it true.
@@ -207,7 +207,7 @@ class Child:
         return self._ready
 
     @property
-    def running(self) -> list[Run]:
+    def running(self) -> list[RunningJob]:
         """The jobs that it runs, or ran when it ended."""
         return list(self._running.values())
 

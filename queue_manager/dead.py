@@ -15,7 +15,7 @@ from app.models.jobs.jobs import Queue, Task
 _PAGE = 500
 
 
-class Dead:
+class DeadJobs:
     """Reads and changes the dead set; each method raises what Redis' client raises."""
 
     def __init__(self, client: Any) -> None:
@@ -25,8 +25,8 @@ class Dead:
             for name in ("retry", "drop")
         )
 
-    async def newest(self, limit: int) -> list[dict[str, Any]]:
-        """Return dead tasks, newest first; see :meth:`queue_manager.control.actions.Controls.dead`."""
+    async def list_newest(self, limit: int) -> list[dict[str, Any]]:
+        """Return dead tasks, newest first; see :meth:`queue_manager.control.actions.Controls.list_dead`."""
         found: list[dict[str, Any]] = []
         start = 0
         while len(found) < limit:
@@ -38,16 +38,16 @@ class Dead:
             start += len(page)
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id, _ in page:
-                    pipe.hmget(redis_keys.job(job_id.decode()), dead_jobs.FIELDS)
+                    pipe.hmget(redis_keys.make_job_key(job_id.decode()), dead_jobs.FIELDS)
                 rows = await pipe.execute()
             tasks = [
-                dead_jobs.task(job_id.decode(), ended, row)
+                dead_jobs.parse_dead_job(job_id.decode(), ended, row)
                 for (job_id, ended), row in zip(page, rows, strict=True)
             ]
             found += [task for task in tasks if task is not None]
         return found[:limit]
 
-    async def retry(self, job_id: str | None) -> int:
+    async def retry_dead(self, job_id: str | None) -> int:
         """Queue one or all again; returns how many were dead.
 
         Batches of the updater's are forgotten instead: it queues their feeds itself as long as they are due.
@@ -56,7 +56,7 @@ class Dead:
             self._retry, job_id, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM)
         )
 
-    async def drop(self, job_id: str | None) -> int:
+    async def remove_dead(self, job_id: str | None) -> int:
         """Forget one or all; returns how many were dead."""
         return await self._each(self._drop, job_id)
 
@@ -69,7 +69,7 @@ class Dead:
     async def _forget(self, ids: list[bytes]) -> int:
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                pipe.exists(redis_keys.job(job_id.decode()))
+                pipe.exists(redis_keys.make_job_key(job_id.decode()))
             gone = [i for i, there in zip(ids, await pipe.execute(), strict=True) if not there]
         return int(await self._client.zrem(redis_keys.DEAD, *gone)) if gone else 0
 
@@ -83,6 +83,10 @@ class Dead:
     async def _run(self, script: Any, ids: list[str], *args: str) -> int:
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                names = [redis_keys.DEAD, redis_keys.job(job_id), redis_keys.results(job_id)]
+                names = [
+                    redis_keys.DEAD,
+                    redis_keys.make_job_key(job_id),
+                    redis_keys.make_results_key(job_id),
+                ]
                 await script(keys=names, args=[job_id, *args], client=pipe)
             return sum(await pipe.execute())

@@ -25,7 +25,7 @@ MODES = ("loop", "solo")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Key:
+class NumericSetting:
     """A numeric setting: whole numbers or any, and the range; ``default`` makes it from the settings."""
 
     kind: type[int] | type[float]
@@ -62,31 +62,31 @@ def _always(value: Value | None) -> Callable[[Settings], Value | None]:
 
 
 #: Settings of a group; ``queues``, ``mode`` and the short ``workers`` are for the file alone.
-OF_GROUPS: Mapping[str, Key] = {
-    "min_workers": Key(int, 0, 256, _always(1)),
-    "max_workers": Key(int, 1, 256, _always(None)),
-    "max_idle": Key(float, 1, 86400, _always(60.0)),
-    "cpu": Key(float, 1, 100, _always(90.0)),
-    "slots": Key(int, 1, 1000, _always(None)),
-    "system_slots": Key(int, 1, 1000, lambda s: s.pull_batches),
-    "memory": Key(int, 1 << 26, 1 << 40, lambda s: s.worker_memory),
-    "lifetime": Key(float, 10, 1e7, lambda s: s.worker_lifetime),
-    "max_jobs": Key(int, 1, 10**9, _always(1000)),
-    "stall": Key(float, 1, 3600, lambda s: s.worker_stall),
-    "grace": Key(float, 0, 600, lambda s: s.stop_grace),
+OF_GROUPS: Mapping[str, NumericSetting] = {
+    "min_workers": NumericSetting(int, 0, 256, _always(1)),
+    "max_workers": NumericSetting(int, 1, 256, _always(None)),
+    "max_idle": NumericSetting(float, 1, 86400, _always(60.0)),
+    "cpu": NumericSetting(float, 1, 100, _always(90.0)),
+    "slots": NumericSetting(int, 1, 1000, _always(None)),
+    "system_slots": NumericSetting(int, 1, 1000, lambda s: s.pull_batches),
+    "memory": NumericSetting(int, 1 << 26, 1 << 40, lambda s: s.worker_memory),
+    "lifetime": NumericSetting(float, 10, 1e7, lambda s: s.worker_lifetime),
+    "max_jobs": NumericSetting(int, 1, 10**9, _always(1000)),
+    "stall": NumericSetting(float, 1, 3600, lambda s: s.worker_stall),
+    "grace": NumericSetting(float, 0, 600, lambda s: s.stop_grace),
 }
 #: Settings of a queue.
-OF_QUEUES: Mapping[str, Key] = {
-    "timeout": Key(float, 0.1, 86400, _always(None)),
-    "retries": Key(int, 1, 100, lambda s: s.job_retries),
-    "backoff_first": Key(float, 0.01, 3600, lambda s: s.job_backoff),
-    "backoff_factor": Key(float, 1, 10, lambda s: s.job_backoff_factor),
-    "backoff_most": Key(float, 0.01, 1e6, lambda s: s.job_backoff_most),
-    "backoff_jitter": Key(float, 0, 1, lambda s: s.job_backoff_jitter),
-    "result_ttl": Key(int, 10, 86400, lambda s: s.result_ttl),
-    "failure_ttl": Key(int, 60, 10**7, lambda s: s.failure_ttl),
-    "buffer": Key(int, 1, 1000, _always(None)),
-    "priority": Key(int, -1000, 1000, _always(0)),
+OF_QUEUES: Mapping[str, NumericSetting] = {
+    "timeout": NumericSetting(float, 0.1, 86400, _always(None)),
+    "retries": NumericSetting(int, 1, 100, lambda s: s.job_retries),
+    "backoff_first": NumericSetting(float, 0.01, 3600, lambda s: s.job_backoff),
+    "backoff_factor": NumericSetting(float, 1, 10, lambda s: s.job_backoff_factor),
+    "backoff_most": NumericSetting(float, 0.01, 1e6, lambda s: s.job_backoff_most),
+    "backoff_jitter": NumericSetting(float, 0, 1, lambda s: s.job_backoff_jitter),
+    "result_ttl": NumericSetting(int, 10, 86400, lambda s: s.result_ttl),
+    "failure_ttl": NumericSetting(int, 60, 10**7, lambda s: s.failure_ttl),
+    "buffer": NumericSetting(int, 1, 1000, _always(None)),
+    "priority": NumericSetting(int, -1000, 1000, _always(0)),
 }
 
 
@@ -111,26 +111,26 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Table:
+class QueueSettings:
     """All that the file says: the groups in its order, and the rules of every queue."""
 
     groups: tuple[Group, ...]
     rules: Mapping[str, QueueRules]
 
-    def group(self, name: str) -> Group | None:
+    def find_group(self, name: str) -> Group | None:
         """Return the group of that name."""
         return next((group for group in self.groups if group.name == name), None)
 
-    def server(self, queue: str) -> Group | None:
+    def find_serving_group(self, queue: str) -> Group | None:
         """Return the first group that serves a queue."""
         return next((group for group in self.groups if queue in group.queues), None)
 
-    def unserved(self) -> list[str]:
+    def list_unserved(self) -> list[str]:
         """Return the queues that no group serves: without another manager their jobs wait for ever."""
-        return [str(queue) for queue in Queue if self.server(queue) is None]
+        return [str(queue) for queue in Queue if self.find_serving_group(queue) is None]
 
 
-def load(settings: Settings) -> Table:
+def load(settings: Settings) -> QueueSettings:
     """Read the file.
 
     Raises:
@@ -143,14 +143,14 @@ def load(settings: Settings) -> Table:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise SettingsError(f"EVENTR_QUEUES_FILE: {path} cannot be read ({e}).", setting="queues_file") from e
     reader = _Reader(settings, text)
-    rules = reader.rules(tables.pop(QUEUE_TABLE, {}))
-    groups = tuple(reader.group(name, table, rules) for name, table in tables.items())
+    rules = reader.read_rules(tables.pop(QUEUE_TABLE, {}))
+    groups = tuple(reader.read_group(name, table, rules) for name, table in tables.items())
     if not groups:
         raise SettingsError(f"EVENTR_QUEUES_FILE: {path} names no group.", setting="queues_file")
-    return Table(groups, rules)
+    return QueueSettings(groups, rules)
 
 
-def change(table: Table, name: str, key: str, text: str) -> Table:
+def change_setting(table: QueueSettings, name: str, key: str, text: str) -> QueueSettings:
     """Return the table with one setting changed; ``name`` is a group or a queue as its key demands.
 
     Raises:
@@ -160,8 +160,8 @@ def change(table: Table, name: str, key: str, text: str) -> Table:
         if key in OF_QUEUES:
             value: Any = OF_QUEUES[key].parse(text)
             rules = {**table.rules, name: dataclasses.replace(table.rules[name], **{key: value})}
-            groups = [dataclasses.replace(g, queues=order(g.queues, rules)) for g in table.groups]
-            return Table(tuple(groups), rules)
+            groups = [dataclasses.replace(g, queues=sort_queues(g.queues, rules)) for g in table.groups]
+            return QueueSettings(tuple(groups), rules)
         value = OF_GROUPS[key].parse(text)
         groups = [dataclasses.replace(g, **{key: value}) if g.name == name else g for g in table.groups]
     except ValueError as e:
@@ -169,12 +169,12 @@ def change(table: Table, name: str, key: str, text: str) -> Table:
     return dataclasses.replace(table, groups=tuple(groups))
 
 
-def order(queues: tuple[str, ...], rules: Mapping[str, QueueRules]) -> tuple[str, ...]:
+def sort_queues(queues: tuple[str, ...], rules: Mapping[str, QueueRules]) -> tuple[str, ...]:
     """Return queues in the order in which they are served: people's first, whatever the file says."""
     return tuple(sorted(queues, key=lambda q: (q not in USER_QUEUES, -rules[q].priority)))
 
 
-def bounded(table: Table) -> Table:
+def clamp_minimums(table: QueueSettings) -> QueueSettings:
     """Return the table with each minimum at its maximum at most, which is what must not be exceeded."""
     groups = (dataclasses.replace(g, min_workers=min(g.min_workers, g.max_workers)) for g in table.groups)
     return dataclasses.replace(table, groups=tuple(groups))
@@ -186,7 +186,7 @@ class _Reader:
     def __init__(self, settings: Settings, text: str) -> None:
         self._settings, self._lines = settings, text.splitlines()
 
-    def rules(self, tables: Any) -> dict[str, QueueRules]:
+    def read_rules(self, tables: Any) -> dict[str, QueueRules]:
         if not isinstance(tables, dict):
             raise self._wrong(QUEUE_TABLE, None, "holds tables, one per queue: [queue.feed-pull]")
         for name, table in tables.items():
@@ -198,7 +198,7 @@ class _Reader:
     def _rules(self, name: str, table: Mapping[str, Any]) -> QueueRules:
         return QueueRules(**self._values(name, table, OF_QUEUES))
 
-    def group(self, name: str, table: Any, rules: Mapping[str, QueueRules]) -> Group:
+    def read_group(self, name: str, table: Any, rules: Mapping[str, QueueRules]) -> Group:
         self._known(name, table, {*OF_GROUPS, "queues", "mode", "workers"})
         queues = table.get("queues")
         if not isinstance(queues, list) or not queues or not set(map(str, queues)) <= set(Queue):
@@ -211,7 +211,7 @@ class _Reader:
         values["slots"] = values["slots"] or (16 if mode == "loop" else 1)
         if values["min_workers"] > values["max_workers"]:
             raise self._wrong(name, "min_workers", f"must be at most max_workers, {values['max_workers']}")
-        return Group(name=name, queues=order(tuple(dict.fromkeys(queues)), rules), mode=mode, **values)
+        return Group(name=name, queues=sort_queues(tuple(dict.fromkeys(queues)), rules), mode=mode, **values)
 
     def _plain(self, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         """Resolve ``workers = n``, always so many."""
@@ -219,16 +219,18 @@ class _Reader:
             return dict(table)
         if "min_workers" in table or "max_workers" in table:
             raise self._wrong(name, "workers", "excludes min_workers and max_workers")
-        count = self._checked(name, "workers", table["workers"], Key(int, 1, 256, _always(1)))
+        count = self._checked(name, "workers", table["workers"], NumericSetting(int, 1, 256, _always(1)))
         return {**table, "min_workers": count, "max_workers": count}
 
-    def _values(self, name: str, table: Mapping[str, Any], known: Mapping[str, Key]) -> dict[str, Any]:
+    def _values(
+        self, name: str, table: Mapping[str, Any], known: Mapping[str, NumericSetting]
+    ) -> dict[str, Any]:
         return {
             key: self._checked(name, key, table[key], what) if key in table else what.default(self._settings)
             for key, what in known.items()
         }
 
-    def _checked(self, name: str, key: str, value: object, what: Key) -> Value:
+    def _checked(self, name: str, key: str, value: object, what: NumericSetting) -> Value:
         try:
             return what.check(value)
         except ValueError as e:

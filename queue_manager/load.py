@@ -11,13 +11,13 @@ from typing import Any
 
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import USER_QUEUES
-from queue_manager.child import Run
+from queue_manager.child import RunningJob
 from queue_manager.groups import Group
 from queue_manager.scale import Load
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Waiting:
+class QueueState:
     """A queue as it is now; ``oldest`` is the wait of its first job, seconds."""
 
     name: str
@@ -27,7 +27,7 @@ class Waiting:
     draining: bool
 
 
-class Loads:
+class QueueLoads:
     """Reads the queues; each method raises what Redis' client raises."""
 
     def __init__(self, client: Any) -> None:
@@ -35,32 +35,34 @@ class Loads:
         text = resources.files("app.adapters.redis").joinpath("load.lua").read_text()
         self._script = client.register_script(text)
 
-    async def waiting(self, queues: Iterable[str]) -> dict[str, Waiting]:
+    async def read_queues(self, queues: Iterable[str]) -> dict[str, QueueState]:
         """Return these queues by name, in one round trip."""
         rows = await self._script(keys=[redis_keys.PAUSED, redis_keys.DRAINING], args=list(queues))
         found = [
-            Waiting(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
+            QueueState(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
             for name, length, oldest, paused, draining in rows
         ]
         return {queue.name: queue for queue in found}
 
-    async def managers(self) -> int:
+    async def count_managers(self) -> int:
         """Return how many managers share the work."""
         return max(1, int(await self._client.zcard(redis_keys.MANAGERS)))
 
-    async def running(self) -> collections.Counter[str]:
+    async def count_running(self) -> collections.Counter[str]:
         """Return by queue how many jobs some worker of the system holds."""
         workers = await self._client.hkeys(redis_keys.WORKERS)
         async with self._client.pipeline(transaction=False) as pipe:
             for worker in workers:
-                pipe.lrange(redis_keys.inflight(worker.decode()), 0, -1)
+                pipe.lrange(redis_keys.make_inflight_key(worker.decode()), 0, -1)
             held = [job_id for ids in await pipe.execute() for job_id in ids]
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in held:
-                pipe.hget(redis_keys.job(job_id.decode()), "origin")
+                pipe.hget(redis_keys.make_job_key(job_id.decode()), "origin")
             return collections.Counter(queue.decode() for queue in await pipe.execute() if queue)
 
-    async def switch(self, queue: str, *, paused: bool | None = None, draining: bool | None = None) -> None:
+    async def set_switches(
+        self, queue: str, *, paused: bool | None = None, draining: bool | None = None
+    ) -> None:
         """Turn the switches of a queue for the whole system; None leaves one as it is."""
         async with self._client.pipeline(transaction=True) as pipe:
             for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
@@ -71,7 +73,9 @@ class Loads:
             await pipe.execute()
 
 
-def of_group(group: Group, queues: Mapping[str, Waiting], running: Iterable[Run], managers: int) -> Load:
+def compute_load(
+    group: Group, queues: Mapping[str, QueueState], running: Iterable[RunningJob], managers: int
+) -> Load:
     """Return what a group has to do; what waits is shared by all managers."""
     open_queues = [queues[q] for q in group.queues if q in queues and not queues[q].paused]
     system = sum(q.length for q in open_queues if q.name not in USER_QUEUES)

@@ -13,7 +13,7 @@ from app.monitoring import admin_port
 from queue_manager import groups, recovery
 from queue_manager.control import repl
 from queue_manager.control.actions import Controls
-from queue_manager.status import publishing
+from queue_manager.status import publish_status
 from queue_manager.supervisor import Supervisor
 
 _log = logs.get(__name__)
@@ -35,8 +35,8 @@ def run(settings: Settings) -> int:
     return 0
 
 
-async def _supervise(settings: Settings, table: groups.Table) -> None:
-    manager = recovery.identity()
+async def _supervise(settings: Settings, table: groups.QueueSettings) -> None:
+    manager = recovery.build_identity()
     link = recovery.Recovery(settings, manager)
     supervisor = Supervisor(settings, table, link, manager)
     controls = Controls(supervisor)
@@ -47,8 +47,8 @@ async def _supervise(settings: Settings, table: groups.Table) -> None:
     loop.add_signal_handler(signal.SIGUSR1, _print, controls)
     try:
         async with (
-            repl.serving(settings, controls),
-            publishing(settings, controls),
+            repl.serve_operators(settings, controls),
+            publish_status(settings, controls),
             _admin(settings, controls),
         ):
             await supervisor.run()
@@ -61,18 +61,18 @@ async def _admin(settings: Settings, controls: Controls) -> AsyncIterator[None]:
     if not settings.metrics_listen:
         yield
         return
-    from queue_manager.metrics import Figures  # 12 MB that only this needs
+    from queue_manager.metrics import ManagerMetrics  # 12 MB that only this needs
 
     async with (
-        contextlib.aclosing(Figures(settings, controls)) as figures,
-        admin_port.serving(settings, "manager", figures.missing, figures.render),
+        contextlib.aclosing(ManagerMetrics(settings, controls)) as figures,
+        admin_port.serve_admin_port(settings, "manager", figures.find_missing, figures.render),
     ):
         yield
 
 
 def _print(controls: Controls) -> None:
     """Log the state, an event per group and worker."""
-    status = controls.status()
+    status = controls.get_status()
     for group in status["groups"]:
         _log.info("group_state", group=group["name"], serving=group["serving"], wanted=group["wanted"])
     for worker in status["workers"]:

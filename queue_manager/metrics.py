@@ -15,13 +15,13 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.monitoring import metrics
-from app.monitoring.metrics import family
+from app.monitoring.metrics import build_family
 from queue_manager.control.actions import Controls
 
 STATES = ("starting", "ready", "leaving", "killed")
 
 
-class Figures:
+class ManagerMetrics:
     """Reads the figures of a manager; to be used in its event loop."""
 
     def __init__(self, settings: Settings, controls: Controls) -> None:
@@ -29,16 +29,16 @@ class Figures:
         # Its own connection: who asks must not wait for the manager's work, nor delay it.
         self._client: Any = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=3)
 
-    async def missing(self) -> list[str]:
+    async def find_missing(self) -> list[str]:
         """Return what this manager lacks to do its work: ``redis``, ``workers``."""
         return [
             *(["redis"] if await self._is_silent() else []),
-            *([] if _has_workers(self._controls.status()) else ["workers"]),
+            *([] if _has_workers(self._controls.get_status()) else ["workers"]),
         ]
 
     async def render(self) -> bytes:
         """Return all figures as text. Without Redis those of this manager alone."""
-        families = [*metrics.own("manager"), *_workers(self._controls.status())]
+        families = [*metrics.collect_process_metrics("manager"), *_workers(self._controls.get_status())]
         # Without Redis they are absent: a gap says more than old values.
         with contextlib.suppress(StoreError, redis.RedisError, OSError):
             families += await self._system()
@@ -55,11 +55,11 @@ class Figures:
             )
             totals, sight, dead, managers = await pipe.execute()
         return [
-            *metrics.queues(await self._controls.queues()),
-            *metrics.totals({name: int(value) for name, value in _text(totals).items()}),
-            *metrics.updater(_text(sight)),
-            family("eventr_dead_tasks", dead),
-            family("eventr_managers", managers),
+            *metrics.build_queue_metrics(await self._controls.list_queues()),
+            *metrics.build_totals({name: int(value) for name, value in _text(totals).items()}),
+            *metrics.build_updater_metrics(_text(sight)),
+            build_family("eventr_dead_tasks", dead),
+            build_family("eventr_managers", managers),
         ]
 
     async def _is_silent(self) -> bool:
@@ -86,10 +86,10 @@ def _workers(status: Mapping[str, Any]) -> list[Metric]:
         memory[worker["group"]] += round(worker["rss_mb"] * (1 << 20))
         running[worker["group"]] += len(worker["current"])
     return [
-        family("eventr_workers", {(g, s): states[g, s] for g in groups for s in STATES}),
-        family("eventr_workers_wanted", {(g["name"],): g["wanted"] for g in status["groups"]}),
-        family("eventr_worker_resident_bytes", {(g,): memory[g] for g in groups}),
-        family("eventr_worker_jobs", {(g,): running[g] for g in groups}),
+        build_family("eventr_workers", {(g, s): states[g, s] for g in groups for s in STATES}),
+        build_family("eventr_workers_wanted", {(g["name"],): g["wanted"] for g in status["groups"]}),
+        build_family("eventr_worker_resident_bytes", {(g,): memory[g] for g in groups}),
+        build_family("eventr_worker_jobs", {(g,): running[g] for g in groups}),
     ]
 
 

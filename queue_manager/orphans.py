@@ -19,7 +19,7 @@ _PAGE = 500
 _ALIVE = {b"started", b"queued", b"scheduled"}
 
 
-class Strays:
+class OrphanedJobs:
     """Looks for stray jobs and lists; each method raises what Redis' client raises."""
 
     def __init__(self, client: Any, manager: str) -> None:
@@ -27,16 +27,16 @@ class Strays:
         text = resources.files(__package__).joinpath("orphans.lua").read_text()
         self._script = client.register_script(text)
 
-    async def due(self) -> bool:
+    async def claim_turn(self) -> bool:
         """Whether it is our turn to look: nobody has for a while."""
         return bool(await self._client.set(redis_keys.SWEPT, self._manager, nx=True, ex=PERIOD))
 
-    async def leave(self) -> None:
+    async def release_turn(self) -> None:
         """Let another manager look at once, if it was our turn."""
         if await self._client.get(redis_keys.SWEPT) == self._manager.encode():
             await self._client.delete(redis_keys.SWEPT)
 
-    async def jobs(self) -> dict[str, str]:
+    async def requeue_jobs(self) -> dict[str, str]:
         """Queue stray jobs again; returns what each of them said it was."""
         found: dict[str, str] = {}
         cursor = 0
@@ -50,14 +50,14 @@ class Strays:
                 for job_id in doubtful:
                     args = [job_id, redis_keys.WAKE, redis_keys.EVENTS_KEPT]
                     await self._script(
-                        keys=[redis_keys.job(job_id), redis_keys.EVENTS], args=args, client=pipe
+                        keys=[redis_keys.make_job_key(job_id), redis_keys.EVENTS], args=args, client=pipe
                     )
                 said = await pipe.execute()
             found |= {i: word.decode() for i, word in zip(doubtful, said, strict=True) if word is not None}
             if not cursor:
                 return found
 
-    async def workers(self) -> list[str]:
+    async def find_workers(self) -> list[str]:
         """Return workers that nobody knows any more and whose lists still hold jobs."""
         lists = {k.decode() async for k in self._client.scan_iter(redis_keys.INFLIGHT + "*", count=_PAGE)}
         # After the lists: a worker is registered before it can have one.
@@ -80,7 +80,7 @@ class Strays:
                 continue
             if status == b"queued":
                 if origin not in waiting:
-                    ids = await self._client.lrange(redis_keys.queue(origin.decode()), 0, -1)
+                    ids = await self._client.lrange(redis_keys.make_queue_key(origin.decode()), 0, -1)
                     waiting[origin] = set(ids)
                 if job_id in waiting[origin]:
                     continue

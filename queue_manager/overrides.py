@@ -16,7 +16,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.runtime.redis_errors import OUTAGE
 from queue_manager import groups
-from queue_manager.groups import OF_GROUPS, OF_QUEUES, Table
+from queue_manager.groups import OF_GROUPS, OF_QUEUES, QueueSettings
 
 _log = logs.get(__name__)
 _PAUSE = 0.5
@@ -25,18 +25,18 @@ _PAUSE = 0.5
 Changes = Mapping[str, Mapping[str, str]]
 
 
-class Live:
+class Overrides:
     """Reads and writes changed settings; each method raises what Redis' client raises."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def read(self, table: Table) -> Changes:
+    async def read(self, table: QueueSettings) -> Changes:
         """Return all changes of what this manager serves."""
         names = sorted({*(group.name for group in table.groups), *map(str, Queue)})
         async with self._client.pipeline(transaction=False) as pipe:
             for name in names:
-                pipe.hgetall(redis_keys.live(name))
+                pipe.hgetall(redis_keys.make_live_settings_key(name))
             rows = await pipe.execute()
         return {
             name: {key.decode(): value.decode("utf-8", "replace") for key, value in row.items()}
@@ -48,13 +48,13 @@ class Live:
         """Keep a change, None: forget it; and tell all managers."""
         async with self._client.pipeline(transaction=True) as pipe:
             if value is None:
-                pipe.hdel(redis_keys.live(name), key)
+                pipe.hdel(redis_keys.make_live_settings_key(name), key)
             else:
-                pipe.hset(redis_keys.live(name), key, value)
+                pipe.hset(redis_keys.make_live_settings_key(name), key, value)
             pipe.publish(redis_keys.LIVE_CHANGED, name)
             await pipe.execute()
 
-    async def follow(self, changed: Callable[[], None], arrived: Callable[[str], None]) -> None:
+    async def follow_changes(self, on_change: Callable[[], None], on_arrival: Callable[[str], None]) -> None:
         """Call back for ever when settings change, and with its name when jobs arrive in an empty queue."""
         while True:
             try:
@@ -62,14 +62,14 @@ class Live:
                     await hints.subscribe(redis_keys.LIVE_CHANGED, redis_keys.WAKE)
                     async for hint in hints.listen():
                         if hint["channel"].decode() == redis_keys.WAKE:
-                            arrived(hint["data"].decode())
+                            on_arrival(hint["data"].decode())
                         else:
-                            changed()
+                            on_change()
             except OUTAGE:
                 await asyncio.sleep(_PAUSE)
 
 
-def target(table: Table, name: str, key: str) -> str:
+def find_target(table: QueueSettings, name: str, key: str) -> str:
     """Return the group or queue that a change is about: a queue stands for the group that serves it.
 
     Raises:
@@ -83,32 +83,32 @@ def target(table: Table, name: str, key: str) -> str:
     if key not in OF_GROUPS:
         text = f"Groups have {', '.join(OF_GROUPS)}; queues have {', '.join(OF_QUEUES)}."
         raise InvalidError(f"There is no setting {key}. {text}", setting=key)
-    group = table.group(name) or table.server(name)
+    group = table.find_group(name) or table.find_serving_group(name)
     if group is None:
         names = ", ".join(group.name for group in table.groups)
         raise InvalidError(f"This manager serves no group or queue {name}; groups are {names}.", group=name)
     return group.name
 
 
-def check(table: Table, name: str, key: str, value: str) -> None:
+def check(table: QueueSettings, name: str, key: str, value: str) -> None:
     """Find out whether a change fits what is in force; ``name`` is what :func:`target` returned.
 
     Raises:
         InvalidError: it does not; says what would.
     """
-    changed, before = groups.change(table, name, key, value).group(name), table.group(name)
+    changed, before = groups.change_setting(table, name, key, value).find_group(name), table.find_group(name)
     if changed is None or before is None or changed.min_workers <= changed.max_workers:
         return
     bound = f"least {before.min_workers}" if key == "max_workers" else f"most {before.max_workers}"
     raise InvalidError(f"{name}.{key} must be at {bound} now.", setting=key)
 
 
-def apply(table: Table, changes: Changes) -> Table:
+def apply(table: QueueSettings, changes: Changes) -> QueueSettings:
     """Return the file's table with the changes; those that do not fit it (any more) are left out."""
     for name, row in changes.items():
         for key, value in row.items():
             try:
-                table = groups.change(table, target(table, name, key), key, value)
+                table = groups.change_setting(table, find_target(table, name, key), key, value)
             except InvalidError as e:
                 _log.warning("live_setting_ignored", name=name, key=key, error=e.message)
-    return groups.bounded(table)
+    return groups.clamp_minimums(table)

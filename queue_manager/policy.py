@@ -41,7 +41,7 @@ class WorkerView:
     name: str
     group: str
     born: float
-    sign: float
+    last_sign: float
     rss: int = 0
     mode: str = "loop"
     ready: bool = False
@@ -78,7 +78,7 @@ Action = Start | Stop | Kill
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class DeathVerdict:
     """What becomes of the jobs that a dead worker held.
 
     Attributes:
@@ -86,17 +86,17 @@ class Verdict:
         reason: for the history of the jobs.
     """
 
-    crash: bool
+    is_crash: bool
     reason: str
 
 
-def decide(
+def decide_actions(
     now: float,
     groups: Sequence[Group],
     workers: Sequence[WorkerView],
     *,
     stopping: bool,
-    wanted: Mapping[str, int],
+    targets: Mapping[str, int],
     not_before: Mapping[str, float],
 ) -> list[Action]:
     """Return what to do now.
@@ -108,13 +108,13 @@ def decide(
         not_before: by group, when the next worker may be started (see :func:`pause`).
     """
     of = {group.name: group for group in groups}
-    actions = [a for w in workers if (a := _tend(now, of[w.group], w, stopping, wanted)) is not None]
+    actions = [a for w in workers if (a := _tend(now, of[w.group], w, stopping, targets)) is not None]
     if stopping:
         return actions
     told = {action.worker for action in actions if not isinstance(action, Start)}
     for group in groups:
-        serving = [w for w in workers if w.group == group.name and serves(w)]
-        missing = wanted.get(group.name, 0) - len(serving)
+        serving = [w for w in workers if w.group == group.name and is_serving(w)]
+        missing = targets.get(group.name, 0) - len(serving)
         if missing > 0 and now >= not_before.get(group.name, now):
             actions += [Start(group.name)] * missing
         elif missing < 0:
@@ -123,7 +123,7 @@ def decide(
     return actions
 
 
-def serves(worker: WorkerView) -> bool:
+def is_serving(worker: WorkerView) -> bool:
     """Whether a worker takes jobs, or will as soon as it is ready."""
     return worker.leaving is None and not worker.killed
 
@@ -160,7 +160,7 @@ def _kill_reason(now: float, group: Group, worker: WorkerView) -> str | None:
     if worker.rss > group.memory * HARD_MEMORY:
         return MEMORY
     # A solo worker is silent while it works: its deadline guards it then.
-    silent = now - worker.sign
+    silent = now - worker.last_sign
     if silent > (group.stall if worker.ready else STARTUP) and not (
         worker.mode == "solo" and worker.deadlines
     ):
@@ -171,7 +171,7 @@ def _kill_reason(now: float, group: Group, worker: WorkerView) -> str | None:
     return None
 
 
-def verdict(exitcode: int | None, killed: str | None) -> Verdict:
+def judge_death(exitcode: int | None, killed: str | None) -> DeathVerdict:
     """Judge a death.
 
     Args:
@@ -179,14 +179,14 @@ def verdict(exitcode: int | None, killed: str | None) -> Verdict:
         killed: why the manager killed it, None when it did not.
     """
     if killed is not None:
-        return Verdict(killed in _BLAMED, killed)
+        return DeathVerdict(killed in _BLAMED, killed)
     if exitcode in _INNOCENT_EXITS:
-        return Verdict(False, "ended")
+        return DeathVerdict(False, "ended")
     what = f"signal {-exitcode}" if exitcode is not None and exitcode < 0 else f"exit {exitcode}"
-    return Verdict(True, what)
+    return DeathVerdict(True, what)
 
 
-def pause(deaths: int) -> float:
+def compute_pause(deaths: int) -> float:
     """Seconds until the next start after so many workers in a row that died before they were ready."""
     # The exponent has a limit too: no float holds what hours of deaths come to.
     return 0.0 if deaths <= 0 else min(PAUSE_MOST, PAUSE_FIRST * 2.0 ** min(deaths - 1, 16))

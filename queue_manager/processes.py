@@ -12,22 +12,22 @@ from app import logs
 from app.config import Settings
 from app.models.jobs.workers import QueueRules, WorkerSpec
 from queue_manager import policy
-from queue_manager.child import Child, Run
-from queue_manager.groups import Group, Table
-from queue_manager.policy import Verdict, WorkerView
+from queue_manager.child import RunningJob, WorkerProcess
+from queue_manager.groups import Group, QueueSettings
+from queue_manager.policy import DeathVerdict, WorkerView
 
 _log = logs.get(__name__)
 
 #: Called with a worker that has ended, what its end means, and the jobs that it ran.
-Buried = Callable[[str, Verdict, list[str]], None]
+Buried = Callable[[str, DeathVerdict, list[str]], None]
 
 
-class Crew:
+class WorkerProcesses:
     """All children. Used by the manager's event loop only."""
 
     def __init__(self, settings: Settings, manager: str, buried: Buried) -> None:
         self._settings, self._manager, self._buried = settings, manager, buried
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, WorkerProcess] = {}
         self._deaths: dict[str, int] = {}
         #: By group, when the next worker may be started.
         self.not_before: dict[str, float] = {}
@@ -35,24 +35,24 @@ class Crew:
     def __len__(self) -> int:
         return len(self._children)
 
-    def __iter__(self) -> Iterator[Child]:
+    def __iter__(self) -> Iterator[WorkerProcess]:
         return iter(list(self._children.values()))
 
-    def get(self, worker: str) -> Child | None:
+    def get(self, worker: str) -> WorkerProcess | None:
         """Return a worker by name."""
         return self._children.get(worker)
 
-    def views(self, now: float) -> list[WorkerView]:
+    def build_views(self, now: float) -> list[WorkerView]:
         """Look at all of them, also at their memory."""
         for child in self._children.values():
             child.measure()
-        return [child.view(now) for child in self._children.values()]
+        return [child.build_view(now) for child in self._children.values()]
 
-    def running(self, group: str) -> list[Run]:
+    def list_running(self, group: str) -> list[RunningJob]:
         """Return the jobs that run in a group."""
         return [run for child in self if child.spec.group == group for run in child.running]
 
-    def spec(self, group: Group, rules: Mapping[str, QueueRules]) -> WorkerSpec:
+    def build_spec(self, group: Group, rules: Mapping[str, QueueRules]) -> WorkerSpec:
         """Return orders for a worker that has yet to be born."""
         # Worn out at different times, so that never all of a group are replaced at once.
         wear = random.uniform(0.9, 1.1)  # noqa: S311 — nothing secret
@@ -61,7 +61,7 @@ class Crew:
 
     def start(self, spec: WorkerSpec) -> bool:
         """Start a worker; blocks for the fork, about 20 ms. False: no process could be made."""
-        child = Child(spec, self._settings)
+        child = WorkerProcess(spec, self._settings)
         try:
             child.start()
         except (OSError, EOFError):
@@ -71,41 +71,41 @@ class Crew:
             return False
         self._children[spec.name] = child
         loop = asyncio.get_running_loop()
-        loop.add_reader(child.line, child.read)
+        loop.add_reader(child.line, child.read_messages)
         loop.add_reader(child.sentinel, self._on_death, child)
         _log.info("worker_started", worker=spec.name, group=spec.group, pid=child.pid)
         return True
 
-    def follow(self, table: Table) -> None:
+    def apply_table(self, table: QueueSettings) -> None:
         """Give new orders to those whose group has changed."""
         for child in self:
-            group = table.group(child.spec.group)
+            group = table.find_group(child.spec.group)
             if group is not None and group.mode == child.spec.mode:
                 spec = _spec(child.spec.name, self._manager, group, table.rules, child.spec.wear)
                 if spec != child.spec:
-                    child.order(spec)
+                    child.send_orders(spec)
 
-    def excuse(self, seconds: float) -> None:
+    def extend_deadlines(self, seconds: float) -> None:
         """Take back so much time that has just passed: nobody is to blame for what he did not do in it."""
         for child in self:
-            child.excuse(seconds)
+            child.extend_deadlines(seconds)
 
     def kill_all(self, reason: str) -> None:
         """End all now."""
         for child in self:
             child.kill(reason)
 
-    def _on_death(self, child: Child) -> None:
+    def _on_death(self, child: WorkerProcess) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(child.sentinel)
         loop.remove_reader(child.line)
-        code = child.bury()
+        code = child.reap_process()
         name, group = child.spec.name, child.spec.group
         del self._children[name]
-        verdict = policy.verdict(code, child.killed)
-        _log.info("worker_ended", worker=name, exitcode=code, crash=verdict.crash, reason=verdict.reason)
-        self._deaths[group] = 0 if child.was_ready or not verdict.crash else self._deaths.get(group, 0) + 1
-        self.not_before[group] = time.monotonic() + policy.pause(self._deaths[group])
+        verdict = policy.judge_death(code, child.killed)
+        _log.info("worker_ended", worker=name, exitcode=code, crash=verdict.is_crash, reason=verdict.reason)
+        self._deaths[group] = 0 if child.was_ready or not verdict.is_crash else self._deaths.get(group, 0) + 1
+        self.not_before[group] = time.monotonic() + policy.compute_pause(self._deaths[group])
         self._buried(name, verdict, [run.id for run in child.running])
 
 

@@ -21,14 +21,14 @@ from rq.utils import now, utcformat
 
 from app import clock
 from app.config import Settings
-from app.errors import feed_message
+from app.errors import get_feed_message
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.models.jobs.workers import QueueRules
-from queue_manager.policy import Verdict
+from queue_manager.policy import DeathVerdict
 
 
-def identity() -> str:
+def build_identity() -> str:
     """Return ``host:pid:start`` of this process: no other process has it, ever."""
     return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
 
@@ -84,16 +84,16 @@ class Recovery:
         self._script = self.client.register_script(shared + text)
         self._since = clock.now().isoformat()
 
-    async def heartbeat(self, workers: list[str]) -> None:
+    async def send_heartbeat(self, workers: list[str]) -> None:
         """Say that this manager and its workers live."""
         seconds, _ = await self.client.time()
         sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
         async with self.client.pipeline(transaction=False) as pipe:
             pipe.zadd(redis_keys.MANAGERS, {self._manager: seconds + self._settings.manager_lease})
             text = json.dumps(sign)
-            pipe.set(redis_keys.alive("manager", self._manager), text, ex=redis_keys.ALIVE_SECONDS)
+            pipe.set(redis_keys.make_alive_key("manager", self._manager), text, ex=redis_keys.ALIVE_SECONDS)
             for worker in workers:
-                pipe.set(redis_keys.alive("worker", worker), text, ex=redis_keys.ALIVE_SECONDS)
+                pipe.set(redis_keys.make_alive_key("worker", worker), text, ex=redis_keys.ALIVE_SECONDS)
             await pipe.execute()
 
     async def register(self, worker: str) -> None:
@@ -103,7 +103,7 @@ class Recovery:
     async def recover(
         self,
         worker: str,
-        verdict: Verdict,
+        verdict: DeathVerdict,
         ran: Iterable[str] = (),
         rules: Mapping[str, QueueRules] | None = None,
     ) -> dict[str, str]:
@@ -113,7 +113,7 @@ class Recovery:
             ran: the jobs that it had begun, which alone can be to blame; none: it may have been any.
             rules: of the queues; those without follow the settings.
         """
-        names = [redis_keys.inflight(worker), redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.DEAD]
+        names = [redis_keys.make_inflight_key(worker), redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.DEAD]
         rows = await self._script(keys=names, args=[*self._args(worker, verdict, rules or {}), *ran])
         await self._forget(worker)
         return {job.decode(): what.decode() for job, what in rows}
@@ -121,7 +121,7 @@ class Recovery:
     async def _forget(self, worker: str) -> None:
         """Remove what shows a worker that could not sign off itself."""
         async with self.client.pipeline(transaction=False) as pipe:
-            pipe.delete(redis_keys.alive("worker", worker), redis_keys.RQ_WORKER + worker)
+            pipe.delete(redis_keys.make_alive_key("worker", worker), redis_keys.RQ_WORKER + worker)
             for shown in (redis_keys.RQ_WORKERS, *(f"{redis_keys.RQ_WORKERS}:{queue}" for queue in Queue)):
                 pipe.srem(shown, redis_keys.RQ_WORKER + worker)
             await pipe.execute()
@@ -140,28 +140,28 @@ class Recovery:
         for worker, manager in workers.items():
             owner = manager.decode()
             if owner in lost or (owner not in managers and owner != self._manager):
-                done |= await self.recover(worker.decode(), Verdict(False, "manager lost"))
+                done |= await self.recover(worker.decode(), DeathVerdict(False, "manager lost"))
         if lost:
             await self.client.zrem(redis_keys.MANAGERS, *lost)
         return done
 
-    async def leave(self) -> None:
+    async def sign_off(self) -> None:
         """Sign off; only when nothing of ours is left to recover."""
         await self.client.zrem(redis_keys.MANAGERS, self._manager)
-        await self.client.delete(redis_keys.alive("manager", self._manager))
+        await self.client.delete(redis_keys.make_alive_key("manager", self._manager))
 
     async def close(self) -> None:
         """Close the connections."""
         await self.client.aclose()
 
-    def _args(self, worker: str, verdict: Verdict, rules: Mapping[str, QueueRules]) -> list[Any]:
-        message = feed_message("crashed")
+    def _args(self, worker: str, verdict: DeathVerdict, rules: Mapping[str, QueueRules]) -> list[Any]:
+        message = get_feed_message("crashed")
         report = base64.b64encode(zlib.compress(f"crashed: {verdict.reason}".encode())).decode()
         settings = self._settings
         limits = {queue: (rule.retries, rule.failure_ttl) for queue, rule in rules.items()}
         return [
             worker,
-            int(verdict.crash),
+            int(verdict.is_crash),
             verdict.reason,
             json.dumps({"": (settings.job_retries, settings.failure_ttl), **limits}),
             utcformat(now()),

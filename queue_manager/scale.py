@@ -51,7 +51,7 @@ class Scale:
     peaks: tuple[tuple[float, int], ...] = ()
 
 
-def needed(group: Group, load: Load) -> int:
+def count_needed(group: Group, load: Load) -> int:
     """Return how many workers would hold all that runs and waits, within the group's bounds."""
     slots = group.slots if group.mode == "loop" else 1
     of_all = math.ceil((load.busy + load.waiting) / slots)
@@ -59,7 +59,7 @@ def needed(group: Group, load: Load) -> int:
     return min(max(of_all, of_system, group.min_workers), group.max_workers)
 
 
-def scale(
+def decide_scale(
     now: float, group: Group, state: Scale | None, load: Load, *, starting: bool = False, cpu: float = 0.0
 ) -> Scale:
     """Return the next state.
@@ -69,7 +69,7 @@ def scale(
         starting: a worker of the group is not ready yet, so what it will take still waits.
         cpu: percent of the machine in use.
     """
-    need = needed(group, load)
+    need = count_needed(group, load)
     state = state or Scale(group.min_workers)
     peaks = _remember(state.peaks, now, need, group.max_idle)
     # Bounds that were changed hold at once.

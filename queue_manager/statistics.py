@@ -62,7 +62,7 @@ class Statistics:
         self._peak = (0, 0)
         self._claimed_ms = 0
 
-    async def count_all(self) -> None:
+    async def count_forever(self) -> None:
         """Count for ever; waits while Redis is away."""
         while True:
             try:
@@ -73,7 +73,7 @@ class Statistics:
                 _log.debug("redis_silent", while_="counting", error=type(e).__name__)
                 await asyncio.sleep(_PAUSE)
 
-    async def hours(self, most: int) -> dict[str, Any]:
+    async def list_hours(self, limit: int) -> dict[str, Any]:
         """Return the last ``most`` hours in which anything was counted, the newest first, and their sum.
 
         Returns:
@@ -84,11 +84,11 @@ class Statistics:
             StoreError: Redis does not answer.
         """
         newest = _now_ms() // HOUR_MS
-        numbers = range(newest, newest - most, -1)
+        numbers = range(newest, newest - limit, -1)
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for number in numbers:
-                    pipe.hgetall(redis_keys.hour(number))
+                    pipe.hgetall(redis_keys.make_hour_key(number))
                 rows = await pipe.execute()
         except _OUTAGE as e:
             raise StoreError from e
@@ -98,8 +98,10 @@ class Statistics:
             if row
         }
         return {
-            "hours": [{"hour": _iso(number), **hourly_stats.summary(row)} for number, row in found.items()],
-            "total": hourly_stats.summary(hourly_stats.total(found.values())),
+            "hours": [
+                {"hour": _iso(number), **hourly_stats.summarise_hour(row)} for number, row in found.items()
+            ],
+            "total": hourly_stats.summarise_hour(hourly_stats.sum_hours(found.values())),
         }
 
     async def close(self) -> None:
@@ -115,7 +117,7 @@ class Statistics:
             )
             await self._add(await self._read(ids))
             self._claimed_ms = _now_ms()
-        while rows := entries(
+        while rows := parse_entries(
             await self._client.xreadgroup(_GROUP, _GROUP, {redis_keys.EVENTS: ">"}, count=_PAGE)
         ):
             await self._add(rows)
@@ -166,12 +168,12 @@ class Statistics:
         async with self._client.pipeline(transaction=True) as pipe:
             for hour, counters, minutes in sums:
                 for key, number in counters.items():
-                    pipe.hincrby(redis_keys.hour(hour), key, number)
+                    pipe.hincrby(redis_keys.make_hour_key(hour), key, number)
                     pipe.hincrby(redis_keys.TOTALS, key, number)
                 for key, number in minutes.items():
-                    pipe.hincrby(redis_keys.minutes(hour), key, number)
-                pipe.expire(redis_keys.hour(hour), _KEEP_SECONDS)
-                pipe.expire(redis_keys.minutes(hour), _KEEP_MINUTES)
+                    pipe.hincrby(redis_keys.make_minutes_key(hour), key, number)
+                pipe.expire(redis_keys.make_hour_key(hour), _KEEP_SECONDS)
+                pipe.expire(redis_keys.make_minutes_key(hour), _KEEP_MINUTES)
             await pipe.execute()
 
     async def _results(self, rows: Mapping[bytes, dict[bytes, bytes]]) -> dict[bytes, dict[str, Any]]:
@@ -182,7 +184,7 @@ class Statistics:
         if others:
             async with self._client.pipeline(transaction=False) as pipe:
                 for i in others:
-                    pipe.xrevrange(redis_keys.results(rows[i][b"id"].decode()), count=1)
+                    pipe.xrevrange(redis_keys.make_results_key(rows[i][b"id"].decode()), count=1)
                 for i, reply in zip(others, await pipe.execute(), strict=True):
                     values[i] = reply[0][1].get(b"return_value", b"") if reply else b""
         return {i: result for i, value in values.items() if (result := _result(value)) is not None}
@@ -192,12 +194,12 @@ class Statistics:
         if (hour, now) > self._peak and now > 0:
             self._peak = (hour, now)
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(redis_keys.hour(hour), f"memory:{self._manager}", now)
-                pipe.expire(redis_keys.hour(hour), _KEEP_SECONDS)
+                pipe.hset(redis_keys.make_hour_key(hour), f"memory:{self._manager}", now)
+                pipe.expire(redis_keys.make_hour_key(hour), _KEEP_SECONDS)
                 await pipe.execute()
 
 
-async def end(task: asyncio.Task[None]) -> None:
+async def cancel_task(task: asyncio.Task[None]) -> None:
     """Cancel a task until it has ended.
 
     Once is not enough: the driver waits by ``asyncio.wait_for``, which loses a cancellation that comes in
@@ -213,16 +215,19 @@ def _sums(
 ) -> list[tuple[int, Counters, Counters]]:
     """Return what events add to the hours that are kept, and to their minutes."""
     oldest = _now_ms() // HOUR_MS - HOURS_KEPT
-    events = [(hourly_stats.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()]
-    minutes = hourly_stats.by_minute(events)
+    events = [
+        (hourly_stats.parse_stream_ms(stream_id), row, results.get(stream_id))
+        for stream_id, row in rows.items()
+    ]
+    minutes = hourly_stats.sum_by_minute(events)
     return [
         (hour, counters, minutes.get(hour, Counters()))
-        for hour, counters in hourly_stats.tally(events).items()
+        for hour, counters in hourly_stats.sum_by_hour(events).items()
         if hour > oldest
     ]
 
 
-def entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+def parse_entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
     """Return the entries of one stream from what XREAD or XREADGROUP answered, in either protocol."""
     streams = reply.values() if isinstance(reply, dict) else [rows for _, rows in reply or ()]
     found: list[tuple[bytes, dict[bytes, bytes]]] = []

@@ -16,14 +16,14 @@ from app.config import Settings
 from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE
 from queue_manager.control.actions import Controls
-from queue_manager.statistics import end
+from queue_manager.statistics import cancel_task
 
 #: Time between two words, seconds: a chart that is drawn each five seconds shows nothing older than seven.
 PERIOD = 2.0
 
 
 @contextlib.asynccontextmanager
-async def publishing(settings: Settings, controls: Controls) -> AsyncIterator[None]:
+async def publish_status(settings: Settings, controls: Controls) -> AsyncIterator[None]:
     """Say it again and again for the time of a block."""
     # Its own connection, as that of operators: it must not wait for the manager's work, nor delay it.
     client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
@@ -31,18 +31,20 @@ async def publishing(settings: Settings, controls: Controls) -> AsyncIterator[No
     try:
         yield
     finally:
-        await end(telling)
+        await cancel_task(telling)
         with contextlib.suppress(*OUTAGE):
-            await client.delete(redis_keys.manager(controls.status()["manager"]))
+            await client.delete(redis_keys.make_manager_key(controls.get_status()["manager"]))
         await client.aclose()
 
 
 async def _tell(client: Any, controls: Controls) -> None:
     while True:
-        status = controls.status()
+        status = controls.get_status()
         # Its next word says it too; nobody needs to know that Redis is away from here.
         with contextlib.suppress(*OUTAGE):
             await client.set(
-                redis_keys.manager(status["manager"]), json.dumps(status), ex=redis_keys.ALIVE_SECONDS
+                redis_keys.make_manager_key(status["manager"]),
+                json.dumps(status),
+                ex=redis_keys.ALIVE_SECONDS,
             )
         await asyncio.sleep(PERIOD)

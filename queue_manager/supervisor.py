@@ -15,16 +15,16 @@ from typing import Any
 from app import logs
 from app.config import Settings
 from app.errors import SettingsError
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from queue_manager import policy
 from queue_manager.child import warm_up
-from queue_manager.dead import Dead
-from queue_manager.groups import Table
-from queue_manager.orphans import Strays
-from queue_manager.policy import Kill, Start, Stop, Verdict
-from queue_manager.processes import Crew
+from queue_manager.dead import DeadJobs
+from queue_manager.groups import QueueSettings
+from queue_manager.orphans import OrphanedJobs
+from queue_manager.policy import DeathVerdict, Kill, Start, Stop
+from queue_manager.processes import WorkerProcesses
 from queue_manager.recovery import Recovery
-from queue_manager.targets import Sizing
+from queue_manager.targets import WorkerTargets
 
 _log = logs.get(__name__)
 
@@ -42,27 +42,27 @@ _LAST_TRY = 5.0
 class Supervisor:
     """Starts, watches, limits and buries workers."""
 
-    def __init__(self, settings: Settings, table: Table, recovery: Recovery, manager: str) -> None:
+    def __init__(self, settings: Settings, table: QueueSettings, recovery: Recovery, manager: str) -> None:
         self._recovery, self.manager = recovery, manager
         self._beat = min(_BEAT, settings.manager_lease / 4)
-        self.crew = Crew(settings, manager, self._on_burial)
-        self.dead, self._strays = Dead(recovery.client), Strays(recovery.client, manager)
+        self.processes = WorkerProcesses(settings, manager, self._on_burial)
+        self.dead, self._strays = DeadJobs(recovery.client), OrphanedJobs(recovery.client, manager)
         self._stopping = asyncio.Event()
         self._news = asyncio.Event()
-        self.sizing = Sizing(settings, table, recovery.client, self.crew, self._news.set)
+        self.targets = WorkerTargets(settings, table, recovery.client, self.processes, self._news.set)
         self._recoveries: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
         """End all workers in order, then return from :meth:`run`; the second call does not wait for jobs."""
         if self._stopping.is_set():
-            self.crew.kill_all(policy.SHUTDOWN)
+            self.processes.kill_all(policy.SHUTDOWN)
         self._stopping.set()
         self._news.set()
 
     def on_hangup(self) -> None:
         """Read the settings file again, or say in the log why it cannot be used."""
         try:
-            self.sizing.reload()
+            self.targets.reload()
         except SettingsError as e:
             _log.error("settings_refused", message=e.message)
 
@@ -70,15 +70,15 @@ class Supervisor:
 
     async def run(self) -> None:
         """Work until :meth:`stop`; returns when no worker is left and their jobs are back."""
-        self.sizing.warn()
+        self.targets.warn()
         # In a thread: while it loads, signals are heard.
         await asyncio.gather(asyncio.to_thread(warm_up), self._until_redis_answers())
         background = [
             asyncio.create_task(part)
-            for part in (self._beat_all(), self.sizing.follow(), self.sizing.listen())
+            for part in (self._beat_all(), self.targets.follow_changes(), self.targets.listen())
         ]
-        _log.info("ready", manager=self.manager, groups=",".join(self.sizing.wanted()))
-        while not self._stopping.is_set() or len(self.crew):
+        _log.info("ready", manager=self.manager, groups=",".join(self.targets.get_wanted()))
+        while not self._stopping.is_set() or len(self.processes):
             await self._look()
             self._news.clear()
             began = time.monotonic()
@@ -93,56 +93,56 @@ class Supervisor:
         """Count no time against workers in which we were held up ourselves: so may they have been."""
         if late > _LATE:
             _log.warning("held_up", seconds=round(late, 1))
-            self.crew.excuse(late)
+            self.processes.extend_deadlines(late)
 
     async def _look(self) -> None:
         now = time.monotonic()
-        actions = policy.decide(
+        actions = policy.decide_actions(
             now,
-            [*self.sizing.table.groups, *self.sizing.retired.values()],
-            self.crew.views(now),
+            [*self.targets.table.groups, *self.targets.retired.values()],
+            self.processes.build_views(now),
             stopping=self._stopping.is_set(),
-            wanted=self.sizing.wanted(),
-            not_before=self.crew.not_before,
+            targets=self.targets.get_wanted(),
+            not_before=self.processes.not_before,
         )
         for action in actions:
             match action:
                 case Start(group):
                     await self._start(group)
-                case Stop(worker, reason) if child := self.crew.get(worker):
+                case Stop(worker, reason) if child := self.processes.get(worker):
                     _log.info("worker_stop", worker=worker, reason=reason)
                     child.stop(reason)
-                case Kill(worker, reason) if child := self.crew.get(worker):
+                case Kill(worker, reason) if child := self.processes.get(worker):
                     _log.warning("worker_kill", worker=worker, reason=reason)
                     child.kill(reason)
 
     async def _start(self, name: str) -> None:
-        table = self.sizing.table
-        if (group := table.group(name)) is None:
+        table = self.targets.table
+        if (group := table.find_group(name)) is None:
             return  # the settings have changed since
-        spec = self.crew.spec(group, table.rules)
+        spec = self.processes.build_spec(group, table.rules)
         try:
             await self._recovery.register(spec.name)
         except OUTAGE as e:
-            _log.warning("redis_silent", while_="starting a worker", error=word(e))
-            self.crew.not_before[name] = time.monotonic() + _OUTAGE_PAUSE
+            _log.warning("redis_silent", while_="starting a worker", error=describe_outage(e))
+            self.processes.not_before[name] = time.monotonic() + _OUTAGE_PAUSE
             return
-        if not self.crew.start(spec):
-            self._in_background(self._recover(spec.name, Verdict(False, "not started"), []))
+        if not self.processes.start(spec):
+            self._in_background(self._recover(spec.name, DeathVerdict(False, "not started"), []))
 
-    def _on_burial(self, worker: str, verdict: Verdict, ran: list[str]) -> None:
+    def _on_burial(self, worker: str, verdict: DeathVerdict, ran: list[str]) -> None:
         self._in_background(self._recover(worker, verdict, ran))
         self._news.set()
 
     # -- Redis
 
-    async def _recover(self, worker: str, verdict: Verdict, ran: list[str]) -> None:
+    async def _recover(self, worker: str, verdict: DeathVerdict, ran: list[str]) -> None:
         while True:
             try:
-                rules = self.sizing.table.rules
+                rules = self.targets.table.rules
                 _log_jobs(worker, await self._recovery.recover(worker, verdict, ran, rules))
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="recovering", worker=worker, error=word(e))
+                _log.warning("redis_silent", while_="recovering", worker=worker, error=describe_outage(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
             else:
                 return
@@ -150,11 +150,11 @@ class Supervisor:
     async def _until_redis_answers(self) -> None:
         while not self._stopping.is_set():
             try:
-                await self._recovery.heartbeat([])
+                await self._recovery.send_heartbeat([])
                 _log_jobs("of lost managers", await self._recovery.sweep())
-                await self.sizing.read_live()
+                await self.targets.read_overrides()
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="starting", error=word(e))
+                _log.warning("redis_silent", while_="starting", error=describe_outage(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
             else:
                 return
@@ -162,18 +162,18 @@ class Supervisor:
     async def _beat_all(self) -> None:
         while True:
             try:
-                await self._recovery.heartbeat([child.spec.name for child in self.crew])
+                await self._recovery.send_heartbeat([child.spec.name for child in self.processes])
                 _log_jobs("of lost managers", await self._recovery.sweep())
-                if await self._strays.due():
+                if await self._strays.claim_turn():
                     await self._sweep_strays()
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="heartbeat", error=word(e))
+                _log.warning("redis_silent", while_="heartbeat", error=describe_outage(e))
             await asyncio.sleep(self._beat)
 
     async def _sweep_strays(self) -> None:
-        for worker in await self._strays.workers():
-            _log_jobs(worker, await self._recovery.recover(worker, Verdict(False, "unknown worker")))
-        for job_id, said in (await self._strays.jobs()).items():
+        for worker in await self._strays.find_workers():
+            _log_jobs(worker, await self._recovery.recover(worker, DeathVerdict(False, "unknown worker")))
+        for job_id, said in (await self._strays.requeue_jobs()).items():
             _log.warning("stray_job", job_id=job_id, said=said)
         await self.dead.forget_expired()
 
@@ -182,8 +182,8 @@ class Supervisor:
             async with asyncio.timeout(_LAST_TRY):
                 while self._recoveries:
                     await asyncio.wait(self._recoveries)
-                await self._strays.leave()
-                await self._recovery.leave()
+                await self._strays.release_turn()
+                await self._recovery.sign_off()
         except (TimeoutError, *OUTAGE):
             _log.warning("redis_silent", while_="ending")
 

@@ -11,13 +11,13 @@ import psutil
 
 from app import logs
 from app.config import Settings
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from queue_manager import groups, load, overrides, policy
-from queue_manager.groups import Group, Table
-from queue_manager.load import Loads, Waiting
-from queue_manager.overrides import Live
-from queue_manager.processes import Crew
-from queue_manager.scale import Scale, scale
+from queue_manager.groups import Group, QueueSettings
+from queue_manager.load import QueueLoads, QueueState
+from queue_manager.overrides import Overrides
+from queue_manager.processes import WorkerProcesses
+from queue_manager.scale import Scale, decide_scale
 
 _log = logs.get(__name__)
 
@@ -28,7 +28,7 @@ _OUTAGE_PAUSE = 0.5
 _CPU_WEIGHT = 0.3
 
 
-class Sizing:
+class WorkerTargets:
     """The settings in force and the size of each group.
 
     Args:
@@ -36,26 +36,31 @@ class Sizing:
     """
 
     def __init__(
-        self, settings: Settings, table: Table, client: Any, crew: Crew, changed: Callable[[], None]
+        self,
+        settings: Settings,
+        table: QueueSettings,
+        client: Any,
+        crew: WorkerProcesses,
+        changed: Callable[[], None],
     ) -> None:
         self._settings, self._crew, self._changed = settings, crew, changed
-        self.loads, self.live = Loads(client), Live(client)
+        self.loads, self.overrides = QueueLoads(client), Overrides(client)
         self._file = self.table = table
         self._changes: overrides.Changes = {}
         #: Groups that are not served any more; they may still have workers.
         self.retired: dict[str, Group] = {}
         self._scales: dict[str, Scale] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, QueueState] = {}
         self._managers = 1
         self._cpu = 0.0
         self._hint = asyncio.Event()
         self._adopt()
 
-    def wanted(self) -> dict[str, int]:
+    def get_wanted(self) -> dict[str, int]:
         """Return by group how many workers it is to have."""
         return {group.name: self._scales[group.name].wanted for group in self.table.groups}
 
-    def reload(self) -> Table:
+    def reload(self) -> QueueSettings:
         """Read the settings file again; returns what is in force.
 
         Raises:
@@ -69,19 +74,19 @@ class Sizing:
 
     def warn(self) -> None:
         """Log which queues nobody serves here."""
-        if unserved := self.table.unserved():
+        if unserved := self.table.list_unserved():
             _log.warning("queues_unserved", queues=",".join(unserved))
 
-    async def read_live(self) -> None:
+    async def read_overrides(self) -> None:
         """Follow the live settings now; raises one of :data:`app.runtime.redis_errors.OUTAGE`."""
-        changes = await self.live.read(self._file)
+        changes = await self.overrides.read(self._file)
         if changes != self._changes:
             self._changes = changes
             names = [f"{name}.{key}" for name, row in changes.items() for key in row]
             _log.info("live_settings", changed=",".join(names))
             self._adopt()
 
-    async def follow(self) -> None:
+    async def follow_changes(self) -> None:
         """Follow live settings and load for ever; waits while Redis is away."""
         # The first value is that since the start of the machine's counters; the next ones are of a second.
         psutil.cpu_percent()
@@ -89,7 +94,7 @@ class Sizing:
             try:
                 await self._look()
             except OUTAGE as e:
-                _log.warning("redis_silent", while_="looking at queues", error=word(e))
+                _log.warning("redis_silent", while_="looking at queues", error=describe_outage(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
                 continue
             self._hint.clear()
@@ -101,13 +106,13 @@ class Sizing:
 
     async def listen(self) -> None:
         """Hear for ever of what makes the next look urgent."""
-        await self.live.follow(self._hint.set, self._arrived)
+        await self.overrides.follow_changes(self._hint.set, self._arrived)
 
     async def _look(self) -> None:
-        await self.read_live()
+        await self.read_overrides()
         queues = {queue for group in self.table.groups for queue in group.queues}
-        self._waiting = await self.loads.waiting(sorted(queues))
-        self._managers = await self.loads.managers()
+        self._waiting = await self.loads.read_queues(sorted(queues))
+        self._managers = await self.loads.count_managers()
         for group in self.table.groups:
             before = self._scales[group.name].wanted
             self._scales[group.name] = state = self._scaled(group)
@@ -124,18 +129,18 @@ class Sizing:
         for group in self.table.groups:
             self.retired.pop(group.name, None)
             self._scales[group.name] = self._scaled(group)
-        self._crew.follow(self.table)
+        self._crew.apply_table(self.table)
         self._changed()
 
     def _scaled(self, group: Group) -> Scale:
         now = time.monotonic()
-        views = [child.view(now) for child in self._crew if child.spec.group == group.name]
-        return scale(
+        views = [child.build_view(now) for child in self._crew if child.spec.group == group.name]
+        return decide_scale(
             now,
             group,
             self._scales.get(group.name),
-            load.of_group(group, self._waiting, self._crew.running(group.name), self._managers),
-            starting=any(policy.serves(view) and not view.ready for view in views),
+            load.compute_load(group, self._waiting, self._crew.list_running(group.name), self._managers),
+            starting=any(policy.is_serving(view) and not view.ready for view in views),
             cpu=self._cpu,
         )
 

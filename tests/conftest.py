@@ -35,14 +35,14 @@ from app import embedded
 from app.config import Settings
 from app.errors import StartupError
 from app.mappers.mongo import ids
-from app.runtime.gc import seldom, settle
+from app.runtime.gc import collect_rarely, freeze_loaded
 
 T = TypeVar("T")
 Eventually = Callable[..., Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    seldom()  # a third of what it takes to load thousands of tests
+    collect_rarely()  # a third of what it takes to load thousands of tests
     # How long an example takes is up to what else the machine does: times are for the benchmark.
     # To explain a failure it follows each line that is run, which takes longer than a test may.
     phases = set(hypothesis.Phase) - {hypothesis.Phase.explain}
@@ -89,7 +89,7 @@ def _part(items: list[pytest.Item], part: int, parts: int) -> list[pytest.Item]:
 
 def pytest_collection_finish() -> None:
     """Leave thousands of tests alone when looking for garbage: that was a third of what pages took."""
-    settle()
+    freeze_loaded()
 
 
 def _compiled_once(compile_rule: Callable[[Rule], None]) -> Callable[[Rule], None]:
@@ -150,13 +150,13 @@ def _logs_of_its_own() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[embedded.Running]:
+def servers() -> Iterator[embedded.EmbeddedServers]:
     """MongoDB and Redis of this xdist worker; stopped and removed at its end."""
     # Not pytest's own folder: its path is long, and that of a unix socket must not be.
     _remove_left_overs()
     home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-", dir=_fast_folder()))
     try:
-        with embedded.servers(Settings(home=home, embedded_cache=1 << 28)) as running:
+        with embedded.start_servers(Settings(home=home, embedded_cache=1 << 28)) as running:
             _keep_what_expired(running.mongodb_uri)
             yield running
     except StartupError:
@@ -245,7 +245,7 @@ def _indexed() -> _Indexed:
 
 @pytest.fixture
 def settings(
-    servers: embedded.Running, tmp_path: Path, _indexed: _Indexed, request: pytest.FixtureRequest
+    servers: embedded.EmbeddedServers, tmp_path: Path, _indexed: _Indexed, request: pytest.FixtureRequest
 ) -> Settings:
     """Settings with this worker's servers, an empty database and cheap password hashes."""
     return dataclasses.replace(
@@ -259,7 +259,7 @@ def settings(
 
 
 @pytest.fixture(scope="session")
-def _mongo(servers: embedded.Running) -> Iterator[pymongo.MongoClient[dict[str, Any]]]:
+def _mongo(servers: embedded.EmbeddedServers) -> Iterator[pymongo.MongoClient[dict[str, Any]]]:
     with pymongo.MongoClient[dict[str, Any]](servers.mongodb_uri, tz_aware=True) as client:
         yield client
 
@@ -278,7 +278,7 @@ def db(
 
 
 @pytest.fixture
-def redis_client(servers: embedded.Running) -> Iterator[redis.Redis]:
+def redis_client(servers: embedded.EmbeddedServers) -> Iterator[redis.Redis]:
     """This worker's Redis, empty."""
     with redis.Redis.from_url(servers.redis_url) as client:
         client.flushall()

@@ -7,20 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.runtime.lazy import once
+from app.runtime.lazy import lazy
 
 
 class Thing:
     made = 0
 
-    @once
+    @lazy
     def part(self) -> object:
         """What takes a while to make: each thread comes by before the first is done."""
         Thing.made += 1
         self.inner  # noqa: B018
         return object()
 
-    @once
+    @lazy
     def inner(self) -> int:
         """A part of the part."""
         return threading.get_ident()
@@ -37,7 +37,7 @@ def test_a_part_is_made_once_by_however_many_threads() -> None:
         with ThreadPoolExecutor(8) as pool:
             parts = {id(part) for part in pool.map(lambda _: ask(), range(8))}
         assert (len(parts), Thing.made) == (1, 1)
-    assert isinstance(Thing.part, once)
+    assert isinstance(Thing.part, lazy)
 
 
 def test_all_threads_have_the_same_services(settings: Settings) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from app.adapters.redis.jobs import RedisJobs
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.runtime.lazy import once
-from workers.job import Taken
-from workers.outcome import Report
+from app.runtime.lazy import lazy
+from workers.job import ClaimedJob
+from workers.outcome import ProgressReport
 
 
 class Resources:
@@ -20,15 +20,15 @@ class Resources:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    @once
+    @lazy
     def services(self) -> bootstrap.Services:
         """All services, as every process builds them."""
         return bootstrap.build(self.settings)
 
-    @once
+    @lazy
     def fetcher(self) -> Any:
         """The one fetcher, whose connections and per-host limits all batches share."""
-        return bootstrap.fetcher(self.settings).__enter__()
+        return bootstrap.build_fetcher(self.settings).__enter__()
 
     def close(self) -> None:
         """Close what was made, the users of others first."""
@@ -48,11 +48,11 @@ class Context:
         limit: longest run of this attempt, seconds.
     """
 
-    job: Taken
+    job: ClaimedJob
     settings: Settings
     limit: float
     _resources: Resources
-    _sink: Callable[[Report], None]
+    _sink: Callable[[ProgressReport], None]
 
     @property
     def services(self) -> bootstrap.Services:
@@ -72,9 +72,9 @@ class Context:
     @property
     def parents(self) -> tuple[str, ...]:
         """Tokens of earlier attempts of this work. They are dead, so their claims may be taken over."""
-        own = tuple(self.job.token_of(n) for n in range(1, self.job.attempt))
+        own = tuple(self.job.build_token(n) for n in range(1, self.job.attempt))
         return self.job.parents + own
 
-    def progress(self, **data: Any) -> None:
+    def report_progress(self, **data: Any) -> None:
         """Tell whoever waits how far this job is; never blocks, the newest report counts."""
-        self._sink(Report(self.job, data))
+        self._sink(ProgressReport(self.job, data))

@@ -20,7 +20,7 @@ DATA_MAX = 80 << 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Taken:
+class ClaimedJob:
     """One attempt of a job.
 
     Attributes:
@@ -46,18 +46,18 @@ class Taken:
     @property
     def token(self) -> str:
         """Names this attempt and no other one, ever: for claims and other leases."""
-        return self.token_of(self.attempt)
+        return self.build_token(self.attempt)
 
-    def token_of(self, attempt: int) -> str:
+    def build_token(self, attempt: int) -> str:
         return f"{self.id}-{self.since}-{attempt}"
 
 
-def read(row: Sequence[Any]) -> Taken:
+def parse_job(row: Sequence[Any]) -> ClaimedJob:
     """Read one row of TAKE: id, queue, attempt, since, data, failures, crashes, parents."""
     ident, queue, since, failures, crashes, parents = (
         row[i].decode("utf-8", "replace") for i in (0, 1, 3, 5, 6, 7)
     )
-    taken = Taken(
+    taken = ClaimedJob(
         id=ident,
         queue=queue,
         attempt=int(row[2]),
@@ -70,7 +70,7 @@ def read(row: Sequence[Any]) -> Taken:
         name, args = _call(row[4])
     except ValueError as e:
         return dataclasses.replace(taken, problem=("bad_job", f"This job cannot be read: {e}."))
-    if registry.find(name) is None:
+    if registry.find_task(name) is None:
         problem = ("unknown_task", "This job names a task that does not exist.")
         return dataclasses.replace(taken, task=name, problem=problem)
     return dataclasses.replace(taken, task=name, args=args)
@@ -86,7 +86,7 @@ def _call(data: bytes) -> tuple[str, dict[str, Any]]:
     name, instance, positional, args = document
     if not isinstance(name, str) or not isinstance(args, dict):
         raise ValueError("not a call")
-    if (instance is not None or positional) and registry.find(name) is not None:
+    if (instance is not None or positional) and registry.find_task(name) is not None:
         raise ValueError("tasks take named arguments only")
     return name, args
 

@@ -9,14 +9,14 @@ import socket
 import threading
 from multiprocessing.connection import Connection
 
-from app.models.jobs.workers import Message, WorkerSpec, decode_orders, encode
+from app.models.jobs.workers import Message, WorkerSpec, decode_orders, encode_message
 
 _PACKET = 1 << 16
 #: Exit code of a worker whose manager is gone.
 ORPHANED = 75
 
 
-class Link:
+class ManagerChannel:
     """Sends messages to the manager; without a manager (None) they go nowhere."""
 
     def __init__(self, line: socket.socket | None) -> None:
@@ -26,9 +26,9 @@ class Link:
         """Send at once or not at all: a frozen manager must not stop its workers."""
         if self._line is not None:
             with contextlib.suppress(BlockingIOError, ConnectionError):
-                self._line.send(encode(message), socket.MSG_DONTWAIT)
+                self._line.send(encode_message(message), socket.MSG_DONTWAIT)
 
-    def fileno(self) -> int | None:
+    def get_fd(self) -> int | None:
         """Becomes readable when there are orders; None without a manager."""
         return None if self._line is None else self._line.fileno()
 
@@ -41,7 +41,7 @@ class Link:
         return newest
 
 
-def watch(pipe: Connection) -> None:
+def exit_with_parent(pipe: Connection) -> None:
     """End this process when the other end of the pipe closes. Nothing is ever sent on it.
 
     A thread does it everywhere. On Linux the kernel does it as well, by SIGIO, whose default is to end

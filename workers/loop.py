@@ -22,11 +22,11 @@ from app.errors import StoreError
 from app.models.jobs.jobs import USER_QUEUES, Queue
 from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import outcome
-from workers.job import Taken
-from workers.lifeline import Link
-from workers.outcome import Ending, Report
-from workers.queue_client import Desk, UnregisteredError
-from workers.rlimits import limit
+from workers.job import ClaimedJob
+from workers.lifeline import ManagerChannel
+from workers.outcome import AttemptOutcome, ProgressReport
+from workers.queue_client import QueueClient, UnregisteredError
+from workers.rlimits import limit_memory
 from workers.runner import Runner
 
 T = TypeVar("T")
@@ -49,12 +49,14 @@ class LoopWorker:
         desks: one for taking, one for recording; each is used by one thread.
     """
 
-    def __init__(self, spec: WorkerSpec, desks: tuple[Desk, Desk], link: Link) -> None:
+    def __init__(
+        self, spec: WorkerSpec, desks: tuple[QueueClient, QueueClient], link: ManagerChannel
+    ) -> None:
         self._spec, self._link = spec, link
         self._desk, self._recorder = desks
-        self._running: dict[str, tuple[Taken, asyncio.Task[Any]]] = {}
-        self._unrecorded: list[Ending] = []
-        self._reports: dict[str, Report] = {}
+        self._running: dict[str, tuple[ClaimedJob, asyncio.Task[Any]]] = {}
+        self._unrecorded: list[AttemptOutcome] = []
+        self._reports: dict[str, ProgressReport] = {}
         self._gathering: asyncio.TimerHandle | None = None
         self._done = 0
         self._leaving = False
@@ -66,11 +68,11 @@ class LoopWorker:
         self._born = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
 
-    def kick(self) -> None:
+    def wake_up(self) -> None:
         """Look for jobs now; for wake-up hints, from any thread."""
         self._loop.call_soon_threadsafe(self._kick.set)
 
-    def leave(self, reason: str) -> None:
+    def request_stop(self, reason: str) -> None:
         """Take no more jobs, end the running ones, return."""
         if not self._leaving:
             self._leaving = True
@@ -78,26 +80,26 @@ class LoopWorker:
             _log.info("worker_leaving", reason=reason, running=len(self._running))
             self._kick.set()
 
-    def follow(self, spec: WorkerSpec) -> None:
+    def apply_orders(self, spec: WorkerSpec) -> None:
         """Work by new orders; what runs goes on. Mode and name are for life."""
         self._spec = spec
-        self._desk.serve(spec.queues)
-        limit(spec.memory)
+        self._desk.set_queues(spec.queues)
+        limit_memory(spec.memory)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._born + spec.lifetime, self.leave, "lifetime")
+        self._timer = self._loop.call_at(self._born + spec.lifetime, self.request_stop, "lifetime")
         self._kick.set()
 
-    def report(self, report: Report) -> None:
+    def report(self, report: ProgressReport) -> None:
         """Publish progress with the next record; from any thread."""
         self._loop.call_soon_threadsafe(self._note, report)
 
-    async def work(self, runner: Runner) -> None:
+    async def run(self, runner: Runner) -> None:
         """Take and run jobs; returns when every end is recorded and the rest is given back."""
         with ThreadPoolExecutor(1, "take") as taking, ThreadPoolExecutor(1, "record") as recording:
             recorder = asyncio.create_task(self._record_all(recording))
             ticker = asyncio.create_task(self._tick_all())
-            self.follow(self._spec)
+            self.apply_orders(self._spec)
             await self._take_all(taking, runner)
             await self._drain()
             if self._timer is not None:
@@ -120,7 +122,7 @@ class LoopWorker:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._kick.wait(), IDLE)
 
-    async def _take(self, thread: ThreadPoolExecutor) -> list[Taken]:
+    async def _take(self, thread: ThreadPoolExecutor) -> list[ClaimedJob]:
         free = self._spec.slots - len(self._running)
         if self._spec.slots == 1:
             # Alone means alone: what has ended but is not recorded would share the next one's crash.
@@ -135,30 +137,32 @@ class LoopWorker:
         # A buffer counts what is held: also what has ended and is not recorded yet.
         of.update(ending.job.queue for ending in self._unrecorded)
         try:
-            return await self._in(thread, partial(self._desk.take, free, caps(self._spec, of), held, left))
+            return await self._in(
+                thread, partial(self._desk.claim_jobs, free, compute_caps(self._spec, of), held, left)
+            )
         except UnregisteredError:
             # Our list is somebody else's now: no end of ours would be accepted any more.
             self._cancel()
-            self.leave("unregistered")
+            self.request_stop("unregistered")
         except StoreError:
             _log.warning("redis_silent", while_="taking")
             await asyncio.sleep(_OUTAGE_PAUSE)
         return []
 
-    def _start(self, job: Taken, runner: Runner) -> None:
-        self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
+    def _start(self, job: ClaimedJob, runner: Runner) -> None:
+        self._link.send(Began(job.id, runner.get_hard_limit(job), job.task, job.queue))
         attempt = asyncio.create_task(runner.run(job))
         self._running[job.id] = job, attempt
         attempt.add_done_callback(partial(self._end, job, runner))
 
-    def _end(self, job: Taken, runner: Runner, attempt: asyncio.Task[Any]) -> None:
+    def _end(self, job: ClaimedJob, runner: Runner, attempt: asyncio.Task[Any]) -> None:
         if self._running.pop(job.id, None) is None:
             return  # given up and given back already
-        self._unrecorded.append(runner.ending(job, attempt, stopping=self._cancelled))
+        self._unrecorded.append(runner.build_outcome(job, attempt, stopping=self._cancelled))
         self._link.send(Ended(job.id))
         self._done += 1
         if self._done >= self._spec.max_jobs:
-            self.leave("max_jobs")
+            self.request_stop("max_jobs")
         self._news.set()
         self._kick.set()
 
@@ -178,7 +182,9 @@ class LoopWorker:
             del self._unrecorded[: len(batch)]
             self._kick.set()
 
-    async def _record(self, thread: ThreadPoolExecutor, batch: list[Ending], reports: list[Report]) -> None:
+    async def _record(
+        self, thread: ThreadPoolExecutor, batch: list[AttemptOutcome], reports: list[ProgressReport]
+    ) -> None:
         """Record until it succeeds: results wait in memory while Redis is away."""
         while batch or reports:
             try:
@@ -192,7 +198,7 @@ class LoopWorker:
                     _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
             return
 
-    def _note(self, report: Report) -> None:
+    def _note(self, report: ProgressReport) -> None:
         self._reports[report.job.id] = report
         if self._gathering is None:
             self._gathering = self._loop.call_later(_GATHER, self._news.set)
@@ -210,7 +216,7 @@ class LoopWorker:
         # Who swallows its cancellation is given back all the same; its end will be refused.
         for job, _ in self._running.values():
             _log.warning("task_ignores_stop", job_id=job.id, task=job.task)
-            self._unrecorded.append(outcome.returned(job))
+            self._unrecorded.append(outcome.return_job(job))
         self._running.clear()
 
     def _cancel(self) -> None:
@@ -231,7 +237,7 @@ class LoopWorker:
         return await self._loop.run_in_executor(thread, call)
 
 
-def caps(spec: WorkerSpec, held: Mapping[str, int]) -> dict[str, int]:
+def compute_caps(spec: WorkerSpec, held: Mapping[str, int]) -> dict[str, int]:
     """Return how many more jobs of each queue with a buffer of its own may be taken."""
     most = {q: rule.buffer for q, rule in spec.rules.items() if rule.buffer is not None}
     # An import waits for pulls, so imports alone may never fill a worker.

@@ -12,12 +12,12 @@ import setproctitle
 from app import logs
 from app.config import Settings
 from app.models.jobs.workers import WorkerSpec
-from app.runtime.gc import settle
+from app.runtime.gc import freeze_loaded
 from workers import lifeline, registry
-from workers.rlimits import limit
-from workers.worker import EventrWorker, connected
+from workers.rlimits import limit_memory
+from workers.worker import EventrWorker, wait_for_redis
 
-registry.load()
+registry.load_tasks()
 
 
 def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: Connection | None) -> None:
@@ -28,15 +28,15 @@ def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: 
         pipe: closes when the manager ends; so does this process then.
     """
     if pipe is not None:
-        lifeline.watch(pipe)
+        lifeline.exit_with_parent(pipe)
     logs.configure(settings.log_level, settings.log_format)
     setproctitle.setproctitle(f"eventr worker {spec.group}")
-    limit(spec.memory)
+    limit_memory(spec.memory)
     # Pages come first: a refresh of everything must not be felt by who reads.
     os.nice(settings.worker_nice)
-    settle()
+    freeze_loaded()
     with logs.bind(worker=spec.name):
-        EventrWorker(spec, settings, connected(settings), lifeline.Link(line)).work()
+        EventrWorker(spec, settings, wait_for_redis(settings), lifeline.ManagerChannel(line)).work()
     sys.stderr.flush()
     # All ends are recorded. Threads of plain tasks that outlived the grace must not keep the process.
     os._exit(0)

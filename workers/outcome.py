@@ -13,7 +13,7 @@ from typing import Any
 from app.config import Settings
 from app.errors import EventrError, LaterError, StoreError, UnsentError
 from app.models.jobs.jobs import State
-from workers.job import Taken
+from workers.job import ClaimedJob
 
 #: Longest result, JSON bytes: results are counts and ids, what is large lives in MongoDB.
 RESULT_MAX = 256 << 10
@@ -44,7 +44,7 @@ class BadJobError(EventrError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ending:
+class AttemptOutcome:
     """The end of one attempt.
 
     Attributes:
@@ -54,7 +54,7 @@ class Ending:
         where: type and places of the error for the job's history, empty when nothing went wrong.
     """
 
-    job: Taken
+    job: ClaimedJob
     kind: str
     seconds: float = 0
     body: str = ""
@@ -64,42 +64,44 @@ class Ending:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class ProgressReport:
     """What a running task tells about its progress: a small JSON object."""
 
-    job: Taken
+    job: ClaimedJob
     data: dict[str, Any]
 
 
-def returned(job: Taken) -> Ending:
+def return_job(job: ClaimedJob) -> AttemptOutcome:
     """The job goes back to the front of its queue; nothing is counted."""
-    return Ending(job, RETURNED)
+    return AttemptOutcome(job, RETURNED)
 
 
-def finished(job: Taken, value: Any, settings: Settings) -> Ending:
+def finish_job(job: ClaimedJob, value: Any, settings: Settings) -> AttemptOutcome:
     """The task returned ``value``; something that JSON cannot hold is a failure for good."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as e:
-        return failed(job, BadJobError("bad_result", f"The task returned no JSON: {e}."), settings)
+        return fail_job(job, BadJobError("bad_result", f"The task returned no JSON: {e}."), settings)
     if len(text) > RESULT_MAX:
-        return failed(job, BadJobError("bad_result", "The task returned too much."), settings)
-    return Ending(job, State.FINISHED, settings.result_ttl, base64.b64encode(text.encode()).decode())
+        return fail_job(job, BadJobError("bad_result", "The task returned too much."), settings)
+    return AttemptOutcome(job, State.FINISHED, settings.result_ttl, base64.b64encode(text.encode()).decode())
 
 
-def failed(job: Taken, error: BaseException, settings: Settings, rng: random.Random | None = None) -> Ending:
+def fail_job(
+    job: ClaimedJob, error: BaseException, settings: Settings, rng: random.Random | None = None
+) -> AttemptOutcome:
     """The task raised: try again later, or give up."""
     again = is_temporary(error) and job.failures + 1 < settings.job_retries
     word = error.word if isinstance(error, EventrError) else "unexpected"
     message = error.message if isinstance(error, EventrError) else EventrError.default
-    place = where(error)
+    place = describe_error(error)
     if isinstance(error, LaterError):
-        return Ending(job, RETRY, error.seconds, error=word, message=message, where=place)
+        return AttemptOutcome(job, RETRY, error.seconds, error=word, message=message, where=place)
     if again:
-        delay = backoff(job.failures, settings, rng)
-        return Ending(job, RETRY, delay, error=word, message=message, where=place)
+        delay = compute_backoff(job.failures, settings, rng)
+        return AttemptOutcome(job, RETRY, delay, error=word, message=message, where=place)
     body = base64.b64encode(zlib.compress(f"{word}: {message}\n{place}".encode())).decode()
-    return Ending(job, State.FAILED, settings.failure_ttl, body, word, message, place)
+    return AttemptOutcome(job, State.FAILED, settings.failure_ttl, body, word, message, place)
 
 
 def is_temporary(error: BaseException) -> bool:
@@ -109,7 +111,7 @@ def is_temporary(error: BaseException) -> bool:
     return not isinstance(error, EventrError)
 
 
-def backoff(failures: int, settings: Settings, rng: random.Random | None = None) -> float:
+def compute_backoff(failures: int, settings: Settings, rng: random.Random | None = None) -> float:
     """Seconds until the next try: longer with each failure up to a limit, then spread by the jitter."""
     # The exponent has a limit too: no number may grow out of bounds on the way to it.
     wait = settings.job_backoff * settings.job_backoff_factor ** min(failures, 64)
@@ -117,7 +119,7 @@ def backoff(failures: int, settings: Settings, rng: random.Random | None = None)
     return float(min(wait, settings.job_backoff_most)) * (rng or random).uniform(1 - jitter, 1 + jitter)
 
 
-def where(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return type and places of an error without its text, which may hold what must not be kept (J06)."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames]

@@ -6,7 +6,7 @@ import importlib
 
 from app.runtime import gc
 
-gc.seldom()
+gc.collect_rarely()
 importlib.import_module("workers.main")
 # Here and not in each worker: to look through all of it takes 30 ms and writes to every page of it.
-gc.settle()
+gc.freeze_loaded()

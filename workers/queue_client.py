@@ -17,12 +17,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq.utils import now, utcformat
 
-from app.adapters.redis.lua import Call, load, run_all
+from app.adapters.redis.lua import Call, load_scripts, run_all
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import USER_QUEUES
-from workers.job import Taken, read
-from workers.outcome import Ending, Report
+from workers.job import ClaimedJob, parse_job
+from workers.outcome import AttemptOutcome, ProgressReport
 
 
 class UnregisteredError(Exception):
@@ -34,7 +34,7 @@ def connect(redis_url: str) -> redis.Redis:
     return redis.Redis.from_url(redis_url, retry=Retry(NoBackoff(), 0))
 
 
-def script(name: str) -> str:
+def load_script(name: str) -> str:
     """Return a script of ours, with what those that end tasks share in front of it."""
     text = resources.files("workers").joinpath(f"{name}.lua").read_text()
     shared = (
@@ -43,7 +43,7 @@ def script(name: str) -> str:
     return shared + text
 
 
-class Desk:
+class QueueClient:
     """Takes and ends jobs in the name of one worker. One call at a time per instance.
 
     Raises:
@@ -56,22 +56,22 @@ class Desk:
         self._client, self._dead_max = client, dead_max
         self._worker = worker
         self._queues = tuple(queues)
-        self._inflight = redis_keys.inflight(worker)
+        self._inflight = redis_keys.make_inflight_key(worker)
         self._doubtful = False
         self._line: Any = None  # of its own for endings that are sent without waiting
         self._scripts = [
-            client.register_script(script(name)) for name in ("take", "finish", "orphans", "progress")
+            client.register_script(load_script(name)) for name in ("take", "finish", "orphans", "progress")
         ]
         self._take, self._finish, self._orphans, self._progress = self._scripts
         self._known = False
 
-    def serve(self, queues: Sequence[str]) -> None:
+    def set_queues(self, queues: Sequence[str]) -> None:
         """Take from these queues from now on, by priority."""
         self._queues = tuple(queues)
 
-    def take(
-        self, most: int, caps: Mapping[str, int], held: Iterable[Taken], system: int | None = None
-    ) -> list[Taken]:
+    def claim_jobs(
+        self, limit: int, caps: Mapping[str, int], held: Iterable[ClaimedJob], system: int | None = None
+    ) -> list[ClaimedJob]:
         """Take up to ``most`` jobs, by priority, of each queue at most its cap.
 
         Args:
@@ -83,16 +83,16 @@ class Desk:
             UnregisteredError: this worker may not take any more.
         """
         names = [self._inflight, redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.PAUSED]
-        args: list[Any] = [self._worker, most, utcformat(now()), redis_keys.EVENTS_KEPT]
-        args.append(most if system is None else system)
+        args: list[Any] = [self._worker, limit, utcformat(now()), redis_keys.EVENTS_KEPT]
+        args.append(limit if system is None else system)
         for queue in self._queues:
-            names += [redis_keys.queue(queue), redis_keys.SCHEDULED + queue]
-            args += [caps.get(queue, most), int(queue not in USER_QUEUES)]
+            names += [redis_keys.make_queue_key(queue), redis_keys.SCHEDULED + queue]
+            args += [caps.get(queue, limit), int(queue not in USER_QUEUES)]
         try:
             if not self._known or self._doubtful:  # it may be another Redis than before
                 # All at once: progress whose script alone is unknown would come after its job's end,
                 # and be lost.
-                load(self._client, self._scripts)
+                load_scripts(self._client, self._scripts)
                 self._known = True
             if self._doubtful:
                 tokens = [job.token for job in held]
@@ -107,9 +107,11 @@ class Desk:
             raise StoreError from e
         if rows is None:
             raise UnregisteredError(self._worker)
-        return [read(row) for row in rows]
+        return [parse_job(row) for row in rows]
 
-    def finish(self, endings: Sequence[Ending], reports: Sequence[Report] = ()) -> list[bool]:
+    def finish(
+        self, outcomes: Sequence[AttemptOutcome], reports: Sequence[ProgressReport] = ()
+    ) -> list[bool]:
         """Record endings in one round trip; False where the job was no longer this worker's.
 
         Safe to repeat: what was recorded the first time is refused the second time.
@@ -119,22 +121,22 @@ class Desk:
         """
         stamp = utcformat(now())
         calls = [self._progress_of(report) for report in reports]
-        calls += [(self._finish, self._names(end.job), self._args(end, stamp)) for end in endings]
+        calls += [(self._finish, self._names(end.job), self._args(end, stamp)) for end in outcomes]
         try:
             return [bool(done) for done in run_all(self._client, calls)[len(reports) :]]
         except redis.RedisError as e:
             raise StoreError from e
 
-    def send(self, ending: Ending) -> None:
+    def send_outcome(self, outcome: AttemptOutcome) -> None:
         """Record an ending without waiting for the answer, which :meth:`answer` gives; the first sent first.
 
         After a StoreError of one of the three nothing is known of those without an answer: :meth:`finish`
         makes sure.
         """
-        names, args = self._names(ending.job), self._args(ending, utcformat(now()))
+        names, args = self._names(outcome.job), self._args(outcome, utcformat(now()))
         with self._on_line():
             if self._line is None:
-                load(self._client, self._scripts)
+                load_scripts(self._client, self._scripts)
                 self._line = self._client.connection_pool.get_connection()
             self._line.send_command("EVALSHA", self._finish.sha, len(names), *names, *args)
 
@@ -143,7 +145,7 @@ class Desk:
         with self._on_line():
             return bool(self._line.can_read(0))
 
-    def answer(self) -> bool:
+    def read_answer(self) -> bool:
         """Wait for what became of an ending that was sent; False: the job was no longer this worker's."""
         with self._on_line():
             return bool(self._line.read_response())
@@ -163,25 +165,25 @@ class Desk:
             line.disconnect()
             self._client.connection_pool.release(line)
 
-    def report(self, reports: Sequence[Report]) -> None:
+    def report(self, reports: Sequence[ProgressReport]) -> None:
         """Publish progress alone."""
         self.finish((), reports)
 
-    def _progress_of(self, report: Report) -> Call:
+    def _progress_of(self, report: ProgressReport) -> Call:
         job, data = report.job, json.dumps(report.data)
-        names = [redis_keys.job(job.id), redis_keys.EVENTS]
+        names = [redis_keys.make_job_key(job.id), redis_keys.EVENTS]
         return self._progress, names, [job.id, job.attempt, data, redis_keys.EVENTS_KEPT, self._worker]
 
-    def _names(self, job: Taken) -> list[str]:
+    def _names(self, job: ClaimedJob) -> list[str]:
         return [
-            redis_keys.job(job.id),
+            redis_keys.make_job_key(job.id),
             self._inflight,
-            redis_keys.results(job.id),
+            redis_keys.make_results_key(job.id),
             redis_keys.EVENTS,
             redis_keys.DEAD,
         ]
 
-    def _args(self, ending: Ending, stamp: str) -> list[Any]:
+    def _args(self, ending: AttemptOutcome, stamp: str) -> list[Any]:
         job = ending.job
         return [
             job.id,

@@ -59,7 +59,7 @@ class TaskSpec:
 _tasks: dict[str, TaskSpec] = {}
 
 
-def task(
+def register_task(
     name: Task, *, mode: str = "loop", timeout: float | None = None, split: str | None = None
 ) -> Callable[[B], B]:
     """Register the decorated function under a name; see :class:`TaskSpec` for the rest.
@@ -70,20 +70,20 @@ def task(
     if name in _tasks or mode not in ("loop", "solo"):
         raise ValueError(f"cannot register {name} with mode {mode}")
 
-    def register(body: B) -> B:
+    def add_task(body: B) -> B:
         is_async, signature = inspect.iscoroutinefunction(body), inspect.signature(body)
         _tasks[name] = TaskSpec(name, body, mode, timeout, split, is_async, signature)
         return body
 
-    return register
+    return add_task
 
 
-def find(name: str) -> TaskSpec | None:
+def find_task(name: str) -> TaskSpec | None:
     """Return the task of that name, None when there is none."""
     return _tasks.get(name)
 
 
-def load() -> None:
+def load_tasks() -> None:
     """Import all modules that register tasks."""
     for module in MODULES:
         importlib.import_module(module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 
 
-def limit(memory: int) -> None:
+def limit_memory(memory: int) -> None:
     """Refuse more data than 1.5 × ``memory`` bytes, so that a hog gets a MemoryError; write no cores.
 
     May be called again, with more or less: the limit is against faults. Whoever runs code of his own here

@@ -1,4 +1,6 @@
-"""Runs one attempt of a job: finds its task, gives it a context, turns its end into an :class:`Ending`."""
+"""Runs one attempt of a job: finds its task, gives it a context, turns its end into an
+:class:`AttemptOutcome`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from app.config import Settings
 from app.models.jobs.workers import QueueRules
 from workers import outcome
 from workers.context import Context, Resources
-from workers.job import Taken
+from workers.job import ClaimedJob
 from workers.middleware import compose
-from workers.middleware.timeout import limit_of
-from workers.outcome import BadJobError, Ending, Report
-from workers.registry import find
+from workers.middleware.timeout import compute_time_limit
+from workers.outcome import AttemptOutcome, BadJobError, ProgressReport
+from workers.registry import find_task
 
 #: Beyond a task's own limit, until the manager ends a worker whose task cannot be cancelled, seconds.
 HARD_GRACE = 5.0
@@ -35,46 +37,50 @@ class Runner:
         settings: Settings,
         rules: Mapping[str, QueueRules],
         resources: Resources,
-        sink: Callable[[Report], None],
+        sink: Callable[[ProgressReport], None],
         *,
         inline: bool,
     ) -> None:
         self._settings, self._resources, self._sink, self._inline = settings, resources, sink, inline
         self._call = compose(self._body)
-        self.follow(rules)
+        self.set_rules(rules)
 
-    def follow(self, rules: Mapping[str, QueueRules]) -> None:
+    def set_rules(self, rules: Mapping[str, QueueRules]) -> None:
         """Attempts that start from now on follow these rules, and so do all ends."""
         self._rules = rules
-        self._of = {queue: settings_of(self._settings, rule) for queue, rule in rules.items()}
+        self._of = {queue: apply_rules(self._settings, rule) for queue, rule in rules.items()}
 
-    async def run(self, job: Taken) -> Any:
+    async def run(self, job: ClaimedJob) -> Any:
         """Return what the task returns; raises what it raises."""
         settings = self._of.get(job.queue, self._settings)
         return await self._call(job, Context(job, settings, self._limit(job), self._resources, self._sink))
 
-    def limit(self, job: Taken) -> float:
+    def get_hard_limit(self, job: ClaimedJob) -> float:
         """Seconds after which the manager may end the worker for this job."""
         return self._limit(job) + HARD_GRACE
 
-    def _limit(self, job: Taken) -> float:
-        return limit_of(find(job.task), self._settings, self._rules.get(job.queue))
+    def _limit(self, job: ClaimedJob) -> float:
+        return compute_time_limit(find_task(job.task), self._settings, self._rules.get(job.queue))
 
-    def ending(self, job: Taken, attempt: asyncio.Future[Any], *, stopping: bool) -> Ending:
+    def build_outcome(
+        self, job: ClaimedJob, attempt: asyncio.Future[Any], *, stopping: bool
+    ) -> AttemptOutcome:
         """Read the end of a task that is done."""
         settings = self._of.get(job.queue, self._settings)
         if attempt.cancelled():
             # Cancelled by us: back to the queue. By itself: a fault like any other.
             return (
-                outcome.returned(job) if stopping else outcome.failed(job, asyncio.CancelledError(), settings)
+                outcome.return_job(job)
+                if stopping
+                else outcome.fail_job(job, asyncio.CancelledError(), settings)
             )
         error = attempt.exception()
         if error is not None:
-            return outcome.failed(job, error, settings)
-        return outcome.finished(job, attempt.result(), settings)
+            return outcome.fail_job(job, error, settings)
+        return outcome.finish_job(job, attempt.result(), settings)
 
-    async def _body(self, job: Taken, ctx: Context) -> Any:
-        spec = find(job.task)
+    async def _body(self, job: ClaimedJob, ctx: Context) -> Any:
+        spec = find_task(job.task)
         if job.problem or spec is None:
             raise BadJobError(*(job.problem or ("unknown_task", "This task does not exist.")))
         try:
@@ -88,7 +94,7 @@ class Runner:
         return await asyncio.to_thread(spec.body, ctx, **job.args)
 
 
-def settings_of(settings: Settings, rules: QueueRules) -> Settings:
+def apply_rules(settings: Settings, rules: QueueRules) -> Settings:
     """Return the settings as a job of a queue with these rules sees them."""
     return dataclasses.replace(
         settings,

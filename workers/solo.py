@@ -19,14 +19,14 @@ from app import logs
 from app.errors import StoreError
 from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import outcome
-from workers.job import Taken
-from workers.lifeline import Link
-from workers.loop import IDLE, caps
-from workers.outcome import Ending, Report
-from workers.queue_client import Desk, UnregisteredError
-from workers.rlimits import limit
+from workers.job import ClaimedJob
+from workers.lifeline import ManagerChannel
+from workers.loop import IDLE, compute_caps
+from workers.outcome import AttemptOutcome, ProgressReport
+from workers.queue_client import QueueClient, UnregisteredError
+from workers.rlimits import limit_memory
 from workers.runner import Runner
-from workers.wakeup import Bell
+from workers.wakeup import WakeupSignal
 
 _log = logs.get(__name__)
 _OUTAGE_PAUSE = 0.25
@@ -36,41 +36,41 @@ _TICK = 0.5
 class SoloWorker:
     """Runs one job after the other until it is stopped, has served its time, or is unregistered."""
 
-    def __init__(self, spec: WorkerSpec, desk: Desk, link: Link) -> None:
+    def __init__(self, spec: WorkerSpec, desk: QueueClient, link: ManagerChannel) -> None:
         self._spec, self._desk, self._link = spec, desk, link
         self._born = time.monotonic()
-        self._hand: collections.deque[Taken] = collections.deque()
+        self._hand: collections.deque[ClaimedJob] = collections.deque()
         #: Ends that were sent and have no answer yet.
-        self._sent: collections.deque[Ending] = collections.deque()
+        self._sent: collections.deque[AttemptOutcome] = collections.deque()
         self._done = 0
         self._last = ""  # the job that ran last
         self._ticked = 0.0
         self._reason: str | None = None
-        self._bell = Bell()
+        self._bell = WakeupSignal()
 
-    def kick(self) -> None:
+    def wake_up(self) -> None:
         """Look for jobs now; from any thread."""
-        self._bell.ring()
+        self._bell.notify()
 
-    def leave(self, reason: str) -> None:
+    def request_stop(self, reason: str) -> None:
         """Take no more jobs; safe in a signal handler."""
         self._reason = self._reason or reason
-        self._bell.ring()
+        self._bell.notify()
 
-    def follow(self, spec: WorkerSpec) -> None:
+    def apply_orders(self, spec: WorkerSpec) -> None:
         """Work by new orders from the next job on."""
         self._spec = spec
-        self._desk.serve(spec.queues)
-        limit(spec.memory)
+        self._desk.set_queues(spec.queues)
+        limit_memory(spec.memory)
 
-    def report(self, report: Report) -> None:
+    def report(self, report: ProgressReport) -> None:
         """Publish progress now; what cannot be published is dropped."""
         try:
             self._desk.report([report])
         except StoreError:
             _log.warning("progress_dropped", job_id=report.job.id)
 
-    def work(self, runner: Runner) -> None:
+    def run(self, runner: Runner) -> None:
         """Take and run jobs; returns when the last end is recorded and the rest is given back."""
         with asyncio.Runner() as owner:
             loop = owner.get_loop()  # its own run() sets and restores signal handlers for each job
@@ -78,8 +78,8 @@ class SoloWorker:
                 self._bell.wait(0)  # what it rang for is looked for now
                 self._tick()
                 if (orders := self._link.receive()) is not None:
-                    self.follow(orders)
-                    runner.follow(orders.rules)
+                    self.apply_orders(orders)
+                    runner.set_rules(orders.rules)
                 if self._hand or self._take():
                     self._send(self._run(self._hand.popleft(), runner, loop))
                 else:
@@ -87,7 +87,7 @@ class SoloWorker:
                 self._retire()
         self._settle(wait=True)
         # Backwards: each goes to the front of its queue, so the first taken is the first again.
-        self._record([outcome.returned(job) for job in reversed(self._hand)])
+        self._record([outcome.return_job(job) for job in reversed(self._hand)])
         self._link.send(Leaving(self._reason))
         _log.info("worker_leaving", reason=self._reason)
 
@@ -100,35 +100,35 @@ class SoloWorker:
 
     def _retire(self) -> None:
         if self._done >= self._spec.max_jobs:
-            self.leave("max_jobs")
+            self.request_stop("max_jobs")
         elif time.monotonic() > self._born + self._spec.lifetime:
-            self.leave("lifetime")
+            self.request_stop("lifetime")
 
     def _take(self) -> bool:
         spec, held = self._spec, [ending.job for ending in self._sent]
         try:
-            self._hand += self._desk.take(spec.slots, caps(spec, {}), held, spec.system_slots)
+            self._hand += self._desk.claim_jobs(spec.slots, compute_caps(spec, {}), held, spec.system_slots)
         except UnregisteredError:
-            self.leave("unregistered")
+            self.request_stop("unregistered")
         except StoreError:
             _log.warning("redis_silent", while_="taking")
             time.sleep(_OUTAGE_PAUSE)
         self._settle(wait=True)  # these answers have come before that one
         return bool(self._hand)
 
-    def _run(self, job: Taken, runner: Runner, loop: asyncio.AbstractEventLoop) -> Ending:
-        self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
+    def _run(self, job: ClaimedJob, runner: Runner, loop: asyncio.AbstractEventLoop) -> AttemptOutcome:
+        self._link.send(Began(job.id, runner.get_hard_limit(job), job.task, job.queue))
         attempt = loop.run_until_complete(_await_end(runner, job))
         self._last = job.id
         if not self._hand:
             self._link.send(Ended(job.id))  # else the next one's beginning says it
         self._done += 1
-        return runner.ending(job, attempt, stopping=False)
+        return runner.build_outcome(job, attempt, stopping=False)
 
-    def _send(self, ending: Ending) -> None:
+    def _send(self, ending: AttemptOutcome) -> None:
         self._settle(wait=False)
         try:
-            self._desk.send(ending)
+            self._desk.send_outcome(ending)
         except StoreError:
             self._record([*self._sent, ending])
             self._sent.clear()
@@ -139,13 +139,13 @@ class SoloWorker:
         """Read the answers to the ends that were sent, those that have come or all."""
         try:
             while self._sent and (wait or self._desk.has_answer()):
-                ours = self._desk.answer()
+                ours = self._desk.read_answer()
                 _judge(self._sent.popleft(), ours)
         except StoreError:
             self._record([*self._sent])
             self._sent.clear()
 
-    def _record(self, batch: list[Ending]) -> None:
+    def _record(self, batch: list[AttemptOutcome]) -> None:
         while batch:
             try:
                 kept = self._desk.finish(batch)
@@ -161,12 +161,12 @@ class SoloWorker:
             return
 
 
-def _judge(ending: Ending, ours: bool) -> None:
+def _judge(ending: AttemptOutcome, ours: bool) -> None:
     if not ours:
         _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
 
 
-async def _await_end(runner: Runner, job: Taken) -> asyncio.Task[Any]:
+async def _await_end(runner: Runner, job: ClaimedJob) -> asyncio.Task[Any]:
     attempt = asyncio.create_task(runner.run(job))
     await asyncio.wait({attempt})
     return attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 
 
-class Bell:
+class WakeupSignal:
     """Rung by any thread or signal handler, heard by the one thread that waits for it.
 
     Not a ``threading.Event``: its ``set()`` takes a lock that the interrupted ``wait()`` or ``clear()`` of
@@ -15,7 +15,7 @@ class Bell:
     def __init__(self) -> None:
         self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """End the wait, or the next one."""
         if self._rings.empty():  # one is enough, however long nobody listens
             self._rings.put(None)

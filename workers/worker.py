@@ -22,12 +22,12 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.workers import Ready, WorkerSpec
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from workers.context import Resources
-from workers.lifeline import Link
+from workers.lifeline import ManagerChannel
 from workers.loop import LoopWorker
-from workers.outcome import Report
-from workers.queue_client import Desk, connect
+from workers.outcome import ProgressReport
+from workers.queue_client import QueueClient, connect
 from workers.runner import Runner
 from workers.solo import SoloWorker
 
@@ -45,7 +45,9 @@ class EventrWorker(BaseWorker):
         connection: for RQ's registration; taking and ending have connections of their own.
     """
 
-    def __init__(self, spec: WorkerSpec, settings: Settings, connection: redis.Redis, link: Link) -> None:
+    def __init__(
+        self, spec: WorkerSpec, settings: Settings, connection: redis.Redis, link: ManagerChannel
+    ) -> None:
         super().__init__(
             list(spec.queues),
             name=spec.name,
@@ -73,32 +75,32 @@ class EventrWorker(BaseWorker):
     def _solo(self) -> None:
         worker = SoloWorker(self._spec, self._desk(), self._link)
         for number in _SIGNALS:
-            signal.signal(number, lambda *_: worker.leave("signal"))
-        self._begin(worker.kick)
-        worker.work(self._runner(worker.report, inline=True))
+            signal.signal(number, lambda *_: worker.request_stop("signal"))
+        self._begin(worker.wake_up)
+        worker.run(self._runner(worker.report, inline=True))
 
     async def _loop(self) -> None:
         worker = LoopWorker(self._spec, (self._desk(), self._desk()), self._link)
         for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, worker.leave, "signal")
-        self._begin(worker.kick)
+            asyncio.get_running_loop().add_signal_handler(number, worker.request_stop, "signal")
+        self._begin(worker.wake_up)
         runner = self._runner(worker.report, inline=False)
-        if (line := self._link.fileno()) is not None:
+        if (line := self._link.get_fd()) is not None:
             asyncio.get_running_loop().add_reader(line, self._heed, worker, runner)
-        await worker.work(runner)
+        await worker.run(runner)
 
     def _heed(self, worker: LoopWorker, runner: Runner) -> None:
         orders = self._link.receive()
         if orders is not None:
-            worker.follow(orders)
-            runner.follow(orders.rules)
+            worker.apply_orders(orders)
+            runner.set_rules(orders.rules)
 
-    def _runner(self, sink: Callable[[Report], None], *, inline: bool) -> Runner:
+    def _runner(self, sink: Callable[[ProgressReport], None], *, inline: bool) -> Runner:
         return Runner(self._settings, self._spec.rules, self._resources, sink, inline=inline)
 
-    def _desk(self) -> Desk:
+    def _desk(self) -> QueueClient:
         settings = self._settings
-        return Desk(connect(settings.redis_url), self.name, self._spec.queues, settings.dead_max)
+        return QueueClient(connect(settings.redis_url), self.name, self._spec.queues, settings.dead_max)
 
     def _begin(self, kick: Callable[[], None]) -> None:
         threading.Thread(target=self._listen, args=(kick,), daemon=True, name="wake").start()
@@ -126,7 +128,7 @@ class EventrWorker(BaseWorker):
                 self._over.wait(_RECONNECT)
 
 
-def connected(settings: Settings) -> redis.Redis:
+def wait_for_redis(settings: Settings) -> redis.Redis:
     """Return a client of a Redis that answers; waits for it as long as it takes.
 
     Raises:
@@ -140,7 +142,7 @@ def connected(settings: Settings) -> redis.Redis:
         except redis.AuthenticationError as e:
             raise StoreError("Redis refuses the password of this process.") from e
         except OUTAGE as e:
-            _log.warning("redis_silent", while_="starting", error=word(e))
+            _log.warning("redis_silent", while_="starting", error=describe_outage(e))
             waiting.wait(_RECONNECT)
         else:
             return client

@@ -20,7 +20,7 @@ from app.adapters.redis.host_budget import RedisBudget
 from app.adapters.redis.job_engine import RedisEngine
 from app.adapters.redis.jobs import RedisJobs
 from app.adapters.redis.rate_limit import RedisLimiter
-from app.adapters.redis.stats import RedisFigures
+from app.adapters.redis.stats import RedisStats
 from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
 from app.feeds.fetch import Fetcher
@@ -29,24 +29,24 @@ from app.gateways.sharing.hub import HubGateway
 from app.mappers.mongo import indexes
 from app.mappers.mongo.store import Store
 from app.models.sharing.hub import Document
-from app.monitoring.health import examine
-from app.runtime.lazy import once
+from app.monitoring.health import run_checks
+from app.runtime.lazy import lazy
 from app.services.accounts.accounts import AccountService
-from app.services.accounts.admin_accounts import PeopleService
+from app.services.accounts.admin_accounts import AdminAccountService
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import SignInService
 from app.services.accounts.tokens import TokenService
-from app.services.discussion.comments import TalkService
+from app.services.discussion.comments import DiscussionService
 from app.services.discussion.moderation import ModerationService
 from app.services.feeds.discovery import DiscoveryService
 from app.services.feeds.pull import PullService
-from app.services.feeds.refresh_requests import Asking
+from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.websub import WebsubService
 from app.services.imports.imports import ImportService
 from app.services.imports.packs import PackService
 from app.services.imports.runner import ImportRunner
 from app.services.notifications import texts
-from app.services.notifications.event_passes import LiveService
+from app.services.notifications.event_passes import EventPassService
 from app.services.notifications.notifications import NotificationService
 from app.services.notifications.notifier import Notifier
 from app.services.notifications.push import PushService
@@ -54,28 +54,28 @@ from app.services.operations.feed_lists import FeedListService
 from app.services.operations.hourly_report import ReportService
 from app.services.operations.operations import OperationsService
 from app.services.operations.readiness import Readiness
-from app.services.operations.server_info import MachineService
-from app.services.privacy.erasure import ErasingService
-from app.services.privacy.export import PersonalService
+from app.services.operations.server_info import ServerInfoService
+from app.services.privacy.erasure import ErasureService
+from app.services.privacy.export import PersonalExportService
 from app.services.reading.indexing import IndexService
 from app.services.reading.marking import MarkingService
 from app.services.reading.reading import ReadingService
-from app.services.reading.search import Finder
+from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 from app.services.sharing.following import FollowingService
 from app.services.sharing.hub import HubService
 from app.services.sharing.pages import SharedService
-from app.services.sharing.people_lists import ContactService
+from app.services.sharing.people_lists import PeopleListService
 from app.services.sharing.sharing import SharingService
 from app.services.sharing.trends import TrendService
-from app.services.subscriptions.bulk_edit import ManagerService
+from app.services.subscriptions.bulk_edit import BulkEditService
 from app.services.subscriptions.folders import FolderService
 from app.services.subscriptions.subscriptions import SubscriptionService
 from app.services.sync.idempotency import IdempotencyService
 from app.services.sync.marks import SyncMarkService
 from app.services.sync.reading import SyncService
-from app.services.sync.scope import Shelves
+from app.services.sync.scope import SyncScopeBuilder
 
 
 class Services:
@@ -85,53 +85,53 @@ class Services:
         self.settings = settings
 
     # -- stores
-    @once
+    @lazy
     def store(self) -> Store:
         """The connection to MongoDB."""
         return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
 
-    @once
+    @lazy
     def jobs(self) -> RedisJobs:
         """The port through which jobs are enqueued and awaited."""
         return RedisJobs(self.settings)
 
-    @once
+    @lazy
     def events(self) -> RedisEvents:
         """What people's browsers are told through."""
         return RedisEvents(self.settings)
 
-    @once
+    @lazy
     def mappers(self) -> Mappers:
         """For gateways only."""
         return Mappers(self.store, self.settings)
 
-    @once
+    @lazy
     def gateways(self) -> Gateways:
         """For services and tests only."""
         return Gateways(self.store, self.mappers, self.settings)
 
     # -- reading
-    @once
-    def finder(self) -> Finder:
+    @lazy
+    def finder(self) -> EntrySearch:
         """Searches as lists."""
         g, patience = self.gateways, self.settings.search_patience
-        return Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags, patience=patience)
+        return EntrySearch(g.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
 
-    @once
+    @lazy
     def reading(self) -> ReadingService:
         """Counts, streams, articles, marks."""
         g, s = self.gateways, self.settings
         return ReadingService(
             g.subscriptions,
-            g.reads,
+            g.read_marks,
             g.feeds,
             g.folders,
             g.entries,
             g.streams,
             g.tags,
             self.finder,
-            g.gathering,
-            g.undos,
+            g.grouping,
+            g.undo_history,
             g.changes,
             self.events,
             page_size=s.page_size,
@@ -141,24 +141,24 @@ class Services:
             undo_ttl=s.undo_ttl,
         )
 
-    @once
+    @lazy
     def marking(self) -> MarkingService:
         """Marks above and below an entry, and what can be taken back."""
         g, s = self.gateways, self.settings
         return MarkingService(
-            g.reads,
+            g.read_marks,
             g.streams,
             self.finder,
             g.entries,
-            g.undos,
+            g.undo_history,
             g.changes,
             self.events,
-            most=s.mark_range_max,
+            limit=s.mark_range_max,
             history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,
         )
 
-    @once
+    @lazy
     def sync(self) -> SyncService:
         """What native apps read."""
         g = self.gateways
@@ -170,44 +170,44 @@ class Services:
             g.folders,
             g.tags,
             g.streams,
-            g.gathering,
+            g.grouping,
             g.sync,
             g.sync_items,
         )
 
-    @once
+    @lazy
     def sync_marks(self) -> SyncMarkService:
         """What native apps mark by time."""
         g = self.gateways
         return SyncMarkService(
             self._shelves,
             g.subscriptions,
-            g.reads,
+            g.read_marks,
             g.feeds,
             g.folders,
             g.sync,
-            g.undos,
+            g.undo_history,
             g.changes,
             self.events,
             undo_ttl=self.settings.undo_ttl,
         )
 
-    @once
-    def _shelves(self) -> Shelves:
+    @lazy
+    def _shelves(self) -> SyncScopeBuilder:
         g = self.gateways
-        return Shelves(g.subscriptions, g.folders, g.tags, g.streams, g.gathering, g.sight)
+        return SyncScopeBuilder(g.subscriptions, g.folders, g.tags, g.streams, g.grouping, g.visibility)
 
-    @once
-    def streamviews(self) -> StreamViewService:
+    @lazy
+    def stream_views(self) -> StreamViewService:
         """How each stream is shown."""
-        return StreamViewService(self.gateways.streamviews)
+        return StreamViewService(self.gateways.stream_views)
 
-    @once
-    def asking(self) -> Asking:
+    @lazy
+    def refresh_requests(self) -> RefreshRequests:
         """Pulls that users ask for."""
-        return Asking(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
+        return RefreshRequests(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
 
-    @once
+    @lazy
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
         g, s = self.gateways, self.settings
@@ -215,7 +215,7 @@ class Services:
             g.subscriptions,
             g.feeds,
             g.folders,
-            self.asking,
+            self.refresh_requests,
             self.events,
             g.websubs,
             self.notifier,
@@ -225,37 +225,37 @@ class Services:
             addresses_per_hour=s.addresses_per_hour,
         )
 
-    @once
-    def live(self) -> LiveService:
+    @lazy
+    def event_passes(self) -> EventPassService:
         """Passes to the stream of events."""
         g = self.gateways
-        return LiveService(g.subscriptions, g.accounts, g.tokens, self.events)
+        return EventPassService(g.subscriptions, g.accounts, g.tokens, self.events)
 
-    @once
+    @lazy
     def folders(self) -> FolderService:
         """Folders."""
         g = self.gateways
-        return FolderService(g.folders, g.places, self.events, undo_ttl=self.settings.undo_ttl)
+        return FolderService(g.folders, g.ordering, self.events, undo_ttl=self.settings.undo_ttl)
 
-    @once
-    def manager(self) -> ManagerService:
+    @lazy
+    def bulk_edit(self) -> BulkEditService:
         """Many subscriptions at once."""
         g, undo_ttl = self.gateways, self.settings.undo_ttl
-        return ManagerService(
+        return BulkEditService(
             g.subscriptions,
-            g.reads,
+            g.read_marks,
             g.feeds,
             g.folders,
             g.streams,
             g.websubs,
-            self.asking,
+            self.refresh_requests,
             self.events,
             self.notifier,
             undo_ttl=undo_ttl,
         )
 
     # -- people
-    @once
+    @lazy
     def sharing(self) -> SharingService:
         """Shares, posts, chains."""
         g, s = self.gateways, self.settings
@@ -276,14 +276,14 @@ class Services:
             undo_ttl=s.undo_ttl,
         )
 
-    @once
+    @lazy
     def following(self) -> FollowingService:
         """Profiles, and what people are to each other."""
         g, s = self.gateways, self.settings
         return FollowingService(
             g.follows,
             g.profiles,
-            g.sight,
+            g.visibility,
             g.accounts,
             g.changes,
             self.notifier,
@@ -293,23 +293,23 @@ class Services:
             undo_ttl=s.undo_ttl,
         )
 
-    @once
+    @lazy
     def trends(self) -> TrendService:
         """What is shared most, and who reads alike."""
         return TrendService(self.gateways.trends, self.gateways.subscriptions)
 
-    @once
-    def shared(self) -> SharedService:
+    @lazy
+    def public_pages(self) -> SharedService:
         """People's pages and feeds, for everybody."""
-        return SharedService(self.gateways.shared, self.gateways.chains, self.following)
+        return SharedService(self.gateways.public_pages, self.gateways.chains, self.following)
 
-    @once
-    def contacts(self) -> ContactService:
+    @lazy
+    def people_lists(self) -> PeopleListService:
         """Lists of people."""
         g = self.gateways
-        return ContactService(self.following, g.follows, g.profiles, g.sight, g.accounts)
+        return PeopleListService(self.following, g.follows, g.profiles, g.visibility, g.accounts)
 
-    @once
+    @lazy
     def moderation(self) -> ModerationService:
         """Reports, and what administrators decide on them."""
         g, per_hour = self.gateways, self.settings.reports_per_hour
@@ -317,16 +317,16 @@ class Services:
             g.moderation,
             g.profiles,
             g.sharing,
-            g.talk,
+            g.discussion,
             self.following,
-            self.people,
+            self.admin_accounts,
             g.changes,
             self.events,
             self.limiter,
             per_hour=per_hour,
         )
 
-    @once
+    @lazy
     def hub(self) -> HubService:
         """Who subscribes to public streams, and pushes to them."""
         g, s = self.gateways, self.settings
@@ -335,21 +335,21 @@ class Services:
             gateway,
             self.jobs,
             self.limiter,
-            on=hub.is_on(s),
+            enabled=hub.is_enabled(s),
             per_hour=s.hub_per_hour,
-            patience=s.hub_timeout,
+            timeout=s.hub_timeout,
         )
 
     def _served(self, topic: str) -> Document | None:
         """Return what anybody is served at the address of a public feed of ours; the hub pushes it."""
-        return self.shared.served(topic)  # late: it stands above the gateways
+        return self.public_pages.find_document(topic)  # late: it stands above the gateways
 
-    @once
-    def talk(self) -> TalkService:
+    @lazy
+    def discussion(self) -> DiscussionService:
         """Likes and comments."""
         g, s = self.gateways, self.settings
-        return TalkService(
-            g.talk,
+        return DiscussionService(
+            g.discussion,
             g.entries,
             g.changes,
             self.notifier,
@@ -360,47 +360,47 @@ class Services:
             undo_ttl=s.undo_ttl,
         )
 
-    @once
+    @lazy
     def notifier(self) -> Notifier:
         """What tells people of what others do."""
-        return Notifier(self.gateways.notes, self.events, self.push)
+        return Notifier(self.gateways.notifications, self.events, self.push)
 
-    @once
+    @lazy
     def push(self) -> PushService:
         """Who is told on which devices; for the web and workers."""
         g = self.gateways
         return PushService(
             g.devices,
-            g.notes,
+            g.notifications,
             self.notifications,
-            texts.message,
-            texts.trial,
+            texts.build_message,
+            texts.build_test_message,
             self.jobs,
             self.limiter,
             self.settings,
         )
 
-    @once
+    @lazy
     def notifications(self) -> NotificationService:
         """What people are told of."""
-        return NotificationService(self.gateways.notes, self.events)
+        return NotificationService(self.gateways.notifications, self.events)
 
     # -- subscriptions as files
-    @once
+    @lazy
     def imports(self) -> ImportService:
         """Previews, imports, exports."""
         g, s = self.gateways, self.settings
-        return ImportService(g.imports, g.exports, self.manager, self.jobs, self.events, self.limiter, s)
+        return ImportService(g.imports, g.exports, self.bulk_edit, self.jobs, self.events, self.limiter, s)
 
-    @once
-    def importing(self) -> ImportRunner:
+    @lazy
+    def import_runner(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
         return ImportRunner(
             g.imports,
             g.subscriptions,
             g.feeds,
-            g.erasing,
+            g.erasure,
             self.notifier,
             self.following,
             self.jobs,
@@ -408,117 +408,127 @@ class Services:
             s,
         )
 
-    @once
+    @lazy
     def packs(self) -> PackService:
         """Starter packs."""
         return PackService(self.gateways.packs, self.imports)
 
-    @once
+    @lazy
     def tags(self) -> TagService:
         """Tags and saved searches."""
         g, s = self.gateways, self.settings
-        return TagService(g.tags, g.entries, g.changes, self.events, length=s.tag_length)
+        return TagService(g.tags, g.entries, g.changes, self.events, max_length=s.tag_length)
 
-    @once
+    @lazy
     def indexing(self) -> IndexService:
         """Keeping the search up to date; for workers and the updater."""
         return IndexService(self.gateways.indexing, self.gateways.search)
 
     # -- feeds
-    @once
+    @lazy
     def pull(self) -> PullService:
         """Which feeds are due, and pulling them; for workers and the updater."""
         return PullService(self.gateways.feeds, self.settings, budget=self.budget, events=self.events)
 
-    @once
+    @lazy
     def websub(self) -> WebsubService:
         """Hubs: their callback, whom to ask, pulls for pushes."""
-        return WebsubService(self.gateways.websubs, self.pull, self.jobs, on=subscriber.is_on(self.settings))
+        return WebsubService(
+            self.gateways.websubs, self.pull, self.jobs, enabled=subscriber.is_enabled(self.settings)
+        )
 
-    @once
+    @lazy
     def budget(self) -> RedisBudget:
         """How often each host may be asked."""
         return RedisBudget(self.settings)
 
-    @once
+    @lazy
     def discovery(self) -> DiscoveryService:
         """Finding the feeds behind an address."""
         g = self.gateways
         return DiscoveryService(g.discoveries, g.feeds, g.subscriptions, self.jobs, self.settings)
 
     # -- accounts
-    @once
+    @lazy
     def hasher(self) -> Hasher:
         """Password hashes; one per process, as it bounds their memory."""
         return Hasher(self.settings)
 
-    @once
+    @lazy
     def limiter(self) -> RedisLimiter:
         """How often something may be tried."""
         # Short: without Redis a log-in falls back to this process's own count at once.
         client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
         return RedisLimiter(client)
 
-    @once
+    @lazy
     def sign_in(self) -> SignInService:
         """Sign up, log in, come back, log out."""
         g = self.gateways
         return SignInService(g.accounts, self.events, self.hasher, self.limiter, self.settings)
 
-    @once
+    @lazy
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
         return AccountService(
-            g.accounts, g.erasing, g.profiles, g.tokens, self.jobs, self.events, self.hasher, self.limiter
+            g.accounts, g.erasure, g.profiles, g.tokens, self.jobs, self.events, self.hasher, self.limiter
         )
 
-    @once
+    @lazy
     def tokens(self) -> TokenService:
         """Passwords of apps and tokens of programs."""
         g = self.gateways
-        return TokenService(g.tokens, g.accounts, self.people, self.events, self.limiter, self.settings)
+        return TokenService(
+            g.tokens, g.accounts, self.admin_accounts, self.events, self.limiter, self.settings
+        )
 
-    @once
+    @lazy
     def idempotency(self) -> IdempotencyService:
         """Requests of programs that come twice and run once."""
         return IdempotencyService(self.gateways.idempotency)
 
-    @once
-    def erasing(self) -> ErasingService:
+    @lazy
+    def erasure(self) -> ErasureService:
         """The end of accounts; for workers and the updater."""
-        return ErasingService(self.gateways.erasing)
+        return ErasureService(self.gateways.erasure)
 
-    @once
-    def personal(self) -> PersonalService:
+    @lazy
+    def personal_exports(self) -> PersonalExportService:
         """Files of all that is somebody's own."""
         g, notifier = self.gateways, self.notifier
-        return PersonalService(
-            g.personal, g.accounts, self.people, notifier, self.jobs, self.limiter, self.settings
+        return PersonalExportService(
+            g.personal_exports,
+            g.accounts,
+            self.admin_accounts,
+            notifier,
+            self.jobs,
+            self.limiter,
+            self.settings,
         )
 
     # -- administration
-    @once
+    @lazy
     def engine(self) -> RedisEngine:
         """The port through which the job engine is looked at and steered."""
         return RedisEngine(self.settings)
 
-    @once
+    @lazy
     def operations(self) -> OperationsService:
         """Queues, workers, throughput, dead tasks."""
         return OperationsService(self.engine)
 
-    @once
-    def feedlists(self) -> FeedListService:
+    @lazy
+    def feed_lists(self) -> FeedListService:
         """The health of all feeds."""
-        return FeedListService(self.gateways.feedlists, self.engine, self.jobs)
+        return FeedListService(self.gateways.feed_lists, self.engine, self.jobs)
 
-    @once
-    def people(self) -> PeopleService:
+    @lazy
+    def admin_accounts(self) -> AdminAccountService:
         """Others' accounts, invitations."""
         g = self.gateways
-        return PeopleService(
-            g.people,
+        return AdminAccountService(
+            g.admin_accounts,
             g.accounts,
             g.profiles,
             g.tokens,
@@ -528,33 +538,33 @@ class Services:
             self.settings,
         )
 
-    @once
-    def machine(self) -> MachineService:
+    @lazy
+    def server_info(self) -> ServerInfoService:
         """Settings, versions, checks."""
-        return MachineService(self.settings, examine)
+        return ServerInfoService(self.settings, run_checks)
 
     # -- the whole
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
-        if "searchables.words" in indexes.missing(self.store.database):
+        if "searchables.words" in indexes.find_missing_indexes(self.store.database):
             # The first start with a search: what was stored before is to be found too.
             self.indexing.rebuild(clock.now())
-        indexes.ensure(self.store.database)
+        indexes.ensure_indexes(self.store.database)
         m = self.mappers
         for mapper in (m.users, m.sessions, m.invites, m.resets, m.discoveries):
             mapper.ensure_indexes()
 
-    @once
-    def figures(self) -> RedisFigures:
+    @lazy
+    def figures(self) -> RedisStats:
         """What was counted."""
-        return RedisFigures(self.settings)
+        return RedisStats(self.settings)
 
-    @once
+    @lazy
     def report(self) -> ReportService:
         """The hourly report."""
         return ReportService(self.figures, AppriseNotifier(self.settings), self.settings)
 
-    @once
+    @lazy
     def readiness(self) -> Readiness:
         """Whether the stores answer."""
         return Readiness({"mongodb": self.store.ping, "redis": self.jobs.ping})
@@ -568,9 +578,9 @@ class Services:
 
 def build(settings: Settings) -> Services:
     """Return the services for these settings, those of the embedded servers where none are named."""
-    return Services(embedded.resolved(settings))
+    return Services(embedded.resolve_addresses(settings))
 
 
-def fetcher(settings: Settings) -> Fetcher:
+def build_fetcher(settings: Settings) -> Fetcher:
     """Return the fetcher of a worker process; a context manager."""
     return Fetcher(settings)

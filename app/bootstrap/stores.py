@@ -11,9 +11,9 @@ from app.config import Settings
 from app.feeds.parse import Limits
 from app.feeds.websub import hub, subscriber
 from app.gateways.accounts.accounts import AccountGateway
-from app.gateways.accounts.admin_accounts import PeopleGateway
+from app.gateways.accounts.admin_accounts import AdminAccountGateway
 from app.gateways.accounts.tokens import TokenGateway
-from app.gateways.discussion.comments import TalkGateway
+from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.discussion.moderation import ModerationGateway
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.discoveries import DiscoveryGateway
@@ -25,36 +25,36 @@ from app.gateways.imports.exports import ExportGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.packs import PackGateway
 from app.gateways.notifications.devices import DeviceGateway
-from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.operations.feed_lists import FeedListGateway
-from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.privacy.exports import PersonalExportGateway
-from app.gateways.privacy.personal_data import BelongingsGateway
+from app.gateways.privacy.personal_data import PersonalDataGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.grouping import GatheringGateway
+from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
-from app.gateways.reading.read_marks import ReadGateway
-from app.gateways.reading.search_engine import TextSearch
+from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.search_engine import TextSearchEngine
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.tags import TagGateway, TagLimits
-from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.pages import SharedGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.gateways.sharing.trends import TrendGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
-from app.gateways.subscriptions.ordering import PlaceGateway
+from app.gateways.subscriptions.ordering import OrderingGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.gateways.sync.idempotency import IdempotencyGateway
 from app.gateways.sync.items import SyncItemGateway
-from app.gateways.sync.streams import SyncGateway
-from app.mappers.accounts.admin_accounts import PeopleMapper
+from app.gateways.sync.streams import SyncStreamGateway
+from app.mappers.accounts.admin_accounts import AdminAccountMapper
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper
 from app.mappers.accounts.sessions import SessionMapper
@@ -66,28 +66,28 @@ from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.fetches import FetchMapper
-from app.mappers.feeds.poll_results import FeedEndMapper
+from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.websubs import WebsubMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.imports.packs import PackMapper
 from app.mappers.mongo.store import Store
 from app.mappers.notifications.devices import DeviceMapper
-from app.mappers.notifications.notifications import NoteMapper
+from app.mappers.notifications.notifications import NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
-from app.mappers.privacy.personal_data import BelongingsMapper
+from app.mappers.privacy.personal_data import PersonalDataMapper
 from app.mappers.reading.arrivals import ArrivalMapper
 from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper
-from app.mappers.reading.index_queue import IndexMarkMapper
+from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.marks import MarkMapper
-from app.mappers.reading.search_index import SearchableMapper
+from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.sharing.hubs import HubMapper
-from app.mappers.sharing.profiles import ProfileMapper, TieMapper
+from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
 from app.mappers.sharing.shared_feeds import SharedFeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
@@ -107,7 +107,7 @@ class Mappers:
         self.feeds = FeedMapper(database)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
-        self.keys = EntryKeyMapper(database)
+        self.entry_keys = EntryKeyMapper(database)
         self.arrivals = ArrivalMapper(database)
         self.changes = ChangeMapper(database)
         self.subscriptions = SubscriptionMapper(database)
@@ -115,10 +115,10 @@ class Mappers:
         self.marks = MarkMapper(database)
         self.tags = TagMapper(database)
         self.searches = SavedSearchMapper(database)
-        self.searchables = SearchableMapper(database, words_most=settings.search_words)
-        self.index_marks = IndexMarkMapper(database)
+        self.search_index = SearchIndexMapper(database, max_words=settings.search_words)
+        self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(database)
-        self.streamviews = StreamViewMapper(database)
+        self.stream_views = StreamViewMapper(database)
         self.undos = UndoMapper(database)
         self.removals = RemovalMapper(database)
         self.users = UserMapper(database)
@@ -128,13 +128,13 @@ class Mappers:
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
-        self.feed_ends = FeedEndMapper(database)
+        self.poll_results = PollResultMapper(database)
         self.imports = ImportMapper(database)
         self.packs = PackMapper(database)
-        self.feedlists = FeedListMapper(database)
-        self.people = PeopleMapper(database)
+        self.feed_lists = FeedListMapper(database)
+        self.admin_accounts = AdminAccountMapper(database)
         self.profiles = ProfileMapper(database)
-        self.ties = TieMapper(database)
+        self.ties = RelationshipMapper(database)
         self.shares = ShareMapper(database)
         self.trends = TrendMapper(database, dt.timedelta(seconds=settings.trend_half_life))
         self.shared_feeds = SharedFeedMapper(database)
@@ -142,11 +142,11 @@ class Mappers:
         self.resets = ResetMapper(database)
         self.likes = LikeMapper(database)
         self.comments = CommentMapper(database)
-        self.notes = NoteMapper(database)
+        self.notifications = NotificationMapper(database)
         self.devices = DeviceMapper(database)
         self.tokens = TokenMapper(database)
         self.idempotency = IdempotencyMapper(database)
-        self.belongings = BelongingsMapper(database)
+        self.personal_data = PersonalDataMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
 
@@ -160,9 +160,9 @@ class Gateways:
         writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
         merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
         self.websubs = WebsubGateway(m.websubs, settings)
-        hubs = self.websubs if subscriber.is_on(settings) else None
+        hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
-        self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
+        self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store,
             m.feeds,
@@ -170,16 +170,22 @@ class Gateways:
             m.subscriptions,
             m.removals,
             m.ties,
-            self.sight,
+            self.visibility,
             merger,
             start=start,
-            most=settings.subscriptions_max,
+            limit=settings.subscriptions_max,
         )
-        self.reads = ReadGateway(m.feeds, m.subscriptions, m.undos)
+        self.read_marks = ReadMarkGateway(m.feeds, m.subscriptions, m.undos)
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
-        self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
+        self.ordering = OrderingGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
-            store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, entry_bodies.sanitizer(settings)
+            store,
+            m.entries,
+            m.entry_keys,
+            m.marks,
+            m.subscriptions,
+            self.visibility,
+            entry_bodies.make_sanitizer(settings),
         )
         self.profiles = ProfileGateway(
             store,
@@ -192,55 +198,55 @@ class Gateways:
         self.sharing = SharingGateway(
             store,
             self.profiles,
-            self.sight,
+            self.visibility,
             m.shared_feeds,
             m.shares,
             m.entries,
-            m.searchables,
+            m.search_index,
             m.removals,
             m.trends,
             depth=settings.chain_depth,
             trend_age=dt.timedelta(days=settings.trend_days),
         )
         self.follows = FollowGateway(
-            self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
+            self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.visibility
         )
         self.moderation = ModerationGateway(
-            m.reports, m.profiles, m.shares, m.comments, m.entries, m.users, self.sight
+            m.reports, m.profiles, m.shares, m.comments, m.entries, m.users, self.visibility
         )
         self.chains = ChainGateway(
             m.shares,
-            self.sight,
+            self.visibility,
             self.profiles,
             m.entries,
             rows=settings.chain_rows,
-            most=settings.chain_count_max,
+            limit=settings.chain_count_max,
         )
         self.trends = TrendGateway(
             m.trends,
             m.shares,
             self.entries,
-            self.sight,
+            self.visibility,
             m.profiles,
             m.subscriptions,
             rows=settings.trend_rows,
             people=settings.similar_people,
-            most=settings.chain_count_max,
+            limit=settings.chain_count_max,
         )
-        self.shared = SharedGateway(
+        self.public_pages = SharedGateway(
             m.shares,
             m.entries,
             m.feeds,
             self.entries,
-            self.sight,
+            self.visibility,
             rows=settings.shared_rows,
-            passed_most=settings.reshares_counted,
+            passed_limit=settings.reshares_counted,
             counted=settings.chain_count_max,
             origin=settings.own_origin,
-            hub=hub.address(settings),
+            hub=hub.get_hub_url(settings),
         )
-        self.gathering = GatheringGateway(
-            m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
+        self.grouping = GroupingGateway(
+            m.subscriptions, m.profiles, m.shares, m.entries, m.entry_keys, self.visibility
         )
         self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, m.resets, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, settings)
@@ -250,22 +256,22 @@ class Gateways:
             ttl=dt.timedelta(seconds=settings.idempotency_ttl),
             lease=dt.timedelta(seconds=settings.idempotency_lease),
         )
-        self.people = PeopleGateway(
-            store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
+        self.admin_accounts = AdminAccountGateway(
+            store, m.admin_accounts, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )
-        self.talk = TalkGateway(
+        self.discussion = DiscussionGateway(
             store,
             m.shares,
             m.likes,
             m.comments,
-            m.notes,
-            self.sight,
+            m.notifications,
+            self.visibility,
             depth=settings.comment_depth,
             rows=settings.comment_rows,
-            most=settings.talk_count_max,
+            limit=settings.talk_count_max,
         )
-        self.notes = NoteGateway(
-            m.notes,
+        self.notifications = NotificationGateway(
+            m.notifications,
             m.likes,
             m.comments,
             m.shares,
@@ -273,32 +279,34 @@ class Gateways:
             m.users,
             m.subscriptions,
             m.feeds,
-            m.feedlists,
+            m.feed_lists,
             self.entries,
-            self.sight,
-            keep=dt.timedelta(days=settings.notifications_days),
-            most=settings.notifications_max,
+            self.visibility,
+            keep_for=dt.timedelta(days=settings.notifications_days),
+            limit=settings.notifications_max,
             rows=settings.notification_rows,
-            broken=dt.timedelta(days=settings.feed_broken_days),
-            likes_most=settings.talk_count_max,
+            failing_after=dt.timedelta(days=settings.feed_broken_days),
+            likes_limit=settings.talk_count_max,
         )
-        self.erasing = ErasingGateway(
+        self.erasure = ErasureGateway(
             store,
-            self.people,
+            self.admin_accounts,
             self.subscriptions,
             self.websubs,
             m.marks,
             m.entries,
             m.erasure,
             self.sharing,
-            self.talk,
+            self.discussion,
         )
-        self.feedlists = FeedListGateway(m.feedlists)
-        self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
-        self.imports = ImportGateway(store, m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
+        self.feed_lists = FeedListGateway(m.feed_lists)
+        self.discoveries = DiscoveryGateway(m.discoveries, Limits.from_settings(settings))
+        self.imports = ImportGateway(
+            store, m.imports, m.poll_results, m.subscriptions, self.folders, settings
+        )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
-        merged = KeyMerger(m.keys)
+        merged = KeyMerger(m.entry_keys)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, merged)
         self.tags = TagGateway(
             store,
@@ -308,12 +316,12 @@ class Gateways:
             m.searches,
             m.removals,
             limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
-            searches_most=settings.searches_max,
+            max_searches=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
-        self.sync = SyncGateway(
+        self.sync = SyncStreamGateway(
             merged,
-            m.keys,
+            m.entry_keys,
             m.arrivals,
             m.changes,
             m.entries,
@@ -321,20 +329,27 @@ class Gateways:
             m.shares,
             m.likes,
             m.comments,
-            self.sight,
+            self.visibility,
             settings,
         )
         self.sync_items = SyncItemGateway(
-            self.entries, self.streams, self.subscriptions, self.tags, self.sight, m.keys, m.shares, m.likes
+            self.entries,
+            self.streams,
+            self.subscriptions,
+            self.tags,
+            self.visibility,
+            m.entry_keys,
+            m.shares,
+            m.likes,
         )
-        self.indexing = IndexingGateway(m.index_marks, m.entries, text_most=settings.search_text)
+        self.indexing = IndexingGateway(m.index_marks, m.entries, max_text=settings.search_text)
         # The engine: another one takes its place here.
-        self.search = TextSearch(m.searchables)
+        self.search = TextSearchEngine(m.search_index)
         self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
-        self.undos = UndoGateway(m.undos, m.removals, m.feeds)
-        self.streamviews = StreamViewGateway(m.streamviews, most=settings.stream_views_max)
-        belongings = BelongingsGateway(
-            m.belongings,
+        self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
+        self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
+        belongings = PersonalDataGateway(
+            m.personal_data,
             m.shares,
             self.accounts,
             self.profiles,
@@ -345,7 +360,7 @@ class Gateways:
             self.entries,
             self.tags,
             self.follows,
-            self.sight,
-            self.notes,
+            self.visibility,
+            self.notifications,
         )
-        self.personal = PersonalExportGateway(m.personal_exports, belongings, settings)
+        self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

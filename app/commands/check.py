@@ -33,13 +33,13 @@ def check(url: str | None) -> None:
     what to change where one failed; exit 1 then. The page /check does the same from a browser.
     """
     settings = Settings.from_env()
-    base = urlsplit((url or web_address.public(settings)).rstrip("/"))
+    base = urlsplit((url or web_address.get_public_url(settings)).rstrip("/"))
     if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query or base.username:
         raise InvalidError("Give an address like https://reader.example.org, without a path.")
     _meet(base)
     failed = 0
     for probe in PROBES:
-        why = fails(probe, base, min(probe.size, settings.api_max_bytes))
+        why = run_probe(probe, base, min(probe.size, settings.api_max_bytes))
         failed += why is not None
         click.echo(f"{'ok  ' if why is None else 'FAIL'}  {probe.name:13}  {probe.title}")
         if why is not None:
@@ -75,13 +75,13 @@ def _advice(probe: Probe, why: str) -> list[str]:
     return lines
 
 
-def fails(probe: Probe, base: SplitResult, size: int) -> str | None:
+def run_probe(probe: Probe, base: SplitResult, size: int) -> str | None:
     """Make a probe's request; return what is wrong with the answer, None when all is well.
 
     Args:
         base: scheme, host and port of the server. size: bytes of the body.
     """
-    target = probe.target(f"{base.scheme}://{base.netloc}")
+    target = probe.build_path(f"{base.scheme}://{base.netloc}")
     try:
         status, said, tag = _answer(probe, base, target, size)
         if status != http.client.OK:

@@ -12,11 +12,11 @@ import click
 from app import config, embedded
 from app.cli import print_json
 from app.commands import web_address
-from app.commands.requirements import library_problems
+from app.commands.requirements import find_library_problems
 from app.commands.settings_check import require_usable
 from app.config import Settings
 from app.errors import EventrError
-from app.models.operations.check_result import Finding, Word
+from app.models.operations.check_result import CheckResult, Severity
 from app.monitoring import health
 from app.runtime import sockets
 
@@ -25,7 +25,7 @@ from app.runtime import sockets
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 def doctor(as_json: bool) -> None:
     """Check servers, versions, indexes, disk, settings and processes; exit 1 when something fails."""
-    findings = list(examine())
+    findings = list(run_checks())
     if as_json:
         print_json({"ok": not _failed(findings), "checks": [dataclasses.asdict(f) for f in findings]})
     else:
@@ -34,45 +34,47 @@ def doctor(as_json: bool) -> None:
     sys.exit(1 if _failed(findings) else 0)
 
 
-def examine() -> Iterator[Finding]:
+def run_checks() -> Iterator[CheckResult]:
     """Run all checks one after the other; none of them changes anything."""
-    yield from (Finding("settings", Word.WARN, text) for text in config.strays())
+    yield from (CheckResult("settings", Severity.WARN, text) for text in config.find_unknown_settings())
     try:
-        settings = embedded.resolved(Settings.from_env())
+        settings = embedded.resolve_addresses(Settings.from_env())
         require_usable(settings)
     except EventrError as e:
-        yield Finding("settings", Word.FAIL, e.message)
+        yield CheckResult("settings", Severity.FAIL, e.message)
         return
     yield from check_libraries()
-    yield from check_run(settings)
-    yield from health.examine(settings)
+    yield from check_run_folder(settings)
+    yield from health.run_checks(settings)
     yield check_web(settings)
 
 
-def check_run(settings: Settings) -> Iterator[Finding]:
+def check_run_folder(settings: Settings) -> Iterator[CheckResult]:
     """Look at the folder of the sockets, once there is one: whoever listens there refuses a strange one."""
-    layout = embedded.Layout.of(settings)
+    layout = embedded.Layout.from_settings(settings)
     if os.path.exists(layout.run):
         try:
             # An administrator looks at the home of whoever runs it.
-            sockets.require_own(layout.run, layout.home.stat().st_uid if os.geteuid() == 0 else None)
+            sockets.require_private(layout.run, layout.home.stat().st_uid if os.geteuid() == 0 else None)
         except EventrError as e:
-            yield Finding("disk", Word.FAIL, e.message)
+            yield CheckResult("disk", Severity.FAIL, e.message)
 
 
-def check_web(settings: Settings) -> Finding:
+def check_web(settings: Settings) -> CheckResult:
     """Look at the web tier of this machine."""
-    if web_address.answers(settings):
-        return Finding("processes", Word.OK, f"web answers on port {settings.port}.")
+    if web_address.is_responding(settings):
+        return CheckResult("processes", Severity.OK, f"web answers on port {settings.port}.")
     text = f"No web tier answers on port {settings.port}: start 'eventr up' or 'eventr web'."
-    return Finding("processes", Word.WARN, text)
+    return CheckResult("processes", Severity.WARN, text)
 
 
-def check_libraries() -> Iterator[Finding]:
+def check_libraries() -> Iterator[CheckResult]:
     """Look for libraries that are missing, too old or cannot be loaded."""
-    problems = [Finding("libraries", Word.FAIL, f"{p} Run 'make run'.") for p in library_problems()]
-    yield from problems or [Finding("libraries", Word.OK, "All libraries are there and new enough.")]
+    problems = [
+        CheckResult("libraries", Severity.FAIL, f"{p} Run 'make run'.") for p in find_library_problems()
+    ]
+    yield from problems or [CheckResult("libraries", Severity.OK, "All libraries are there and new enough.")]
 
 
-def _failed(findings: Iterable[Finding]) -> bool:
-    return any(finding.word is Word.FAIL for finding in findings)
+def _failed(findings: Iterable[CheckResult]) -> bool:
+    return any(finding.word is Severity.FAIL for finding in findings)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from app.cli import print_json
-from app.commands.files import errors_as_json, read_bytes, web_address
+from app.commands.files import check_web_address, errors_as_json, read_bytes
 from app.errors import ParseError
-from app.feeds.discover import candidates
-from app.feeds.html.text import plain
+from app.feeds.discover import find_candidates
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse import parse
 from app.models.feeds.discovery import Candidate, Source
 from app.models.feeds.parsed import Format
@@ -26,8 +26,8 @@ def discover(file: str, url: str, content_type: str | None) -> None:
     (the page announces it), anchor (a link that looks like a feed), guess (a usual place). A file that is
     a feed itself is its own only candidate.
     """
-    url, body = web_address(url), read_bytes(file)
-    found = _itself(body, url, content_type) or candidates(body, url, content_type)
+    url, body = check_web_address(url), read_bytes(file)
+    found = _itself(body, url, content_type) or find_candidates(body, url, content_type)
     print_json({"url": url, "candidates": [_document(candidate) for candidate in found]})
 
 
@@ -36,7 +36,7 @@ def _itself(body: bytes, url: str, content_type: str | None) -> list[Candidate]:
         feed = parse(body, url=url, content_type=content_type)
     except ParseError:
         return []
-    return [Candidate(url, plain(feed.title), _kind(feed.format), Source.LINK)]
+    return [Candidate(url, extract_plain_text(feed.title), _kind(feed.format), Source.LINK)]
 
 
 def _kind(format_: Format) -> str:

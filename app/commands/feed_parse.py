@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app.cli import print_json
-from app.commands.files import errors_as_json, read_bytes, tell, web_address
+from app.commands.files import check_web_address, errors_as_json, print_error, read_bytes
 from app.config import Settings
 from app.errors import EventrError, ParseError
 from app.feeds.html.sanitize import sanitize
@@ -29,7 +29,7 @@ def parse(files: tuple[str, ...], url: str, content_type: str | None, raw: bool)
 
     What is no feed gives {"error", "message"} and exit code 1.
     """
-    limits, url = Limits.of(Settings.from_env()), web_address(url)
+    limits, url = Limits.from_settings(Settings.from_env()), check_web_address(url)
     failed = False
     for name in files:
         which = {"file": name} if len(files) > 1 else {}
@@ -37,9 +37,9 @@ def parse(files: tuple[str, ...], url: str, content_type: str | None, raw: bool)
             feed = _feed(read_bytes(name), url, content_type, limits)
         except EventrError as e:
             failed = True
-            tell(e, **which)
+            print_error(e, **which)
         else:
-            print_json(which | feed_document(feed, raw=raw))
+            print_json(which | build_feed_document(feed, raw=raw))
     if failed:
         sys.exit(1)
 
@@ -67,7 +67,7 @@ def _in_one_word(error: ParseError) -> ParseError:
     return plain
 
 
-def feed_document(feed: ParsedFeed, *, raw: bool = False) -> dict[str, Any]:
+def build_feed_document(feed: ParsedFeed, *, raw: bool = False) -> dict[str, Any]:
     """Return a feed as the JSON document that ``eventr feed parse`` prints."""
     return {
         "format": feed.format.value,

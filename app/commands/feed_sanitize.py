@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.cli import print_json
-from app.commands.files import errors_as_json, read_bytes, web_address
+from app.commands.files import check_web_address, errors_as_json, read_bytes
 from app.feeds.html.sanitize import sanitize as sanitize_html
 from app.feeds.parse import charset
 
@@ -17,6 +17,6 @@ from app.feeds.parse import charset
 @errors_as_json
 def sanitize(file: str, url: str, content_type: str | None) -> None:
     """Sanitise the HTML of an entry ('-' is stdin) and print {"html"}."""
-    base = web_address(url)
+    base = check_web_address(url)
     markup, _ = charset.decode(read_bytes(file), content_type)
     print_json({"html": sanitize_html(markup, base)})

@@ -45,7 +45,7 @@ def schedule(file: str) -> None:
     The bounds are those of the EVENTR_POLL_* and EVENTR_ERROR_BACKOFF_* settings.
     Input that does not fit: exit code 1 and {"error", "message"}.
     """
-    limits = engine.Limits.of(Settings.from_env())
+    limits = engine.Limits.from_settings(Settings.from_env())
     print_json(_answer(_load(read_bytes(file)), limits))
 
 
@@ -67,13 +67,13 @@ def _answer(document: dict[str, Any], limits: engine.Limits) -> dict[str, Any]:
     published = [_time(text, "published") for text in _list(document.get("published", []), "published")]
     history = engine.seed(published, now)
     if "history" in document:
-        history = engine.record(_history(document["history"]), published, now)
+        history = engine.record_arrivals(_history(document["history"]), published, now)
     hints = _hints(document.get("hints", {}))
     chance = random.Random(_integer(document.get("seed"), "seed"))  # noqa: S311 — jitter, no secret
     found = engine.plan(history, now, hints, limits, rng=chance)
     return {
         "now": _text(now),
-        "forecast": [round(seconds, 3) for seconds in engine.table(history, now)],
+        "forecast": [round(seconds, 3) for seconds in engine.forecast_day(history, now)],
         "next_check_at": _text(found.next_check_at),
         "seconds": round((found.next_check_at - now).total_seconds(), 3),
         "reason": found.reason,

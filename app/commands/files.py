@@ -20,7 +20,7 @@ P = ParamSpec("P")
 MAX_BYTES = 64 << 20
 
 
-def standard_input() -> TextIO:
+def get_standard_input() -> TextIO:
     """Return stdin.
 
     Raises:
@@ -39,7 +39,7 @@ def read_bytes(name: str) -> bytes:
         TooLargeError: longer than 64 MiB.
     """
     try:
-        data = standard_input().buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
+        data = get_standard_input().buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
     except OSError as e:
         raise InvalidError(f"{name} cannot be read: {e.strerror}.") from e
     if len(data) > MAX_BYTES:
@@ -52,7 +52,7 @@ def _read(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def web_address(url: str) -> str:
+def check_web_address(url: str) -> str:
     """Return the address that relative ones are resolved against; "" stands for none.
 
     Raises:
@@ -68,7 +68,7 @@ def web_address(url: str) -> str:
     raise InvalidError(f"--url {url} is not an absolute http or https address.")
 
 
-def tell(error: EventrError, **fields: Any) -> None:
+def print_error(error: EventrError, **fields: Any) -> None:
     """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the sentence to stderr.
 
     ``file`` among the fields is named to people too, where the sentence does not begin with it.
@@ -83,11 +83,11 @@ def errors_as_json(command: Callable[P, None]) -> Callable[P, None]:
     """Make a command :func:`tell` an error of ours and end with exit code 1."""
 
     @functools.wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except EventrError as e:
-            tell(e)
+            print_error(e)
             sys.exit(1)
 
-    return wrapper
+    return run_command

@@ -128,7 +128,7 @@ class PatientWorker(ThreadWorker):
             return
         seen = _buffered(conn) + (fresh or b"")
         if is_complete(seen):
-            if self._handover is not None and self._handover.take(conn.sock, seen, _buffered(conn)):
+            if self._handover is not None and self._handover.hand_over(conn.sock, seen, _buffered(conn)):
                 self._drop(conn)  # only our end: the controller has its own
             else:
                 self._answer(conn, seen)
@@ -156,7 +156,7 @@ class PatientWorker(ThreadWorker):
     def _answer(self, conn: TConn, seen: bytes) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         conn.data_ready = True
-        if is_whole(seen):
+        if is_surely_complete(seen):
             self._start(conn)
         else:
             self._queued[conn] = time.monotonic() + ARRIVE_SECONDS
@@ -175,7 +175,7 @@ class PatientWorker(ThreadWorker):
 
     def _refuse(self, conn: TConn) -> None:
         with contextlib.suppress(OSError):  # it may not listen, and that is its loss
-            conn.sock.send(refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+            conn.sock.send(build_refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         self._leave(conn)
 
     def _leave(self, conn: TConn) -> None:
@@ -206,7 +206,7 @@ class PatientWorker(ThreadWorker):
         conn.close()
 
 
-def refusal(status: int) -> bytes:
+def build_refusal(status: int) -> bytes:
     """Return the answer to what the application never sees; it holds nothing of it (security.md V03)."""
     phrase = HTTPStatus(status).phrase
     lines = (
@@ -223,26 +223,26 @@ def refusal(status: int) -> bytes:
 
 
 def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:
-    util.write_nonblock(sock, refusal(status_int))
+    util.write_nonblock(sock, build_refusal(status_int))
 
 
-def is_complete(seen: bytes) -> bool:
+def is_complete(received: bytes) -> bool:
     """Return whether a thread can answer this without waiting for more, or should judge it anyway.
 
     Only how much is awaited is decided here; what is right and wrong in it is gunicorn's parser's
     business (a head with two lengths is passed on for it to refuse).
     """
-    head, end, body = seen.partition(b"\r\n\r\n")
+    head, end, body = received.partition(b"\r\n\r\n")
     if not end:
-        return b"\n\n" in seen  # wrong line ends: refused by the parser
+        return b"\n\n" in received  # wrong line ends: refused by the parser
     wanted = _body_length(head)
     return wanted > BODY_BYTES or len(body) >= wanted
 
 
-def is_whole(seen: bytes) -> bool:
+def is_surely_complete(received: bytes) -> bool:
     """Return whether a thread surely has to wait for nothing: with chunks nobody knows, nor with a head
     of which the parser may see no end."""
-    head, end, body = seen.partition(b"\r\n\r\n")
+    head, end, body = received.partition(b"\r\n\r\n")
     return bool(end) and len(body) >= _body_length(head) and not _CHUNKED.search(head)
 
 

@@ -29,7 +29,7 @@ class Handover:
         self._path = path
         self._line: socket.socket | None = None
 
-    def take(self, sock: socket.socket, seen: bytes, buffered: bytes) -> bool:
+    def hand_over(self, sock: socket.socket, head: bytes, buffered: bytes) -> bool:
         """Hand a connection over if its request is for the controller; then it is the caller's to close.
 
         Args:
@@ -39,7 +39,7 @@ class Handover:
         Returns:
             False when it is for somebody else, or the controller is not there.
         """
-        if not _WANTED.match(seen):
+        if not _WANTED.match(head):
             return False
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         # A second try: the first one finds out that the controller was started anew.
@@ -69,7 +69,7 @@ def _connected(path: Path) -> socket.socket:
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         line.setblocking(False)
-        with sockets.short(path) as name:
+        with sockets.shorten_path(path) as name:
             line.connect(name)
     except OSError:
         line.close()

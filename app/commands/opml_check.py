@@ -24,24 +24,24 @@ def check(file: str) -> None:
     A file that cannot be read gives {"error", "message"} and exit code 1.
     """
     settings = Settings.from_env()
-    found = opml.read(read_bytes(file), opml.Limits.of(settings), Policy(settings))
-    print_json(document(found))
+    found = opml.read(read_bytes(file), opml.Limits.from_settings(settings), Policy(settings))
+    print_json(build_document(found))
 
 
-def document(found: SubscriptionList) -> dict[str, Any]:
+def build_document(subscription_list: SubscriptionList) -> dict[str, Any]:
     """Return the JSON document that the command prints."""
     return {
-        "title": found.title,
-        "feeds": len(found.feeds),
-        "distinct_feed_urls": len({feed.url for feed in found.feeds}),
-        "folders": len(found.folders),
-        "max_folder_depth": found.max_folder_depth,
-        "outlines": found.outlines,
-        "repaired": found.repaired,
+        "title": subscription_list.title,
+        "feeds": len(subscription_list.feeds),
+        "distinct_feed_urls": len({feed.url for feed in subscription_list.feeds}),
+        "folders": len(subscription_list.folders),
+        "max_folder_depth": subscription_list.max_folder_depth,
+        "outlines": subscription_list.outlines,
+        "repaired": subscription_list.repaired,
         "problems": [
             {"line": feed.line, "url": feed.url, "message": feed.problem}
-            for feed in found.feeds
+            for feed in subscription_list.feeds
             if feed.problem
         ],
-        "subscriptions": [dataclasses.asdict(feed) for feed in found.feeds],
+        "subscriptions": [dataclasses.asdict(feed) for feed in subscription_list.feeds],
     }

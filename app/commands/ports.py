@@ -25,7 +25,7 @@ def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST",
     failure: list[OSError] = []
     bound: list[int] = []
 
-    def attempt() -> bool:
+    def try_bind() -> bool:
         failure.clear()
         try:
             bound.append(_bind(host, port))
@@ -35,7 +35,7 @@ def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST",
             failure.append(socket.gaierror())  # no name at all, as "a..b"
         return not failure or failure[0].errno != errno.EADDRINUSE
 
-    poll(attempt, _PATIENCE, step=0.1)
+    poll(try_bind, _PATIENCE, step=0.1)
     if failure:
         raise StartupError(_sentence(host, port, failure[0], settings)) from failure[0]
     return bound[0]

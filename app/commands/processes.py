@@ -20,12 +20,12 @@ import setproctitle
 
 from app import logs
 from app.commands import ports
-from app.commands.secret import with_secret_key
-from app.commands.settings_check import warn_of_strays
+from app.commands.secret import ensure_secret_key
+from app.commands.settings_check import warn_unknown_settings
 from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
-from app.runtime.gc import settle
+from app.runtime.gc import freeze_loaded
 
 
 def prepare(name: str) -> Settings:
@@ -37,14 +37,14 @@ def prepare(name: str) -> Settings:
     """
     given = Settings.from_env()
     logs.configure(given.log_level, given.log_format)
-    warn_of_strays()
+    warn_unknown_settings()
     setproctitle.setproctitle(f"eventr {name}")
     return require_stores(given)
 
 
 def _run(name: str, part: Callable[[Settings], int]) -> None:
     settings = prepare(name)
-    settle()
+    freeze_loaded()
     sys.exit(part(settings))
 
 
@@ -62,7 +62,7 @@ def controller() -> None:
     from controller.main import run
 
     _allow_many_connections(16_384)
-    _run("controller", lambda settings: run(with_secret_key(settings)))
+    _run("controller", lambda settings: run(ensure_secret_key(settings)))
 
 
 @click.command()
@@ -78,7 +78,7 @@ def web() -> None:
     """Run the web tier (gunicorn)."""
     # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
-    settings = with_secret_key(prepare("web"))
+    settings = ensure_secret_key(prepare("web"))
     ensure_indexes(settings)
     _allow_many_connections()
     ports.require_free(settings.host, settings.port)
@@ -109,24 +109,24 @@ def _gunicorn(settings: Settings) -> None:
     from gunicorn.app.base import BaseApplication
 
     from app import application
-    from controller.messages import handover_path
+    from controller.messages import get_handover_path
 
     class Server(BaseApplication):
-        handover = handover_path(settings)  # for app.commands.gunicorn_worker
+        handover = get_handover_path(settings)  # for app.commands.gunicorn_worker
 
         def load_config(self) -> None:
-            for name, value in gunicorn_options(settings).items():
+            for name, value in build_gunicorn_options(settings).items():
                 self.cfg.set(name, value)
 
         def load(self) -> Any:
             return application.build(settings)
 
     # All is loaded before the first worker is forked: each then starts sooner, and they share these pages.
-    settle()
+    freeze_loaded()
     Server().run()
 
 
-def gunicorn_options(settings: Settings) -> dict[str, Any]:
+def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
     """Return gunicorn's settings: threads, and nothing open that is not needed (security.md W17)."""
     return {
         "bind": f"[{settings.host}]:{settings.port}"
@@ -146,7 +146,7 @@ def gunicorn_options(settings: Settings) -> dict[str, Any]:
         "limit_request_line": 8190,
         "limit_request_fields": 100,
         "post_fork": _die_with_master,
-        "post_worker_init": lambda worker: settle(),
+        "post_worker_init": lambda worker: freeze_loaded(),
         "proc_name": "eventr web",
         "errorlog": "-",
         "loglevel": settings.log_level,

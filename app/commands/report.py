@@ -27,5 +27,5 @@ def report(now: bool, dry_run: bool) -> None:
             done = services.report.send_now()
             click.echo(f"Sent to {done['sent']} of {done['sent'] + done['refused']} addresses.")
         else:
-            text = services.report.write()
+            text = services.report.compose_current()
             click.echo(f"{text.title}\n\n{text.body}")

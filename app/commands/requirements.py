@@ -21,12 +21,12 @@ def require_libraries() -> None:
     Raises:
         StartupError: one is missing, too old or cannot be loaded; names it and what to do.
     """
-    problems = list(library_problems())
+    problems = list(find_library_problems())
     if problems:
         raise StartupError(f"{problems[0]} {_HOW}")
 
 
-def library_problems(native: Sequence[str] = NATIVE) -> Iterator[str]:
+def find_library_problems(native: Sequence[str] = NATIVE) -> Iterator[str]:
     """Yield a sentence for each library that is missing, too old or cannot be loaded."""
     for line in metadata.requires("eventr") or ():
         if "extra ==" not in line and (match := _REQUIREMENT.match(line)):

@@ -13,7 +13,7 @@ from app.errors import SettingsError, StartupError
 from app.web.security import keyfile
 
 
-def with_secret_key(settings: Settings) -> Settings:
+def ensure_secret_key(settings: Settings) -> Settings:
     """Return the settings with a secret key: the set one, else the one in HOME/secret_key.
 
     Raises:
@@ -21,10 +21,10 @@ def with_secret_key(settings: Settings) -> Settings:
         StartupError: the file cannot be read or made.
     """
     if not settings.secret_key:
-        layout = Layout.of(settings)
-        layout.make()
+        layout = Layout.from_settings(settings)
+        layout.make_folders()
         settings = dataclasses.replace(settings, secret_key=_read_or_make(layout.secret_key))
-    keyfile.secret_key(settings)
+    keyfile.get_secret_key(settings)
     return settings
 
 

@@ -8,7 +8,7 @@ import click
 
 from app.cli import print_json
 from app.config import Settings
-from app.models.operations.settings_view import rows
+from app.models.operations.settings_view import list_settings
 
 _INTRODUCTION = """\
 # Settings
@@ -28,19 +28,19 @@ This file is made by `make docs` (`eventr settings --markdown`) from `app/config
 def settings(as_json: bool, markdown: bool) -> None:
     """Show all settings: environment variable, value (secrets hidden), default, meaning."""
     if markdown:
-        click.echo(document())
+        click.echo(render_markdown())
         return
-    table = rows(Settings.from_env())
+    table = list_settings(Settings.from_env())
     if as_json:
         print_json({row["name"]: row for row in table})
     else:
         click.echo(_as_text(table))
 
 
-def document() -> str:
+def render_markdown() -> str:
     """Return the text of docs/settings.md."""
     lines = [_INTRODUCTION, "| variable | default | meaning |", "|---|---|---|"]
-    for row in rows(Settings()):
+    for row in list_settings(Settings()):
         default = f"`{row['default']}`" if row["default"] else "empty"
         meaning = row["help"] + (" (secret)" if row["secret"] else "")
         lines.append(f"| `{row['env']}` | {default} | {meaning} |")

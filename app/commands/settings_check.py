@@ -20,10 +20,10 @@ def require_usable(settings: Settings) -> None:
     Policy(settings)
     groups.load(settings)
     if settings.secret_key:
-        keyfile.secret_key(settings)
+        keyfile.get_secret_key(settings)
 
 
-def warn_of_strays() -> None:
+def warn_unknown_settings() -> None:
     """Log the variables that look like settings and are none, most often a slip of the pen."""
-    for text in config.strays():
+    for text in config.find_unknown_settings():
         _log.warning("setting_unknown", why=text)

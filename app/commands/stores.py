@@ -12,7 +12,7 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
-from app.monitoring.health import short
+from app.monitoring.health import shorten_error
 
 _PATIENCE = 5.0
 
@@ -23,16 +23,16 @@ def require_stores(given: Settings) -> Settings:
     Raises:
         StartupError: one does not; says what to start or which setting to check.
     """
-    running = embedded.Running(given)
+    running = embedded.EmbeddedServers(given)
     for server in running.servers:
-        if not server.answers():
-            title, setting = server.wanted.title, server.wanted.setting
+        if not server.is_responding():
+            title, setting = server.requirement.title, server.requirement.setting
             raise StartupError(f"{title} does not run: start everything with 'eventr up', or set {setting}.")
-    require_given(given)
+    require_external_stores(given)
     return running.settings
 
 
-def require_given(settings: Settings) -> None:
+def require_external_stores(settings: Settings) -> None:
     """Ask the stores that are not ours, those whose addresses are set.
 
     Raises:
@@ -51,7 +51,7 @@ def _require_mongodb(uri: str) -> None:
         ) as client:
             client.admin.command("ping")
     except (PyMongoError, ValueError) as e:
-        raise StartupError(f"MongoDB does not answer ({short(e)}): check EVENTR_MONGODB_URI.") from e
+        raise StartupError(f"MongoDB does not answer ({shorten_error(e)}): check EVENTR_MONGODB_URI.") from e
 
 
 def _require_redis(url: str) -> None:
@@ -59,6 +59,6 @@ def _require_redis(url: str) -> None:
         with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
     except redis.ResponseError as e:
-        raise StartupError(f"Redis refuses to work ({short(e)}): its log says why.") from e
+        raise StartupError(f"Redis refuses to work ({shorten_error(e)}): its log says why.") from e
     except (RedisError, ValueError) as e:
-        raise StartupError(f"Redis does not answer ({short(e)}): check EVENTR_REDIS_URL.") from e
+        raise StartupError(f"Redis does not answer ({shorten_error(e)}): check EVENTR_REDIS_URL.") from e

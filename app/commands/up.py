@@ -23,12 +23,12 @@ from app import embedded, logs
 from app.commands import ports, web_address
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
-from app.commands.secret import with_secret_key
-from app.commands.settings_check import require_usable, warn_of_strays
-from app.commands.stores import require_given, require_stores
-from app.config import Settings, env_name
+from app.commands.secret import ensure_secret_key
+from app.commands.settings_check import require_usable, warn_unknown_settings
+from app.commands.stores import require_external_stores, require_stores
+from app.config import Settings, build_env_name
 from app.embedded.child import REMEDY, poll
-from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
+from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor, build_process_spec
 from app.errors import StartupError
 from app.models.jobs import redis_keys
 from app.monitoring import admin_port
@@ -53,19 +53,19 @@ def up() -> None:
     """Run everything on this machine: servers, web, manager, controller, updater."""
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
-    warn_of_strays()
+    warn_unknown_settings()
     require_libraries()
     require_usable(settings)
-    require_given(settings)  # before our own are started in vain
-    with _stop_requests() as stop, embedded.only_instance(settings) as layout:
+    require_external_stores(settings)  # before our own are started in vain
+    with _stop_requests() as stop, embedded.hold_instance_lock(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)
         _require_admin_ports(settings)
         # The key too is made or refused here, before anything runs that would die of it.
-        _run(with_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
+        _run(ensure_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
 
 
-class Stop:
+class StopRequests:
     """Counts the requests to stop. A plain number: a signal handler must not wait for a lock."""
 
     def __init__(self) -> None:
@@ -74,17 +74,17 @@ class Stop:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
 
-    def wanted(self) -> bool:
+    def is_requested(self) -> bool:
         return self.count > 0
 
-    def hurried(self) -> bool:
+    def is_forced(self) -> bool:
         """A second request: whoever has not ended by now is killed."""
         return self.count > 1
 
 
 @contextlib.contextmanager
-def _stop_requests() -> Iterator[Stop]:
-    stop = Stop()
+def _stop_requests() -> Iterator[StopRequests]:
+    stop = StopRequests()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
@@ -94,31 +94,31 @@ def _stop_requests() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def _run(settings: Settings, stop: Stop) -> None:
-    layout = embedded.Layout.of(settings)
-    running = embedded.Running(settings)
+def _run(settings: Settings, stop: StopRequests) -> None:
+    layout = embedded.Layout.from_settings(settings)
+    running = embedded.EmbeddedServers(settings)
     supervisor = Supervisor([*_servers(running), *_processes(running.settings, layout)])
     click.echo("Eventr starts …")
     try:
         supervisor.start([server.name for server in running.servers])
         ensure_indexes(require_stores(settings))
         supervisor.start(PROCESSES)
-        if supervisor.wait_ready(READY_TIMEOUT, stop.wanted):
+        if supervisor.wait_ready(READY_TIMEOUT, stop.is_requested):
             click.echo(_welcome(settings, layout))
-        while not poll(stop.wanted, _LOOK):
-            supervisor.tend()
+        while not poll(stop.is_requested, _LOOK):
+            supervisor.restart_dead()
         click.echo("Eventr stops …")
     finally:
-        supervisor.stop(STOP_FIRST, stop.hurried)
+        supervisor.stop(STOP_FIRST, stop.is_forced)
         supervisor.stop(STOP_LAST)  # never in a hurry: a clean stop saves the next start its repair
-        running.stop(found=True)
+        running.stop(include_found=True)
     click.echo("Eventr has stopped.")
 
 
-def _servers(running: embedded.Running) -> list[Part]:
-    def part(server: embedded.Server) -> Part:
+def _servers(running: embedded.EmbeddedServers) -> list[ProcessSpec]:
+    def build_spec(server: embedded.Server) -> ProcessSpec:
         def start() -> subprocess.Popen[bytes] | None:
-            server.launch()
+            server.start()
             try:
                 server.wait()
             except StartupError:
@@ -126,29 +126,31 @@ def _servers(running: embedded.Running) -> list[Part]:
                 raise
             return server.process
 
-        return Part(server.name, start, lambda _: server.answers(), server.log_file, grace=60)
+        return ProcessSpec(server.name, start, lambda _: server.is_responding(), server.log_file, grace=60)
 
-    return [part(server) for server in running.servers]
+    return [build_spec(server) for server in running.servers]
 
 
-def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
+def _processes(settings: Settings, layout: embedded.Layout) -> list[ProcessSpec]:
     environment = {
         **os.environ,
-        env_name("home"): str(layout.home),
-        env_name("port"): str(settings.port),
+        build_env_name("home"): str(layout.home),
+        build_env_name("port"): str(settings.port),
         "PYTHONUNBUFFERED": "1",
     }
     signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
-    def alive(name: str) -> Callable[[int | None], bool]:
-        return lambda pid: web_address.answers(settings) if name == "web" else _has_sign(signs, name, pid)
+    def make_health_check(name: str) -> Callable[[int | None], bool]:
+        return lambda pid: (
+            web_address.is_responding(settings) if name == "web" else _has_sign(signs, name, pid)
+        )
 
     return [
-        program(
+        build_process_spec(
             name,
             [sys.executable, "-m", "app", name],
             log_file=layout.log / f"{name}.log",
-            ready=alive(name),
+            ready=make_health_check(name),
             grace=settings.stop_grace + _GRACE,
             env=environment,
         )
@@ -159,7 +161,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
 def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
     """Whether this very process says that it is well; signs of killed ones last for seconds."""
     try:
-        found = signs.scan_iter(match=redis_keys.alive(name, "*"), count=1000)
+        found = signs.scan_iter(match=redis_keys.make_alive_key(name, "*"), count=1000)
         return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
     except OUTAGE:
         return False
@@ -169,12 +171,14 @@ def _require_admin_ports(settings: Settings) -> None:
     """Raise StartupError for one that is taken: those processes would run, but nobody would answer there."""
     if settings.metrics_listen:
         for name in admin_port.OFFSETS:
-            ports.require_free(*admin_port.place(settings, name), settings=(env_name("metrics_listen"),))
+            ports.require_free(
+                *admin_port.find_bind_address(settings, name), settings=(build_env_name("metrics_listen"),)
+            )
 
 
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:
     return (
-        f"Eventr runs at {web_address.public(settings)}\n"
+        f"Eventr runs at {web_address.get_public_url(settings)}\n"
         f"  data: {layout.home / 'data'}\n"
         f"  logs: {layout.log}\n"
         f"{_admin_ports(settings)}"
@@ -185,7 +189,7 @@ def _welcome(settings: Settings, layout: embedded.Layout) -> str:
 def _admin_ports(settings: Settings) -> str:
     if not settings.metrics_listen:
         return ""
-    ports = (f"{admin_port.url(settings, name)} ({name})" for name in admin_port.OFFSETS)
+    ports = (f"{admin_port.get_url(settings, name)} ({name})" for name in admin_port.OFFSETS)
     return f"  metrics: {', '.join(ports)}\n"
 
 

@@ -9,7 +9,7 @@ import click
 from app import embedded
 from app.bootstrap.services import build
 from app.cli import print_json
-from app.commands.files import standard_input
+from app.commands.files import get_standard_input
 from app.config import Settings
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor, Role
@@ -32,7 +32,7 @@ def create(name: str, email: str, password: str | None, admin: bool) -> None:
     elif password == "-":  # noqa: S105 — the word for standard input
         password = _piped()
     with (
-        embedded.using(Settings.from_env()) as settings,
+        embedded.use_servers(Settings.from_env()) as settings,
         contextlib.closing(build(settings)) as services,
     ):
         services.ensure_indexes()
@@ -44,14 +44,14 @@ def create(name: str, email: str, password: str | None, admin: bool) -> None:
 
 
 def _asked() -> str:
-    if not standard_input().isatty():
+    if not get_standard_input().isatty():
         raise InvalidError("There is no terminal to ask for the password: pipe it in, with --password -.")
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
 def _piped() -> str:
     # As bytes: in a locale without UTF-8 the text would be another one than that of a browser.
-    line = standard_input().buffer.readline()
+    line = get_standard_input().buffer.readline()
     try:
         return line.decode().rstrip("\r\n")
     except UnicodeDecodeError as e:

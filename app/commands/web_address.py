@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 from app.config import Settings
 
 
-def public(settings: Settings) -> str:
+def get_public_url(settings: Settings) -> str:
     """Return the address that people use: the set one, else the one that is listened on."""
     host = _reachable(settings.host)
     return settings.base_url or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
-def answers(settings: Settings) -> bool:
+def is_responding(settings: Settings) -> bool:
     """Return whether the web tier of this machine says that it can serve."""
-    name = urlsplit(public(settings)).netloc  # it refuses names that are not its own
+    name = urlsplit(get_public_url(settings)).netloc  # it refuses names that are not its own
     try:
         connection = http.client.HTTPConnection(_reachable(settings.host), settings.port, timeout=5)
         with contextlib.closing(connection):

@@ -15,15 +15,25 @@ from types import TracebackType
 
 from app.config import Settings
 from app.embedded import child
-from app.embedded.layout import Layout, resolved
+from app.embedded.layout import Layout, resolve_addresses
 from app.embedded.mongodb import MongoDB
 from app.embedded.redisserver import Redis
 from app.embedded.server import Server
 
-__all__ = ["Layout", "MongoDB", "Redis", "Running", "Server", "only_instance", "resolved", "servers", "using"]
+__all__ = [
+    "EmbeddedServers",
+    "Layout",
+    "MongoDB",
+    "Redis",
+    "Server",
+    "hold_instance_lock",
+    "resolve_addresses",
+    "start_servers",
+    "use_servers",
+]
 
 
-class Running:
+class EmbeddedServers:
     """The embedded servers of one home, as far as no addresses are set.
 
     Attributes:
@@ -32,7 +42,7 @@ class Running:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = resolved(settings)
+        self.settings = resolve_addresses(settings)
         ours: list[Server] = []
         if not settings.mongodb_uri:
             ours.append(MongoDB(settings))
@@ -57,7 +67,7 @@ class Running:
         started = False
         try:
             for server in self.servers:
-                server.launch()
+                server.start()
             for server in self.servers:
                 server.wait()
             started = True
@@ -65,17 +75,17 @@ class Running:
             if not started:
                 self.stop()
 
-    def stop(self, *, found: bool = False) -> None:
+    def stop(self, *, include_found: bool = False) -> None:
         """Stop what we started, cleanly, the last started first.
 
         Args:
             found: also what was found running; only for the one instance of this home.
         """
         for server in reversed(self.servers):
-            if found or not server.found:
+            if include_found or not server.found:
                 server.stop()
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> EmbeddedServers:
         return self
 
     def __exit__(
@@ -85,27 +95,27 @@ class Running:
 
 
 @contextlib.contextmanager
-def only_instance(settings: Settings) -> Iterator[Layout]:
+def hold_instance_lock(settings: Settings) -> Iterator[Layout]:
     """Make the folders and be the one process that runs this home's servers, inside the block.
 
     Raises:
         StartupError: a folder cannot be written to, or another process is that one.
     """
-    layout = Layout.of(settings)
-    layout.make()
+    layout = Layout.from_settings(settings)
+    layout.make_folders()
 
-    def busy(pid: str) -> str:
+    def explain_busy(pid: str) -> str:
         return (
             f"Eventr already runs on {layout.home} (process {pid}). "
             "Stop that one first, or set EVENTR_HOME and EVENTR_PORT to others."
         )
 
-    with child.locked(layout.instance_lock, busy):
+    with child.hold_lock(layout.instance_lock, explain_busy):
         yield layout
 
 
 @contextlib.contextmanager
-def using(settings: Settings) -> Iterator[Settings]:
+def use_servers(settings: Settings) -> Iterator[Settings]:
     """Settings with addresses that answer, for a short command such as ``eventr user create``.
 
     While ``eventr up`` runs, its servers are used; else they are started for the block alone.
@@ -113,20 +123,20 @@ def using(settings: Settings) -> Iterator[Settings]:
     Raises:
         StartupError: see :func:`servers`.
     """
-    running = Running(settings)
-    if all(server.answers() for server in running.servers):
+    running = EmbeddedServers(settings)
+    if all(server.is_responding() for server in running.servers):
         yield running.settings
         return
-    with only_instance(settings), servers(settings) as started:
+    with hold_instance_lock(settings), start_servers(settings) as started:
         yield started.settings
 
 
-def servers(settings: Settings) -> Running:
+def start_servers(settings: Settings) -> EmbeddedServers:
     """Start MongoDB and Redis below ``settings.home``, or find the ones that run there.
 
     Raises:
         StartupError: a server is missing, too old, or does not start; one sentence says what to do.
     """
-    running = Running(settings)
+    running = EmbeddedServers(settings)
     running.start()
     return running

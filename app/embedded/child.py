@@ -24,8 +24,8 @@ def spawn(
     command: Sequence[str],
     *,
     log: Path,
-    at_death: signal.Signals = signal.SIGKILL,
-    keep: Sequence[int] = (),
+    death_signal: signal.Signals = signal.SIGKILL,
+    keep_fds: Sequence[int] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` as a child that gets ``at_death`` when this process dies in whatever way.
@@ -42,7 +42,7 @@ def spawn(
     Raises:
         StartupError: the log cannot be written or the program cannot be started.
     """
-    start = [sys.executable, "-I", "-S", lifeline.__file__, str(os.getpid()), str(int(at_death))]
+    start = [sys.executable, "-I", "-S", lifeline.__file__, str(os.getpid()), str(int(death_signal))]
     try:
         with log.open("ab") as output:
             # A session of its own: Ctrl-C in a terminal must reach the parent alone, which then
@@ -53,7 +53,7 @@ def spawn(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=tuple(keep),
+                pass_fds=tuple(keep_fds),
                 env=env,
             )
     except OSError as e:
@@ -110,7 +110,7 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: Callable[[str], str]) -> Iterator[None]:
+def hold_lock(path: Path, explain: Callable[[str], str]) -> Iterator[None]:
     """Hold the lock file ``path`` inside the block and write our process id into it.
 
     Raises:
@@ -119,7 +119,7 @@ def locked(path: Path, busy: Callable[[str], str]) -> Iterator[None]:
     """
     descriptor = try_lock(path)
     if descriptor is None:
-        raise StartupError(busy(path.read_text().strip() or "?"))
+        raise StartupError(explain(path.read_text().strip() or "?"))
     try:
         try:
             os.ftruncate(descriptor, 0)

@@ -34,7 +34,7 @@ class Layout:
     home: Path
 
     @classmethod
-    def of(cls, settings: Settings) -> Layout:
+    def from_settings(cls, settings: Settings) -> Layout:
         return cls(Path(os.path.abspath(settings.home)))
 
     @property
@@ -48,7 +48,7 @@ class Layout:
     @property
     def instance_lock(self) -> Path:
         """Held by the one ``eventr up`` of this home, or by a command that runs the servers itself."""
-        return self.lock("eventr")
+        return self.get_lock_path("eventr")
 
     @property
     def secret_key(self) -> Path:
@@ -68,7 +68,7 @@ class Layout:
         return self.sockets / "mongodb.sock"
 
     @property
-    def mongodb_door(self) -> Path:
+    def mongodb_ready_socket(self) -> Path:
         """A link to :attr:`mongodb_socket`, there only while that server takes writes."""
         return self.sockets / "mongodb-door.sock"
 
@@ -78,7 +78,7 @@ class Layout:
 
     @property
     def mongodb_uri(self) -> str:
-        return _direct(self.mongodb_door)
+        return _direct(self.mongodb_ready_socket)
 
     @property
     def mongodb_member_uri(self) -> str:
@@ -89,14 +89,14 @@ class Layout:
     def redis_url(self) -> str:
         return f"unix://{self.redis_socket}?db=0"
 
-    def data(self, name: str) -> Path:
+    def get_data_dir(self, name: str) -> Path:
         return self.home / "data" / name
 
-    def lock(self, name: str) -> Path:
+    def get_lock_path(self, name: str) -> Path:
         """Beside the data, which is what must not be used twice: run/ may be taken away at any time."""
         return self.home / "data" / f"{name}.lock"
 
-    def make(self) -> None:
+    def make_folders(self) -> None:
         """Make all folders, readable by this user alone.
 
         Raises:
@@ -104,7 +104,7 @@ class Layout:
         """
         _make_private(self.home)
         _make_private(self.run)
-        sockets.require_own(self.run)  # before anything is laid beside the run folder of a system
+        sockets.require_private(self.run)  # before anything is laid beside the run folder of a system
         for folder in (self.home / "data", self.log, self.sockets):
             _make_private(folder)
 
@@ -127,12 +127,12 @@ def _make_private(folder: Path) -> None:
         )
 
 
-def resolved(settings: Settings) -> Settings:
+def resolve_addresses(settings: Settings) -> Settings:
     """Return the settings with the addresses of the embedded servers where none are set.
 
     Pure: whether these servers run is another question, see :func:`app.embedded.servers`.
     """
-    layout = Layout.of(settings)
+    layout = Layout.from_settings(settings)
     return dataclasses.replace(
         settings,
         home=layout.home,

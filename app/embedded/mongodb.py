@@ -28,13 +28,13 @@ class MongoDB(Server):
     no passwords (security.md J03) and no two homes can meet on a port."""
 
     name: ClassVar[str] = "mongodb"
-    wanted: ClassVar[programs.Wanted] = programs.MONGOD
+    requirement: ClassVar[programs.ProgramRequirement] = programs.MONGOD
 
     @property
     def address(self) -> str:
         return self.layout.mongodb_uri
 
-    def command(self, program: Path) -> Sequence[str]:
+    def build_command(self, program: Path) -> Sequence[str]:
         options = {
             "--dbpath": str(self.data),
             "--bind_ip": str(self.layout.mongodb_socket),
@@ -56,7 +56,7 @@ class MongoDB(Server):
         return [str(program), *(part for pair in given for part in pair)]
 
     def clear(self) -> None:
-        self.layout.mongodb_door.unlink(missing_ok=True)
+        self.layout.mongodb_ready_socket.unlink(missing_ok=True)
         found = [each for each in self.data.iterdir() if each != self._unfinished]
         if not self._unfinished.exists():
             if not found:
@@ -71,7 +71,7 @@ class MongoDB(Server):
         for each in found:
             shutil.rmtree(each) if each.is_dir() else each.unlink()
 
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
@@ -97,7 +97,7 @@ class MongoDB(Server):
             if ready:
                 self._open()
         except (PyMongoError, OSError) as e:
-            raise self.failure() from e  # as on a disk that is full by now
+            raise self.build_failure() from e  # as on a disk that is full by now
         if not ready:
             raise StartupError(f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}.")
 
@@ -117,7 +117,7 @@ class MongoDB(Server):
         if self._unfinished.exists():
             self._finish()
         with contextlib.suppress(FileExistsError):  # found running, and opened by who started it
-            self.layout.mongodb_door.symlink_to(self.layout.mongodb_socket.name)
+            self.layout.mongodb_ready_socket.symlink_to(self.layout.mongodb_socket.name)
 
     def _finish(self) -> None:
         self._unfinished.unlink(missing_ok=True)

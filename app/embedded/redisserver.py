@@ -18,13 +18,13 @@ class Redis(Server):
     """``redis-server`` below HOME. Port 0: only who may open the socket (0600) can speak to it."""
 
     name: ClassVar[str] = "redis"
-    wanted: ClassVar[programs.Wanted] = programs.REDIS
+    requirement: ClassVar[programs.ProgramRequirement] = programs.REDIS
 
     @property
     def address(self) -> str:
         return self.layout.redis_url
 
-    def command(self, program: Path) -> Sequence[str]:
+    def build_command(self, program: Path) -> Sequence[str]:
         options = {
             "--port": "0",
             "--unixsocket": str(self.layout.redis_socket),
@@ -41,7 +41,7 @@ class Redis(Server):
         }
         return [str(program), *(part for pair in options.items() for part in pair)]
 
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         try:
             with self._client() as client:
                 return bool(client.ping())

@@ -36,16 +36,16 @@ class Server(abc.ABC):
     """
 
     name: ClassVar[str]
-    wanted: ClassVar[programs.Wanted]
+    requirement: ClassVar[programs.ProgramRequirement]
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.layout = Layout.of(settings)
-        self.data = self.layout.data(self.name)
+        self.layout = Layout.from_settings(settings)
+        self.data = self.layout.get_data_dir(self.name)
         self.log_file = self.layout.log / f"{self.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.found = False
-        self._lock_file = self.layout.lock(self.name)
+        self._lock_file = self.layout.get_lock_path(self.name)
 
     @property
     @abc.abstractmethod
@@ -53,11 +53,11 @@ class Server(abc.ABC):
         """The address for clients."""
 
     @abc.abstractmethod
-    def command(self, program: Path) -> Sequence[str]:
+    def build_command(self, program: Path) -> Sequence[str]:
         """The command line that starts it in the foreground."""
 
     @abc.abstractmethod
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         """Ask it for a sign of life, with a short timeout."""
 
     @abc.abstractmethod
@@ -76,13 +76,13 @@ class Server(abc.ABC):
             StartupError: it cannot be done; the sentence names the log.
         """
 
-    def launch(self) -> None:
+    def start(self) -> None:
         """Start it, or find the one that runs already; does not wait until it answers.
 
         Raises:
             StartupError: no program, or its data folder is in use and nobody answers.
         """
-        self.layout.make()
+        self.layout.make_folders()
         with self._usable():
             self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = self._wait_for_lock()
@@ -93,9 +93,12 @@ class Server(abc.ABC):
         try:
             with self._usable():
                 self.clear()
-            program = programs.find(self.wanted)
+            program = programs.find_program(self.requirement)
             self.process = child.spawn(
-                self.command(program), log=self.log_file, at_death=signal.SIGTERM, keep=(descriptor,)
+                self.build_command(program),
+                log=self.log_file,
+                death_signal=signal.SIGTERM,
+                keep_fds=(descriptor,),
             )
         finally:
             os.close(descriptor)
@@ -106,14 +109,14 @@ class Server(abc.ABC):
         Raises:
             StartupError: it ended or stays silent; the sentence names its log.
         """
-        if not poll(lambda: self._ended() or self.answers(), timeout) or self._ended():
-            raise self.failure()
+        if not poll(lambda: self._ended() or self.is_responding(), timeout) or self._ended():
+            raise self.build_failure()
         self.prepare()
 
-    def failure(self) -> StartupError:
+    def build_failure(self) -> StartupError:
         """Return what there is to say of a start that came to nothing."""
         return StartupError(
-            f"The embedded {self.wanted.title} did not start. Its log says why: {self.log_file}."
+            f"The embedded {self.requirement.title} did not start. Its log says why: {self.log_file}."
         )
 
     def stop(self) -> None:
@@ -136,7 +139,7 @@ class Server(abc.ABC):
         # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)
         # it lives on and can be used as it is.
         descriptor = self._poll_lock(ORPHAN_AFTER)
-        if descriptor is None and not self.answers():
+        if descriptor is None and not self.is_responding():
             descriptor = self._poll_lock(STOP_TIMEOUT)
             if descriptor is None:
                 raise StartupError(
@@ -147,12 +150,12 @@ class Server(abc.ABC):
     def _poll_lock(self, timeout: float) -> int | None:
         found: list[int] = []
 
-        def take() -> bool:
+        def try_take_lock() -> bool:
             descriptor = child.try_lock(self._lock_file)
             found.extend([] if descriptor is None else [descriptor])
             return bool(found)
 
-        return found[0] if poll(take, timeout) else None
+        return found[0] if poll(try_take_lock, timeout) else None
 
     def _is_free(self) -> bool:
         descriptor = child.try_lock(self._lock_file)

@@ -34,7 +34,7 @@ _ERROR = re.compile(r"[\w.]+(Error|Exception)\b|eventr: ")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class ProcessSpec:
     """One process to keep alive.
 
     Attributes:
@@ -52,7 +52,7 @@ class Part:
     grace: float
 
 
-def program(
+def build_process_spec(
     name: str,
     command: Sequence[str],
     *,
@@ -60,13 +60,13 @@ def program(
     ready: Callable[[int | None], bool],
     grace: float = 10.0,
     env: Mapping[str, str] | None = None,
-) -> Part:
+) -> ProcessSpec:
     """Return the part that runs ``command``."""
 
     def start() -> subprocess.Popen[bytes]:
         return child.spawn(command, log=log_file, env=env)
 
-    return Part(name, start, ready, log_file, grace)
+    return ProcessSpec(name, start, ready, log_file, grace)
 
 
 @dataclasses.dataclass(slots=True)
@@ -86,21 +86,21 @@ class Supervisor:
         clock: monotonic seconds; for tests.
     """
 
-    def __init__(self, parts: Sequence[Part], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, parts: Sequence[ProcessSpec], clock: Callable[[], float] = time.monotonic) -> None:
         self._states = {part.name: _State() for part in parts}
         self._clock = clock
         self.parts = {part.name: part for part in parts}
 
-    def process(self, name: str) -> subprocess.Popen[bytes] | None:
+    def get_process(self, name: str) -> subprocess.Popen[bytes] | None:
         """Return the process of a part, if it is our child and not known to be dead."""
         return self._states[name].process
 
-    def pid(self, name: str) -> int | None:
+    def get_pid(self, name: str) -> int | None:
         """Return the process id of a part that lives as our child."""
         process = self._states[name].process
         return process.pid if process is not None and process.poll() is None else None
 
-    def deaths(self, name: str) -> int:
+    def count_deaths(self, name: str) -> int:
         """Return how often a part died without being told to, since it was last healthy."""
         return self._states[name].deaths
 
@@ -121,21 +121,21 @@ class Supervisor:
         """
         waiting = set(self.parts)
 
-        def settled() -> bool:
-            self.tend()
+        def is_settled() -> bool:
+            self.restart_dead()
             for name in sorted(waiting):
                 if self._states[name].deaths >= DEATHS_AT_START:
                     return True
-                if self.parts[name].ready(self.pid(name)):
+                if self.parts[name].ready(self.get_pid(name)):
                     waiting.discard(name)
             return not waiting or cancelled()
 
-        poll(settled, timeout, step=0.05)
+        poll(is_settled, timeout, step=0.05)
         if waiting and not cancelled():
             raise StartupError(self._why(min(waiting, key=lambda name: -self._states[name].deaths)))
         return not waiting
 
-    def tend(self) -> None:
+    def restart_dead(self) -> None:
         """Start again what died, each after its back-off, and set aside logs that grew too large."""
         now = self._clock()
         for name, state in self._states.items():

@@ -67,11 +67,11 @@ class Diff:
     changed: tuple[ParsedEntry, ...]
     seen: bytes
     volatile: bool = False
-    plain: bool = False
+    is_aligned: bool = False
     guids: bytes = b""
     _hashes: Mapping[int, bytes] = dataclasses.field(default_factory=dict, repr=False)
 
-    def hash_of(self, entry: ParsedEntry) -> bytes:
+    def get_hash(self, entry: ParsedEntry) -> bytes:
         """Return the 8 bytes under which a new or changed entry is stored.
 
         They are not always :func:`guid_hash`: shared and changing guids identify nothing.
@@ -79,7 +79,7 @@ class Diff:
         return self._hashes[id(entry)]
 
 
-def guid_hash(entry: ParsedEntry) -> bytes:
+def hash_guid(entry: ParsedEntry) -> bytes:
     """Return the identity of an entry in 8 bytes."""
     if entry.guid:
         return _hash("g", entry.guid)
@@ -89,7 +89,7 @@ def guid_hash(entry: ParsedEntry) -> bytes:
     return _hash("t", entry.title, when.isoformat() if when else "", entry.content, entry.summary)
 
 
-def name_hash(url: str | None, title: str) -> bytes:
+def hash_name(url: str | None, title: str) -> bytes:
     """Return 4 bytes of link and title: what an entry is known by where guids tell nothing."""
     link = url or ""
     # A site that goes over to https changes all its links, and with them all guids that are links.
@@ -98,7 +98,7 @@ def name_hash(url: str | None, title: str) -> bytes:
     return _hash("k", link, title)[:_KEY]
 
 
-def content_hash(entry: ParsedEntry) -> bytes:
+def hash_content(entry: ParsedEntry) -> bytes:
     """Return 8 bytes: 4 of link and title, 4 of everything that is shown.
 
     Dates are left out: many feeds stamp every entry with the time of the fetch.
@@ -110,10 +110,10 @@ def content_hash(entry: ParsedEntry) -> bytes:
     if entry.url and entry.url.startswith(_PLAIN):  # of which the key does not tell
         parts.append(_PLAIN)
     body = _hash(*parts)
-    return name_hash(entry.url, entry.title) + body[:_KEY]
+    return hash_name(entry.url, entry.title) + body[:_KEY]
 
 
-def diff(
+def diff_feed(
     parsed: ParsedFeed,
     seen: bytes,
     *,
@@ -132,8 +132,8 @@ def diff(
     if not parsed.entries:  # a glitch of the publisher: what was there will be back
         return Diff((), (), seen, volatile, guids=guids)
     known, entries = _Known(seen, guids), parsed.entries
-    own = [guid_hash(entry) for entry in entries]
-    contents = [content_hash(entry) for entry in entries]
+    own = [hash_guid(entry) for entry in entries]
+    contents = [hash_content(entry) for entry in entries]
     then = _before(entries, own, contents, known, since)
     if len(known.by_guid) == 1:
         then = _before_alone(then, contents, known)
@@ -147,7 +147,7 @@ def diff(
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, bytes] = {}
     for entry, identity, content in zip(entries, identities, contents, strict=True):
-        if not known.is_by_guid(identity, content) and (lasting := _lasting(entry)) in known.by_guid:
+        if not known.is_known_by_guid(identity, content) and (lasting := _lasting(entry)) in known.by_guid:
             identity = lasting  # it shared its guid at the last fetch
         if identity in rows:
             continue
@@ -156,7 +156,9 @@ def diff(
         if row != before:
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
-    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), plain=list(rows) == own, _hashes=hashes)
+    return Diff(
+        tuple(new), tuple(changed), b"".join(rows.values()), is_aligned=list(rows) == own, _hashes=hashes
+    )
 
 
 def _diff_volatile(
@@ -171,7 +173,7 @@ def _diff_volatile(
     ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before`.
     """
     keys = [content[:_KEY] for content in contents]
-    steady, counts = known.are_steady(then, keys), Counter(keys)
+    steady, counts = known.has_stable_guids(then, keys), Counter(keys)
     taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
@@ -180,7 +182,7 @@ def _diff_volatile(
     for entry, guid, was, content in zip(entries, own, then, contents, strict=True):
         before = known.by_alias.get(was) if steady else None
         if before is None:
-            before = known.by_words(_lasting(entry), content)
+            before = known.find_by_text(_lasting(entry), content)
             before = None if before in taken else before
         # A guid that may change tomorrow is no identity for one of several entries that look alike.
         is_own = steady and counts[content[:_KEY]] == 1
@@ -199,18 +201,18 @@ def _diff_volatile(
             rows.setdefault(row[_HALF:], (row, guid))
     if is_plain and all(row[_HALF:] == guid for row, guid in rows.values()):
         seen = b"".join(rows[guid][0] for guid in own)
-        return Diff(tuple(new), tuple(changed), seen, plain=True, _hashes=hashes)
+        return Diff(tuple(new), tuple(changed), seen, is_aligned=True, _hashes=hashes)
     seen, last = b"".join(row for row, _ in rows.values()), [guid for _, guid in rows.values()]
     guids = b"".join([*last[:listed], _AWAY, *last[listed:]])
     return Diff(tuple(new), tuple(changed), seen, volatile=True, guids=guids, _hashes=hashes)
 
 
-def are_enough(known: int, total: int) -> bool:
+def has_enough_known(known: int, total: int) -> bool:
     """Tell whether so many known entries of all show that a feed's guids did not change."""
     return 10 * known > total
 
 
-def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], seen: bytes) -> Diff | None:
+def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], seen: bytes) -> Diff | None:
     """Compare a feed of which only some entries were read; the last diff was plain.
 
     Args:
@@ -232,8 +234,8 @@ def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], see
     for row in rows:
         if row is None:
             entry = next(entries)
-            identity = guid_hash(entry)
-            row, before = content_hash(entry) + identity, known.get(identity)
+            identity = hash_guid(entry)
+            row, before = hash_content(entry) + identity, known.get(identity)
             if before is None and _with_http(entry) in known:
                 return None
             if row != before:
@@ -242,7 +244,7 @@ def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], see
         found[row[_HALF:]] = row
     if len(found) != len(rows):
         return None
-    return Diff(tuple(new), tuple(changed), b"".join(found.values()), plain=True, _hashes=hashes)
+    return Diff(tuple(new), tuple(changed), b"".join(found.values()), is_aligned=True, _hashes=hashes)
 
 
 def _rows(seen: bytes) -> list[bytes]:
@@ -293,22 +295,22 @@ class _Known:
         }
 
     @functools.cached_property
-    def away(self) -> dict[bytes, bytes]:
+    def unlisted(self) -> dict[bytes, bytes]:
         """The rows of what was not listed any more, by content."""
         return {row[:_HALF]: row for row in self._rows[self._listed :]}
 
-    def by_words(self, lasting: bytes, content: bytes) -> bytes | None:
+    def find_by_text(self, lasting: bytes, content: bytes) -> bytes | None:
         """Return the row of an entry whose guid tells nothing."""
         row = self.by_guid.get(lasting)
-        if row is None or self.away.get(row[:_HALF]) == row:
+        if row is None or self.unlisted.get(row[:_HALF]) == row:
             row = self.by_key.get(content[:_KEY])
-        return row or self.away.get(content)
+        return row or self.unlisted.get(content)
 
-    def is_by_guid(self, guid: bytes, content: bytes) -> bool:
+    def is_known_by_guid(self, guid: bytes, content: bytes) -> bool:
         """Tell whether an entry with this link and title is known by this guid."""
         return guid in self.by_guid and self.by_guid[guid][:_KEY] == content[:_KEY]
 
-    def are_steady(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
+    def has_stable_guids(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
         """Tell whether half of the entries, or of those that were listed, have the guids of the last fetch.
 
         Other titles and links do not count against them, unless one has those of another entry.
@@ -340,13 +342,13 @@ def _before(
         was if guid in unknown and (was := _with_http(entry)) in before and was not in listed else guid
         for entry, guid in zip(entries, own, strict=True)
     ]
-    if are_enough(len(listed) - len(unknown), len(own)) or are_enough(
+    if has_enough_known(len(listed) - len(unknown), len(own)) or has_enough_known(
         sum(g in before for g in then), len(own)
     ):
         return then
     keys = [content[:_KEY] for content in contents]
     # Of entries that look alike the rules for other guids would make one: see :func:`_are_apart`.
-    if are_enough(sum(key in known.by_key for key in keys), len(keys)) or len(set(keys)) < len(keys):
+    if has_enough_known(sum(key in known.by_key for key in keys), len(keys)) or len(set(keys)) < len(keys):
         return then
     return _before_move(entries, then, contents, known, since)
 
@@ -404,7 +406,7 @@ def _bodies(entry: ParsedEntry, content: bytes) -> list[bytes]:
     """Return what a row may say of an entry beside its link: of a site that moves, maybe before https."""
     bodies = [content[_KEY:]]
     if entry.url and not entry.url.startswith(_PLAIN):
-        bodies.append(content_hash(entry._replace(url=_PLAIN))[_KEY:])
+        bodies.append(hash_content(entry._replace(url=_PLAIN))[_KEY:])
     return bodies
 
 
@@ -424,7 +426,7 @@ def _are_apart(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) 
     entries that look alike its rules would make one.
     """
     keys = [content[:_KEY] for content in contents]
-    return len(set(keys)) == len(keys) and known.are_steady(then, keys)
+    return len(set(keys)) == len(keys) and known.has_stable_guids(then, keys)
 
 
 def _with_http(entry: ParsedEntry) -> bytes | None:
@@ -443,7 +445,7 @@ def _identities(
     shared = _shared(own, contents) if len(set(own)) < len(own) else ()
     triples = zip(entries, own, contents, strict=True)
     return [
-        _lasting(entry) if guid in shared and not known.is_by_guid(guid, content) else guid
+        _lasting(entry) if guid in shared and not known.is_known_by_guid(guid, content) else guid
         for entry, guid, content in triples
     ]
 
@@ -469,7 +471,7 @@ def _guids_changed(identities: Sequence[bytes], contents: Sequence[bytes], known
     """
     if not known.by_guid:
         return False
-    if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
+    if has_enough_known(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
     keys = [content[:_KEY] for content in contents] if known.by_key else []
     counts = Counter(keys)

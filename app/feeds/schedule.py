@@ -54,7 +54,7 @@ class Limits:
     error_backoff_max: int = 24 * HOUR
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def from_settings(cls, settings: Settings) -> Limits:
         """Take the bounds from the settings."""
         return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(cls)})
 
@@ -119,7 +119,7 @@ class History:
 EMPTY: Final = History()
 
 
-def record(history: History, published: Iterable[dt.datetime], now: dt.datetime) -> History:
+def record_arrivals(history: History, published: Iterable[dt.datetime], now: dt.datetime) -> History:
     """Count new entries into the hours they came in.
 
     Args:
@@ -149,10 +149,10 @@ def record(history: History, published: Iterable[dt.datetime], now: dt.datetime)
 
 def seed(published: Iterable[dt.datetime], now: dt.datetime) -> History:
     """Make the history of a feed at its first fetch from the dates that it publishes itself."""
-    return record(EMPTY, (moment for moment in published if moment <= now), now)
+    return record_arrivals(EMPTY, (moment for moment in published if moment <= now), now)
 
 
-def forecast(history: History, at: dt.datetime) -> float:
+def forecast_interval(history: History, at: dt.datetime) -> float:
     """Return the expected seconds between entries (120–3600) in the hour that holds ``at``.
 
     It is the mean over the ten days before. Once the running hour has seen more than the same hour
@@ -161,14 +161,14 @@ def forecast(history: History, at: dt.datetime) -> float:
     return _forecast(history, _seconds(at) // HOUR, HOUR)
 
 
-def table(history: History, now: dt.datetime) -> list[float]:
+def forecast_day(history: History, now: dt.datetime) -> list[float]:
     """Return the forecasts of the 24 hours from that of ``now`` on, indexed by hour of day (UTC)."""
     first = _seconds(now) // HOUR
     found = {number % 24: _forecast(history, number, HOUR) for number in range(first, first + 24)}
     return [found[hour] for hour in range(24)]
 
 
-def per_week(history: History, now: dt.datetime) -> float:
+def count_weekly_entries(history: History, now: dt.datetime) -> float:
     """Return how many entries a week the last ten days brought; a burst of two minutes counts as one."""
     today = _day(now)
     counts = (
@@ -187,7 +187,7 @@ def plan(
     limits: Limits,
     *,
     rng: random.Random,
-    late: float = 0.0,
+    lateness: float = 0.0,
 ) -> Plan:
     """Say when to ask the feed next, and why.
 
@@ -207,8 +207,8 @@ def plan(
     """
     delay, low, high, reason = _base(history, now, hints, limits)
     jitter = rng.uniform(1 - JITTER, 1 + JITTER)
-    if late > JITTER * delay and reason != "errors":
-        seconds = max(_in_step(delay, late) * jitter, limits.poll_min)
+    if lateness > JITTER * delay and reason != "errors":
+        seconds = max(_in_step(delay, lateness) * jitter, limits.poll_min)
     else:
         seconds = min(max(delay * jitter, low), high)
     if reason in ("hour_table", "asked"):

@@ -20,7 +20,7 @@ _MAIL = frozenset(
 )
 
 
-def shorthand(text: str) -> str | None:
+def expand_shorthand(text: str) -> str | None:
     """Return the page for ``@user@host`` (fediverse) and ``r/name`` (Reddit), else None."""
     if account := _ACCOUNT.fullmatch(text):
         host = account[2].lower()
@@ -36,7 +36,7 @@ def is_account(text: str) -> bool:
     return _ACCOUNT.fullmatch(text) is not None
 
 
-def feeds_of(url: str) -> list[str]:
+def find_feeds(url: str) -> list[str]:
     """Return the feed addresses that a rule knows for this page; empty when no rule fits."""
     try:
         parts = urlsplit(url)

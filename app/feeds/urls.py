@@ -97,7 +97,7 @@ def _quote(text: str) -> str:
     return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "replace")), text)
 
 
-def without_tracking(url: str) -> str:
+def strip_tracking(url: str) -> str:
     """Return the address without the common parameters that only tell who came from where (H13)."""
     head, mark, rest = url.partition("?")
     if not mark:
@@ -118,7 +118,7 @@ def normalise_address(text: str) -> list[str]:
     text = text.strip().strip("<>\"'“”«»").strip()
     if not text or len(text) > 64 * MAX_LENGTH:
         return []
-    short = sites.shorthand(text)
+    short = sites.expand_shorthand(text)
     if short or sites.is_account(text):
         return [short] if short else []
     pasted = _PASTED.search(text)
@@ -135,7 +135,7 @@ def _tries(word: str) -> list[str]:
         found = [_checked(f"{s}://{_slashes(place)}") for s in ("https", "http")]
     else:
         return []
-    return [_with_path(without_tracking(u.partition("#")[0])) for u in found if u and len(u) <= MAX_LENGTH]
+    return [_with_path(strip_tracking(u.partition("#")[0])) for u in found if u and len(u) <= MAX_LENGTH]
 
 
 def _with_path(url: str) -> str:
@@ -147,7 +147,7 @@ def _with_path(url: str) -> str:
     return f"{scheme}://{who}{at}{host.lower()}{path if path.startswith('/') else '/' + path}"
 
 
-def url_key(url: str) -> str:
+def hash_url(url: str) -> str:
     """Return 32 hex digits that are equal for addresses of one feed.
 
     Folded: http/https, case of the host, IDN spelling, default port, ``.`` segments, trailing slash, case
@@ -159,7 +159,7 @@ def url_key(url: str) -> str:
 
 def _canonical(url: str) -> str:
     try:
-        parts = urlsplit(without_tracking(url.strip().partition("#")[0]))
+        parts = urlsplit(strip_tracking(url.strip().partition("#")[0]))
         port = parts.port
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
@@ -196,7 +196,7 @@ def _path(path: str) -> str:
 def _escapes(text: str) -> str:
     """Return text with escapes of unreserved characters undone and all others in upper case."""
 
-    def one(match: re.Match[str]) -> str:
+    def normalise_escape(match: re.Match[str]) -> str:
         char = chr(int(match[1], 16))
         unreserved = char.isascii() and (char.isalnum() or char in "-._~")
         return char if unreserved else match[0].upper()
@@ -204,10 +204,10 @@ def _escapes(text: str) -> str:
     quoted = "".join(
         c if c.isascii() else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in text
     )
-    return re.sub(r"%([0-9A-Fa-f]{2})", one, quoted)
+    return re.sub(r"%([0-9A-Fa-f]{2})", normalise_escape, quoted)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return an address as people who did not enter it may see it (W22).
 
     Left out are name and password, and values in its query that look like keys to something.
@@ -219,7 +219,7 @@ def shown(url: str) -> str:
 
 def is_secret(url: str) -> bool:
     """Return whether an address is a key itself: who has it reads what others may not (W22)."""
-    return shown(url) != urlsplit(url)._replace(fragment="").geturl()
+    return redact_url(url) != urlsplit(url)._replace(fragment="").geturl()
 
 
 def _shown_pair(pair: str) -> str:

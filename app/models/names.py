@@ -10,24 +10,24 @@ _ENDS = f" {JOINERS}"
 _APART = dict.fromkeys(map(ord, JOINERS), " ")
 
 
-def one_line(text: str, most: int | None = None) -> str:
+def to_one_line(text: str, limit: int | None = None) -> str:
     """Return a text with one blank between words and without what nobody sees; may be empty.
 
     At its ends nothing is joined: of a text that is nothing but such signs nothing is left.
     """
     kept = "".join(c if c.isprintable() or c in JOINERS else " " for c in text)
-    return " ".join(kept.split()).strip(_ENDS)[:most].strip(_ENDS)
+    return " ".join(kept.split()).strip(_ENDS)[:limit].strip(_ENDS)
 
 
-def as_kept(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return the name that a folder or tag gets which is called so: composed, in one line."""
-    return one_line(unicodedata.normalize("NFC", name))
+    return to_one_line(unicodedata.normalize("NFC", name))
 
 
-def alike(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return what two spellings of a name have in common: case and forms of letters do not count.
 
     Nor does what joins them, or keeps them apart: names were once kept with blanks in its place.
     """
-    kept = as_kept(name.translate(_APART))
+    kept = normalise_name(name.translate(_APART))
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", kept).casefold())

@@ -62,7 +62,7 @@ class Pulse:
     def __init__(self) -> None:
         self._at = time.monotonic()
 
-    def beat(self) -> None:
+    def record_beat(self) -> None:
         """The loop has turned."""
         self._at = time.monotonic()
 
@@ -72,21 +72,21 @@ class Pulse:
         return time.monotonic() - self._at
 
 
-def place(settings: Settings, process: str) -> tuple[str, int]:
+def find_bind_address(settings: Settings, process: str) -> tuple[str, int]:
     """Return address and port at which a process of this machine listens; port 0: any that is free."""
     host, _, port = settings.metrics_listen.rpartition(":")
     return host.strip("[]"), int(port) + OFFSETS[process] if int(port) else 0
 
 
-def url(settings: Settings, process: str) -> str:
+def get_url(settings: Settings, process: str) -> str:
     """Return the address of a process' admin port for people; empty when it is off."""
     if not settings.metrics_listen:
         return ""
-    host, port = place(settings, process)
+    host, port = find_bind_address(settings, process)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-class Admin:
+class AdminServer:
     """Serves the admin port of one process.
 
     Args:
@@ -113,10 +113,10 @@ class Admin:
         try:
             self._server = self._call(self._listen())
         except OSError as e:
-            _log.error("admin_unavailable", where=url(self._settings, self._process), error=str(e))
+            _log.error("admin_unavailable", where=get_url(self._settings, self._process), error=str(e))
             return
         self.port = self._server.sockets[0].getsockname()[1]
-        _log.info("admin_listens", host=place(self._settings, self._process)[0], port=self.port)
+        _log.info("admin_listens", host=find_bind_address(self._settings, self._process)[0], port=self.port)
 
     def stop(self) -> None:
         """Hang up."""
@@ -132,7 +132,7 @@ class Admin:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     async def _listen(self) -> asyncio.Server:
-        host, port = place(self._settings, self._process)
+        host, port = find_bind_address(self._settings, self._process)
         return await asyncio.start_server(self._on_connection, host, port, limit=_HEAD)
 
     async def _close(self) -> None:
@@ -229,7 +229,7 @@ class Admin:
 
 
 @contextlib.asynccontextmanager
-async def serving(
+async def serve_admin_port(
     settings: Settings, process: str, missing: Missing, figures: Figures
 ) -> AsyncIterator[None]:
     """Serve the admin port of a process with an event loop for the time of a block, if it is on.
@@ -242,7 +242,7 @@ async def serving(
         return
     loop, pulse = asyncio.get_running_loop(), Pulse()
     beating = asyncio.create_task(_beat(pulse))
-    admin = Admin(settings, process, pulse, _in(loop, missing), _in(loop, figures))
+    admin = AdminServer(settings, process, pulse, _in(loop, missing), _in(loop, figures))
     admin.start()
     try:
         yield
@@ -254,7 +254,7 @@ async def serving(
 
 async def _beat(pulse: Pulse) -> None:
     while True:
-        pulse.beat()
+        pulse.record_beat()
         await asyncio.sleep(_BEAT)
 
 
@@ -264,10 +264,10 @@ def _in(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Ca
     async def run() -> T:
         return await work()
 
-    async def call() -> T:
+    async def call_in_loop() -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), loop))
 
-    return call
+    return call_in_loop
 
 
 def _said(status: int, **fields: object) -> Answer:

@@ -110,7 +110,7 @@ class _Collected(Collector):
         return self._families
 
 
-def family(name: str, values: Mapping[tuple[str, ...], float] | float) -> Metric:
+def build_family(name: str, values: Mapping[tuple[str, ...], float] | float) -> Metric:
     """Return a figure with its values.
 
     Args:
@@ -123,11 +123,11 @@ def family(name: str, values: Mapping[tuple[str, ...], float] | float) -> Metric
     return found  # type: ignore[no-any-return]
 
 
-def own(process: str) -> list[Metric]:
+def collect_process_metrics(process: str) -> list[Metric]:
     """Return what each process says of itself: memory, CPU time, open files, version."""
     label = (process, metadata.version("eventr"), platform.python_version())
     return [
-        family("eventr_info", {label: 1}),
+        build_family("eventr_info", {label: 1}),
         *ProcessCollector(registry=None, pid=os.getpid).collect(),
     ]
 
@@ -139,7 +139,7 @@ def render(families: Iterable[Metric]) -> bytes:
     return generate_latest(registry)
 
 
-def totals(counters: Mapping[str, int]) -> list[Metric]:
+def build_totals(counters: Mapping[str, int]) -> list[Metric]:
     """Return what was counted since Redis was last empty; see :mod:`app.models.operations.hourly_stats` for
     the counters.
     """
@@ -165,10 +165,10 @@ def totals(counters: Mapping[str, int]) -> list[Metric]:
         "eventr_entries_new_total": "new",
     }
     return [
-        family("eventr_jobs_total", ends),
-        family("eventr_job_failures_total", failures),
-        family("eventr_feed_errors_total", feeds),
-        *(family(name, counters.get(f"pull:{what}", 0)) for name, what in pulls.items()),
+        build_family("eventr_jobs_total", ends),
+        build_family("eventr_job_failures_total", failures),
+        build_family("eventr_feed_errors_total", feeds),
+        *(build_family(name, counters.get(f"pull:{what}", 0)) for name, what in pulls.items()),
         _histogram("eventr_job_wait_seconds", counters, "wait", ("user", "system"), WAITS),
         _histogram("eventr_job_seconds", counters, "run", set(Task), RUNS),
     ]
@@ -191,14 +191,14 @@ def _histogram(
         elif kind == f"{what}_ms":
             _add(sums, (_known(rest, known),), value / 1000)
     for of, buckets in sorted(times.items()):
-        bounds = [(f"{bound:g}", float(count)) for bound, count in hourly_stats.within(buckets, powers)]
+        bounds = [(f"{bound:g}", float(count)) for bound, count in hourly_stats.count_within(buckets, powers)]
         everything = [*bounds, ("+Inf", float(sum(buckets.values())))]
         found.add_metric([of], everything, sums.get((of,), 0.0))
     return found
 
 
-def queues(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Return the queues as ``Controls.queues`` tells them."""
+def build_queue_metrics(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
+    """Return the queues as ``Controls.list_queues`` tells them."""
     fields = {
         "eventr_queue_length": "length",
         "eventr_queue_oldest_seconds": "oldest_s",
@@ -208,12 +208,12 @@ def queues(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
     }
     known = {row["name"]: row for row in rows if row["name"] in set(Queue)}
     return [
-        family(name, {(queue,): float(row[field]) for queue, row in known.items()})
+        build_family(name, {(queue,): float(row[field]) for queue, row in known.items()})
         for name, field in fields.items()
     ]
 
 
-def updater(sight: Mapping[str, str]) -> list[Metric]:
+def build_updater_metrics(stats: Mapping[str, str]) -> list[Metric]:
     """Return what the updater that works saw at its last look; of none nothing but that there is none."""
     fields = {
         "eventr_updater_backlog": "backlog",
@@ -221,8 +221,8 @@ def updater(sight: Mapping[str, str]) -> list[Metric]:
         "eventr_updater_queued_seconds": "queued_s",
         "eventr_updater_pace": "pace",
     }
-    seen = [family(name, float(sight[field])) for name, field in fields.items() if field in sight]
-    return [family("eventr_updater_up", 1 if sight else 0), *seen]
+    seen = [build_family(name, float(stats[field])) for name, field in fields.items() if field in stats]
+    return [build_family("eventr_updater_up", 1 if stats else 0), *seen]
 
 
 def _add(values: dict[tuple[str, ...], float], labels: tuple[str, ...], value: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 
-def seldom() -> None:
+def collect_rarely() -> None:
     """Look for garbage seldom; every process does from its first line on.
 
     Nothing of what is loaded is garbage: looking for it was a sixth of the time that loading takes. And what
@@ -16,8 +16,8 @@ def seldom() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def settle() -> None:
+def freeze_loaded() -> None:
     """Leave what was loaded alone from now on, and look seldom: forked workers share those pages, too."""
     gc.collect()
     gc.freeze()
-    seldom()
+    collect_rarely()

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class once(Generic[T]):
+class lazy(Generic[T]):
     """``functools.cached_property`` that threads may share.
 
     Since Python 3.12 that one has no lock: of two threads that ask first each would get a part of its
@@ -26,10 +26,10 @@ class once(Generic[T]):
         self._name = name
 
     @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> once[T]: ...
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> lazy[T]: ...
     @overload
     def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
-    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> once[T] | T:
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> lazy[T] | T:
         if instance is None:
             return self
         parts = instance.__dict__

@@ -8,7 +8,7 @@ import redis
 OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 
 
-def word(error: Exception) -> str:
+def describe_outage(error: Exception) -> str:
     """Return what a log line needs of an outage: Redis' first word when it refuses, else the kind."""
     if type(error) is not redis.ResponseError:
         return type(error).__name__

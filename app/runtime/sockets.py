@@ -14,37 +14,39 @@ from app.errors import StartupError
 _LONGEST = 107
 
 
-def make_folder(where: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the folder; one that is there keeps its mode, as it may be the system's (EVENTR_HOME=/var).
 
     Raises:
         OSError: it cannot be made.
         StartupError: see :func:`require_own`.
     """
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
-    require_own(where)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    require_private(folder)
 
 
-def require_own(where: Path, user: int | None = None) -> None:
+def require_private(folder: Path, uid: int | None = None) -> None:
     """Check that a folder is there for this user alone, or for the one with this number.
 
     Raises:
         StartupError: others can enter it, or it, or the link to it, is somebody else's.
     """
-    link, info = where.lstat(), where.stat()
-    if not {link.st_uid, info.st_uid} <= {os.geteuid() if user is None else user, 0}:
-        raise StartupError(f"The folder {where} belongs to somebody else: set EVENTR_HOME to another folder.")
+    link, info = folder.lstat(), folder.stat()
+    if not {link.st_uid, info.st_uid} <= {os.geteuid() if uid is None else uid, 0}:
+        raise StartupError(
+            f"The folder {folder} belongs to somebody else: set EVENTR_HOME to another folder."
+        )
     if not stat.S_ISDIR(info.st_mode):
-        raise StartupError(f"{where} is no folder: give EVENTR_HOME a folder of its own.")
+        raise StartupError(f"{folder} is no folder: give EVENTR_HOME a folder of its own.")
     if info.st_mode & 0o077:
         raise StartupError(
-            f"Others can enter the folder {where}: give EVENTR_HOME a folder of its own, "
+            f"Others can enter the folder {folder}: give EVENTR_HOME a folder of its own, "
             "or run chmod 700 on it if it is Eventr's."
         )
 
 
 @contextlib.contextmanager
-def short(path: Path) -> Iterator[str]:
+def shorten_path(path: Path) -> Iterator[str]:
     """Give a name that fits into sun_path: a long one is reached through its opened folder.
 
     Raises:

@@ -30,15 +30,15 @@ _ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
 
 
 @functools.cache
-def locale(code: str) -> Locale:
+def get_locale(code: str) -> Locale:
     """Return whose dates, numbers, plurals and direction a language has."""
     return Locale.parse(_LOCALES.get(code, code))
 
 
 @functools.cache
-def translations(code: str) -> NullTranslations:
+def load_translations(code: str) -> NullTranslations:
     """Return a language's words, looked up as gettext does."""
-    found = catalogue(code)
+    found = load_catalogue(code)
     if found is None:
         return NullTranslations()
     compiled = io.BytesIO()
@@ -48,7 +48,7 @@ def translations(code: str) -> NullTranslations:
 
 
 @functools.cache
-def catalogue(code: str) -> Catalog | None:
+def load_catalogue(code: str) -> Catalog | None:
     """Return the catalogue of a language, None: sentences stay as they are."""
     if code == PSEUDO:
         return _pseudo_catalogue()
@@ -68,12 +68,12 @@ def _pseudo_catalogue() -> Catalog | None:
     for message in catalogue:
         if message.id:
             forms = message.id if isinstance(message.id, (tuple, list)) else (message.id,)
-            strings = tuple(pseudo(form) for form in forms)
+            strings = tuple(pseudolocalise_text(form) for form in forms)
             message.string = strings if len(strings) > 1 else strings[0]
     return catalogue
 
 
-def pseudo(text: str) -> str:
+def pseudolocalise_text(text: str) -> str:
     """Return a sentence with accents and 40 % more letters; placeholders and markup stay as they are."""
     parts, last = [], 0
     for found in _PLACEHOLDER.finditer(text):

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app.errors import InvalidError
-from app.models.names import JOINERS, one_line
+from app.models.names import JOINERS, to_one_line
 from app.models.reading.stream import MAX_ID
 
 TITLE = 512
@@ -14,7 +14,7 @@ TITLE = 512
 _UNSEEN = f"\n\t{JOINERS}"
 
 
-def an_id(value: object, field: str) -> int:
+def check_id(value: object, field: str) -> int:
     """Return an id.
 
     Raises:
@@ -25,18 +25,18 @@ def an_id(value: object, field: str) -> int:
     raise InvalidError("This is not an id.", field=field)
 
 
-def some_ids(values: Sequence[object], field: str, most: int) -> list[int]:
+def check_ids(values: Sequence[object], field: str, limit: int) -> list[int]:
     """Return ids without repeats, in their order.
 
     Raises:
         InvalidError: one is not an id, or there are more than ``most``.
     """
-    if not isinstance(values, list | tuple) or len(values) > most:
-        raise InvalidError("At most %(most)s at once.", field=field, most=most)
-    return list(dict.fromkeys(an_id(v, field) for v in values))
+    if not isinstance(values, list | tuple) or len(values) > limit:
+        raise InvalidError("At most %(most)s at once.", field=field, most=limit)
+    return list(dict.fromkeys(check_id(v, field) for v in values))
 
 
-def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False) -> str:
+def check_text(value: object, field: str, *, limit: int = TITLE, empty: bool = False) -> str:
     """Return a text in one line, without what nobody sees.
 
     Raises:
@@ -44,15 +44,15 @@ def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False)
     """
     if not isinstance(value, str):
         raise InvalidError(field=field)
-    text = one_line(value)
-    if len(text) > most:
-        raise InvalidError("At most %(most)s characters.", field=field, most=most)
+    text = to_one_line(value)
+    if len(text) > limit:
+        raise InvalidError("At most %(most)s characters.", field=field, most=limit)
     if not text and not empty:
         raise InvalidError("Enter a name.", field=field)
     return text
 
 
-def a_time(value: object, field: str) -> dt.datetime:
+def check_time(value: object, field: str) -> dt.datetime:
     """Return a time, or one as text (RFC 3339), in UTC.
 
     Raises:
@@ -67,7 +67,7 @@ def a_time(value: object, field: str) -> dt.datetime:
     raise InvalidError(field=field)
 
 
-def some_words(value: object, field: str, *, most: int) -> str:
+def check_words(value: object, field: str, *, limit: int) -> str:
     """Return what somebody wrote, in lines that are ended alike and without what nobody sees; may be empty.
 
     Raises:
@@ -77,6 +77,6 @@ def some_words(value: object, field: str, *, most: int) -> str:
         raise InvalidError(field=field)
     lines = value.replace("\r\n", "\n").replace("\r", "\n").strip()
     words = "".join(c for c in lines if c.isprintable() or c in _UNSEEN)
-    if len(words) > most:
-        raise InvalidError("At most %(most)s characters.", field=field, most=most)
+    if len(words) > limit:
+        raise InvalidError("At most %(most)s characters.", field=field, most=limit)
     return words

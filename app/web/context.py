@@ -31,34 +31,34 @@ class Web:
         return self.base_url.startswith("https://")
 
 
-def web() -> Web:
+def get_web() -> Web:
     """Return what this application was made with."""
     return cast(Web, current_app.extensions["eventr"])
 
 
-def services() -> Services:
+def get_services() -> Services:
     """Return the services."""
-    return web().services
+    return get_web().services
 
 
-def user() -> User | None:
+def find_user() -> User | None:
     """Return who is logged in, if anyone."""
     return cast("User | None", g.get("user"))
 
 
-def person() -> User:
+def get_user() -> User:
     """Return who is logged in.
 
     Raises:
         AuthRequiredError: nobody is.
     """
-    current = user()
+    current = find_user()
     if current is None:
         raise AuthRequiredError
     return current
 
 
-def session() -> Session:
+def get_session() -> Session:
     """Return the session of who is logged in.
 
     Raises:
@@ -70,10 +70,10 @@ def session() -> Session:
     return cast(Session, current)
 
 
-def actor() -> Actor:
+def get_actor() -> Actor:
     """Return who is asking, as services want him.
 
     Raises:
         AuthRequiredError: nobody is logged in.
     """
-    return person().actor
+    return get_user().actor

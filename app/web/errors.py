@@ -13,9 +13,9 @@ from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
 from app.web import problems
 from app.web.api import programs
-from app.web.security.redirects import safe_next
+from app.web.security.redirects import get_safe_next
 from app.web.view import i18n
-from app.web.view.render import template
+from app.web.view.render import render_page
 
 log = logs.get(__name__)
 
@@ -56,9 +56,9 @@ def install(app: Flask) -> None:
 
 def _ours(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for it
-    response = refused(error)
-    if isinstance(error, AuthRequiredError) and not wants_json():
-        if for_script():
+    response = answer_error(error)
+    if isinstance(error, AuthRequiredError) and not is_json_wanted():
+        if is_for_script():
             there = _page()
             response.headers["HX-Redirect"] = f"/login?next={quote(there)}" if there else "/login"
         elif request.method == "GET":
@@ -66,10 +66,10 @@ def _ours(error: Exception) -> Response:
     return response
 
 
-def refused(error: EventrError) -> Response:
+def answer_error(error: EventrError) -> Response:
     """Return the answer for an error of ours, and note it."""
     log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
-    return answer(error.http_status, error.word, i18n.said(error), error)
+    return render_error(error.http_status, error.word, i18n.translate_error(error), error)
 
 
 def _http(error: Exception) -> Response:
@@ -77,7 +77,7 @@ def _http(error: Exception) -> Response:
     status = error.code or 500
     if error.response is not None or 300 <= status < 400:
         return make_response(error.get_response())
-    response = answer(status, f"http_{status}", _(_SENTENCES.get(status, N_("This did not work."))))
+    response = render_error(status, f"http_{status}", _(_SENTENCES.get(status, N_("This did not work."))))
     for name, value in error.get_headers():
         if name in ("Allow", "Retry-After"):
             response.headers[name] = value
@@ -91,21 +91,21 @@ def _unexpected(error: Exception) -> Response:
         "Something went wrong on our side. Try again in a minute; it is noted as %(incident)s.",
         incident=incident,
     )
-    return answer(500, "error", words)
+    return render_error(500, "error", words)
 
 
-def answer(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
+def render_error(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
     """Return an error as JSON or as a page, whichever the client asked for."""
     title = _(_TITLES_OF.get(word) or TITLES.get(status, N_("Something went wrong")))
-    if problems.here():
-        response = problems.problem(status, word, title, message, error)
-    elif programs.here():
-        response = programs.told(status, message)
-    elif wants_json():
+    if problems.is_rest_request():
+        response = problems.build_problem(status, word, title, message, error)
+    elif programs.is_program_request():
+        response = programs.answer_error(status, message)
+    elif is_json_wanted():
         response = make_response(jsonify(error=word, message=message), status)
     else:
-        name = "parts/problem.html" if for_script() else "pages/error.html"
-        page = template(name, status=status, title=title, message=message)
+        name = "parts/problem.html" if is_for_script() else "pages/error.html"
+        page = render_page(name, status=status, title=title, message=message)
         response = make_response(page, status)
     if isinstance(error, StoreError):
         response.headers["Retry-After"] = "10"
@@ -114,13 +114,13 @@ def answer(status: int, word: str, message: str, error: EventrError | None = Non
     return response
 
 
-def wants_json() -> bool:
+def is_json_wanted() -> bool:
     """Return whether the client is a script."""
     best = request.accept_mimetypes.best_match(["text/html", "application/json"])
     return best == "application/json" or request.path.startswith("/api/")
 
 
-def for_script() -> bool:
+def is_for_script() -> bool:
     """Return whether the answer becomes a part of a page."""
     return "HX-Request" in request.headers
 
@@ -135,7 +135,7 @@ def _page() -> str:
         page = urlsplit(request.headers.get("HX-Current-URL", ""))
     except ValueError:
         return ""
-    return safe_next(f"{page.path}?{page.query}" if page.query else page.path, "")
+    return get_safe_next(f"{page.path}?{page.query}" if page.query else page.path, "")
 
 
 def _rule() -> str:

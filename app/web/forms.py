@@ -30,7 +30,7 @@ _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no", ""}
 _MAX_ID = 1 << 53
 
 
-def text(*, max: int, default: str | None = None, one_of: tuple[str, ...] = ()) -> Any:
+def declare_text(*, max: int, default: str | None = None, one_of: tuple[str, ...] = ()) -> Any:
     """Declare a text field: its longest length, its default (None: required), the words allowed."""
     extra: dict[str, Any] = {} if default is None else {"default": default}
     return dataclasses.field(metadata={"max": max, "one_of": one_of}, **extra)
@@ -41,7 +41,7 @@ class Empty:
     """A form without fields: a button."""
 
 
-def form(request: Request, schema: type[T]) -> T:
+def read_form(request: Request, schema: type[T]) -> T:
     """Read a form.
 
     Raises:
@@ -55,7 +55,7 @@ def form(request: Request, schema: type[T]) -> T:
     return _read(sent, schema)
 
 
-def query(request: Request, schema: type[T]) -> T:
+def read_query(request: Request, schema: type[T]) -> T:
     """Read the query part of an address; what others append to links (utm_…) is passed over.
 
     Raises:
@@ -96,7 +96,7 @@ def _int(name: str, raw: str) -> int:
     return int(raw)
 
 
-def an_id(raw: str) -> int:
+def parse_id(raw: str) -> int:
     """Read an id that is a part of a text.
 
     Raises:

@@ -18,12 +18,14 @@ TYPE = "application/problem+json"
 _FIELD = re.compile(r"[\w.\[\]$-]{1,128}")
 
 
-def here() -> bool:
+def is_rest_request() -> bool:
     """Return whether this request is for the REST API."""
     return request.path.startswith(PREFIX)
 
 
-def problem(status: int, word: str, title: str, detail: str, error: EventrError | None = None) -> Response:
+def build_problem(
+    status: int, word: str, title: str, detail: str, error: EventrError | None = None
+) -> Response:
     """Return a problem; ``word`` is the stable name of the error."""
     body: dict[str, Any] = {
         "type": f"/api/docs#error-{word}",
@@ -39,7 +41,7 @@ def problem(status: int, word: str, title: str, detail: str, error: EventrError 
             body["field"] = field
         if isinstance(error, RateLimitedError):
             body["retry_after"] = int(error.ids.get("retry_after", 60))
-        if isinstance(error, ForbiddenError) and (scope := scope_for(error)):
+        if isinstance(error, ForbiddenError) and (scope := find_missing_scope(error)):
             body["scope"] = scope
             body["detail"] = _("This token lacks the scope “%(scope)s”. Make one that has it.", scope=scope)
             response.headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"'
@@ -51,7 +53,7 @@ def problem(status: int, word: str, title: str, detail: str, error: EventrError 
     return response
 
 
-def scope_for(error: ForbiddenError) -> str:
+def find_missing_scope(error: ForbiddenError) -> str:
     """Return the scope that would have been enough, empty: no token may do this."""
     if scope := error.ids.get("scope"):
         return str(scope)

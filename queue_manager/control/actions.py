@@ -15,7 +15,7 @@ from app.errors import InvalidError, NotFoundError, StoreError
 from app.models.jobs.jobs import Queue
 from app.runtime.redis_errors import OUTAGE
 from queue_manager import overrides, policy
-from queue_manager.child import Child
+from queue_manager.child import WorkerProcess
 from queue_manager.groups import OF_GROUPS, Group
 from queue_manager.supervisor import Supervisor
 
@@ -33,10 +33,10 @@ class Controls:
     """
 
     def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor, self._sizing = supervisor, supervisor.sizing
+        self._supervisor, self._sizing = supervisor, supervisor.targets
         self._since = clock.now().isoformat()
 
-    def status(self) -> dict[str, Any]:
+    def get_status(self) -> dict[str, Any]:
         """Return this manager: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups``, ``workers`` and
         ``unserved``, the queues that none of its groups serves.
 
@@ -45,8 +45,8 @@ class Controls:
         starting, leaving, killed) and ``current``, a list of ``{id, task, for_s}``.
         """
         now = time.monotonic()
-        wanted = self._sizing.wanted()
-        workers = [_worker(child, now) for child in self._supervisor.crew]
+        wanted = self._sizing.get_wanted()
+        workers = [_worker(child, now) for child in self._supervisor.processes]
         serving = [w["group"] for w in workers if w["state"] in ("ready", "starting")]
         return {
             "manager": self._supervisor.manager,
@@ -58,18 +58,18 @@ class Controls:
                 for group in self._sizing.table.groups
             ],
             "workers": workers,
-            "unserved": self._sizing.table.unserved(),
+            "unserved": self._sizing.table.list_unserved(),
         }
 
-    async def queues(self) -> list[dict[str, Any]]:
+    async def list_queues(self) -> list[dict[str, Any]]:
         """Return all queues of the system, by priority.
 
         Each: ``name``, ``length``, ``oldest_s`` (wait of its first job, 0 when empty), ``paused``,
         ``draining``, ``running`` (jobs of it that some worker holds).
         """
         with _store():
-            waiting = await self._sizing.loads.waiting(map(str, Queue))
-            running = await self._sizing.loads.running()
+            waiting = await self._sizing.loads.read_queues(map(str, Queue))
+            running = await self._sizing.loads.count_running()
         return [
             {
                 "name": queue.name,
@@ -82,7 +82,7 @@ class Controls:
             for queue in waiting.values()
         ]
 
-    def settings(self) -> dict[str, dict[str, object]]:
+    def get_settings(self) -> dict[str, dict[str, object]]:
         """Return the settings in force: by group, and by queue those that a queue has of its own."""
         table = self._sizing.table
         found: dict[str, dict[str, object]] = {
@@ -104,13 +104,13 @@ class Controls:
         Raises:
             InvalidError: no such name or key, or a value that does not fit; says what would.
         """
-        name = overrides.target(self._sizing.table, group, key)
+        name = overrides.find_target(self._sizing.table, group, key)
         overrides.check(self._sizing.table, name, key, value)
         return await self._change(name, key, value)
 
     async def reset(self, group: str, key: str) -> dict[str, Any]:
         """Go back to the file's value; returns and raises as :meth:`set`."""
-        return await self._change(overrides.target(self._sizing.table, group, key), key, None)
+        return await self._change(overrides.find_target(self._sizing.table, group, key), key, None)
 
     async def pause(self, queue: str) -> dict[str, Any]:
         """Let no worker of the system take from a queue; returns ``{queue, paused, draining}``.
@@ -137,39 +137,39 @@ class Controls:
         Raises:
             NotFoundError: this manager has no such worker.
         """
-        child = self._supervisor.crew.get(worker)
+        child = self._supervisor.processes.get(worker)
         if child is None:
             raise NotFoundError(f"This manager has no worker {worker}.", worker=worker)
         _log.warning("worker_kill", worker=worker, reason=policy.OPERATOR, gently=gently)
         (child.stop if gently else child.kill)(policy.OPERATOR)
         return {"worker": worker, "pid": child.pid, "gently": gently}
 
-    async def dead(self, limit: int = 50) -> list[dict[str, Any]]:
+    async def list_dead(self, limit: int = 50) -> list[dict[str, Any]]:
         """Return tasks that failed for good, newest first.
 
         Each: ``id``, ``task``, ``queue``, ``args``, ``error``, ``failures``, ``crashes``, ``ended`` (ISO)
         and ``history``, a list of ``{attempt, at, worker, error, where}``.
         """
         with _store():
-            return await self._supervisor.dead.newest(limit)
+            return await self._supervisor.dead.list_newest(limit)
 
-    async def retry(self, job_id: str | None) -> int:
+    async def retry_dead(self, job_id: str | None) -> int:
         """Queue a dead task again with a clean record, None: all of them; returns how many.
 
         Raises:
             NotFoundError: no task of this id is dead.
         """
         with _store():
-            return _found(await self._supervisor.dead.retry(job_id), job_id)
+            return _found(await self._supervisor.dead.retry_dead(job_id), job_id)
 
-    async def drop(self, job_id: str | None) -> int:
+    async def remove_dead(self, job_id: str | None) -> int:
         """Forget a dead task, None: all of them; returns how many.
 
         Raises:
             NotFoundError: no task of this id is dead.
         """
         with _store():
-            return _found(await self._supervisor.dead.drop(job_id), job_id)
+            return _found(await self._supervisor.dead.remove_dead(job_id), job_id)
 
     def reload(self) -> dict[str, Any]:
         """Read the settings file again, as on SIGHUP; returns ``{"groups": [names], "unserved": [queues]}``.
@@ -178,13 +178,13 @@ class Controls:
             SettingsError: the file does not fit; nothing has changed.
         """
         table = self._sizing.reload()
-        return {"groups": [group.name for group in table.groups], "unserved": table.unserved()}
+        return {"groups": [group.name for group in table.groups], "unserved": table.list_unserved()}
 
     async def _change(self, name: str, key: str, value: str | None) -> dict[str, Any]:
         with _store():
-            await self._sizing.live.write(name, key, value)
-            await self._sizing.read_live()
-        return {"name": name, "key": key, "value": self.settings()[name][key]}
+            await self._sizing.overrides.write(name, key, value)
+            await self._sizing.read_overrides()
+        return {"name": name, "key": key, "value": self.get_settings()[name][key]}
 
     async def _switch(
         self, queue: str, *, paused: bool | None = None, draining: bool | None = None
@@ -192,8 +192,8 @@ class Controls:
         if queue not in set(Queue):
             raise InvalidError(f"There is no queue {queue}; there are {', '.join(Queue)}.", queue=queue)
         with _store():
-            await self._sizing.loads.switch(queue, paused=paused, draining=draining)
-            now = (await self._sizing.loads.waiting([queue]))[queue]
+            await self._sizing.loads.set_switches(queue, paused=paused, draining=draining)
+            now = (await self._sizing.loads.read_queues([queue]))[queue]
         return {"queue": queue, "paused": now.paused, "draining": now.draining}
 
 
@@ -207,8 +207,8 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _worker(child: Child, now: float) -> dict[str, Any]:
-    view = child.view(now)
+def _worker(child: WorkerProcess, now: float) -> dict[str, Any]:
+    view = child.build_view(now)
     if view.killed:
         state = "killed"
     elif view.leaving is not None:

@@ -31,8 +31,8 @@ class Command:
 
     usage: str
     text: str
-    least: int = 0
-    most: int = 0
+    min_args: int = 0
+    max_args: int = 0
     run: Callable[[Commands, Sequence[str]], Awaitable[Any]] | None = None
 
 
@@ -54,25 +54,25 @@ class Commands:
             InvalidError: no such command, or other arguments than it takes; says what it takes.
             EventrError: as the command says.
         """
-        command = find(words)
+        command = find_command(words)
         if command.run is None:
             raise InvalidError(f"“{words[0]}” cannot be run here.")
         return await command.run(self, words[1:])
 
-    async def help(self, args: Sequence[str]) -> Any:
+    async def show_help(self, args: Sequence[str]) -> Any:
         for name in args:
-            find([name], count=False)
+            find_command([name], count=False)
         names = list(args) or list(TABLE)
         return [{"usage": f"{name} {TABLE[name].usage}".strip(), "text": TABLE[name].text} for name in names]
 
-    async def status(self, args: Sequence[str]) -> Any:
-        return self._controls.status()
+    async def show_status(self, args: Sequence[str]) -> Any:
+        return self._controls.get_status()
 
-    async def queues(self, args: Sequence[str]) -> Any:
-        return await self._controls.queues()
+    async def show_queues(self, args: Sequence[str]) -> Any:
+        return await self._controls.list_queues()
 
-    async def settings(self, args: Sequence[str]) -> Any:
-        everything = self._controls.settings()
+    async def show_settings(self, args: Sequence[str]) -> Any:
+        everything = self._controls.get_settings()
         if not args:
             return everything
         if args[0] not in everything:
@@ -99,24 +99,24 @@ class Commands:
             raise InvalidError(f"“{args[1]}” is not known here: leave it out, or say “gently”.")
         return await self._controls.kill(args[0], gently=len(args) > 1)
 
-    async def dead(self, args: Sequence[str]) -> Any:
-        return await self._controls.dead(_number(args, _DEAD_SHOWN, DEAD_MOST, "tasks"))
+    async def list_dead(self, args: Sequence[str]) -> Any:
+        return await self._controls.list_dead(_number(args, _DEAD_SHOWN, DEAD_MOST, "tasks"))
 
-    async def retry(self, args: Sequence[str]) -> Any:
-        return {"retried": await self._controls.retry(_one_or_all(args[0]))}
+    async def retry_dead(self, args: Sequence[str]) -> Any:
+        return {"retried": await self._controls.retry_dead(_one_or_all(args[0]))}
 
-    async def drop(self, args: Sequence[str]) -> Any:
-        return {"dropped": await self._controls.drop(_one_or_all(args[0]))}
+    async def remove_dead(self, args: Sequence[str]) -> Any:
+        return {"dropped": await self._controls.remove_dead(_one_or_all(args[0]))}
 
-    async def stats(self, args: Sequence[str]) -> Any:
-        return await self._statistics.hours(_number(args, _HOURS_SHOWN, HOURS_KEPT, "hours"))
+    async def show_stats(self, args: Sequence[str]) -> Any:
+        return await self._statistics.list_hours(_number(args, _HOURS_SHOWN, HOURS_KEPT, "hours"))
 
     async def reload(self, args: Sequence[str]) -> Any:
         return self._controls.reload()
 
-    async def words(self, args: Sequence[str]) -> Any:
-        status = self._controls.status()
-        queues = [queue["name"] for queue in await self._controls.queues()]
+    async def list_words(self, args: Sequence[str]) -> Any:
+        status = self._controls.get_status()
+        queues = [queue["name"] for queue in await self._controls.list_queues()]
         groups = [group["name"] for group in status["groups"]]
         served = {queue for group in status["groups"] for queue in group["queues"]}
         of_groups = [(name, OF_GROUPS) for name in (*groups, *(q for q in queues if q in served))]
@@ -126,16 +126,16 @@ class Commands:
             "queues": queues,
             "workers": [worker["name"] for worker in status["workers"]],
             "settings": settings + [f"{queue}.{key}" for queue in queues for key in OF_QUEUES],
-            "dead": [task["id"] for task in await self._controls.dead(DEAD_MOST)],
+            "dead": [task["id"] for task in await self._controls.list_dead(DEAD_MOST)],
         }
 
 
 #: Everything that can be asked of a manager. The order is that of the help.
 TABLE: Final[Mapping[str, Command]] = {
-    "help": Command("[COMMAND]", "List the commands.", 0, 1, Commands.help),
-    "status": Command("", "Show this manager, its groups and its workers.", run=Commands.status),
-    "queues": Command("", "Show all queues of the system.", run=Commands.queues),
-    "settings": Command("[NAME]", "Show the settings of groups and queues.", 0, 1, Commands.settings),
+    "help": Command("[COMMAND]", "List the commands.", 0, 1, Commands.show_help),
+    "status": Command("", "Show this manager, its groups and its workers.", run=Commands.show_status),
+    "queues": Command("", "Show all queues of the system.", run=Commands.show_queues),
+    "settings": Command("[NAME]", "Show the settings of groups and queues.", 0, 1, Commands.show_settings),
     "set": Command("NAME.KEY VALUE", "Change a setting now, for all managers.", 2, 2, Commands.set),
     "reset": Command("NAME.KEY", "Go back to what the settings file says.", 1, 1, Commands.reset),
     "pause": Command("QUEUE", "Take nothing more from a queue; it may still fill.", 1, 1, Commands.pause),
@@ -148,19 +148,19 @@ TABLE: Final[Mapping[str, Command]] = {
         2,
         Commands.kill,
     ),
-    "dead": Command("[LIMIT]", "Show tasks that failed for good, newest first.", 0, 1, Commands.dead),
-    "retry": Command("ID|all", "Queue dead tasks again.", 1, 1, Commands.retry),
-    "drop": Command("ID|all", "Forget dead tasks.", 1, 1, Commands.drop),
+    "dead": Command("[LIMIT]", "Show tasks that failed for good, newest first.", 0, 1, Commands.list_dead),
+    "retry": Command("ID|all", "Queue dead tasks again.", 1, 1, Commands.retry_dead),
+    "drop": Command("ID|all", "Forget dead tasks.", 1, 1, Commands.remove_dead),
     "tail": Command("[WORD…]", "Show events as they happen, those with all of the words; Ctrl-C ends.", 0, 8),
     "stats": Command(
-        "[HOURS]", "Show by hour what ran, failed, was pulled and waited.", 0, 1, Commands.stats
+        "[HOURS]", "Show by hour what ran, failed, was pulled and waited.", 0, 1, Commands.show_stats
     ),
     "reload": Command("", "Read the settings file again, as SIGHUP does.", run=Commands.reload),
-    "words": Command("", "List all names, as completion needs them.", run=Commands.words),
+    "words": Command("", "List all names, as completion needs them.", run=Commands.list_words),
 }
 
 
-def find(words: Sequence[str], *, count: bool = True) -> Command:
+def find_command(words: Sequence[str], *, count: bool = True) -> Command:
     """Return the row of a command.
 
     Args:
@@ -174,7 +174,7 @@ def find(words: Sequence[str], *, count: bool = True) -> Command:
     if command is None:
         name = words[0] if words else ""
         raise InvalidError(f"There is no command “{name}”: “help” lists them all.")
-    if count and not command.least <= len(words) - 1 <= command.most:
+    if count and not command.min_args <= len(words) - 1 <= command.max_args:
         raise InvalidError(f"Say: {words[0]} {command.usage}".rstrip() + ".")
     return command
 
@@ -190,9 +190,9 @@ def _one_or_all(text: str) -> str | None:
     return None if text == ALL else text
 
 
-def _number(args: Sequence[str], usual: int, most: int, what: str) -> int:
+def _number(args: Sequence[str], usual: int, limit: int, what: str) -> int:
     if not args:
         return usual
-    if not (args[0].isascii() and args[0].isdigit() and 1 <= int(args[0][:9]) <= most):
-        raise InvalidError(f"“{args[0][:40]}” is no number of {what} from 1 to {most}.")
+    if not (args[0].isascii() and args[0].isdigit() and 1 <= int(args[0][:9]) <= limit):
+        raise InvalidError(f"“{args[0][:40]}” is no number of {what} from 1 to {limit}.")
     return int(args[0])

@@ -30,22 +30,22 @@ _FROZEN = 2.0
 _TOKEN_BYTES = 32
 
 
-def folder(settings: Settings) -> Path:
+def get_folder(settings: Settings) -> Path:
     """Return the folder of the sockets."""
     return settings.home / "run"
 
 
-def socket_path(settings: Settings, pid: int) -> Path:
+def get_socket_path(settings: Settings, pid: int) -> Path:
     """Return where the manager with this process id listens."""
-    return folder(settings) / f"{_NAME}{pid}{_ENDING}"
+    return get_folder(settings) / f"{_NAME}{pid}{_ENDING}"
 
 
-def token_path(settings: Settings) -> Path:
+def get_token_path(settings: Settings) -> Path:
     """Return the file with the token for the loopback port."""
     return settings.home / "repl_token"
 
 
-def running(settings: Settings) -> list[int]:
+def list_running(settings: Settings) -> list[int]:
     """Return the process ids of the managers that listen now, the lowest first.
 
     Raises:
@@ -54,7 +54,8 @@ def running(settings: Settings) -> list[int]:
     try:
         return sorted(pid for pid, path in _sockets(settings) if _listens(path))
     except PermissionError as e:
-        text = f"The sockets in {folder(settings)} belong to another user: run this as that user, or as root."
+        folder = get_folder(settings)
+        text = f"The sockets in {folder} belong to another user: run this as that user, or as root."
         raise StartupError(text) from e
 
 
@@ -67,7 +68,7 @@ def connect(path: Path) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     line.settimeout(_FROZEN)
     try:
-        with sockets.short(path) as name:
+        with sockets.shorten_path(path) as name:
             line.connect(name)
     except OSError:
         line.close()
@@ -82,18 +83,18 @@ def listen_unix(settings: Settings) -> socket.socket:
         OSError: it cannot be made.
         StartupError: the folder is not for this user alone.
     """
-    sockets.make_folder(folder(settings))
+    sockets.make_folder(get_folder(settings))
     for _, path in _sockets(settings):
         if not _listens(path):
             path.unlink(missing_ok=True)
-    path = socket_path(settings, os.getpid())
+    path = get_socket_path(settings, os.getpid())
     # It gets its name when it listens already: what refuses a connection under that name is a left-over.
     unnamed = path.with_suffix(".new")
     unnamed.unlink(missing_ok=True)
     line = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
-        with sockets.short(unnamed) as name:
+        with sockets.shorten_path(unnamed) as name:
             line.bind(name)
         line.listen(_BACKLOG)
         unnamed.rename(path)
@@ -124,14 +125,14 @@ def listen_tcp(address: str) -> socket.socket:
     return line
 
 
-def token(settings: Settings) -> str:
+def load_token(settings: Settings) -> str:
     """Return the token of this home, made now if there is none.
 
     Raises:
         OSError: the file cannot be made or read.
         StartupError: others can read it, or it holds no token.
     """
-    path = token_path(settings)
+    path = get_token_path(settings)
     with contextlib.suppress(FileExistsError):
         # Under its name it is whole: two managers may start at once.
         unnamed = path.with_name(f"{path.name}.{os.getpid()}")
@@ -151,7 +152,7 @@ def token(settings: Settings) -> str:
 
 
 def _sockets(settings: Settings) -> Iterator[tuple[int, Path]]:
-    for path in folder(settings).glob(f"{_NAME}*{_ENDING}"):
+    for path in get_folder(settings).glob(f"{_NAME}*{_ENDING}"):
         pid = path.name.removeprefix(_NAME).removesuffix(_ENDING)
         if pid.isascii() and pid.isdigit():
             yield int(pid), path

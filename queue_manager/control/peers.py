@@ -33,14 +33,14 @@ class Peer:
     user: str | None = None
     address: str | None = None
 
-    def fields(self) -> dict[str, Any]:
+    def build_log_fields(self) -> dict[str, Any]:
         """Return what a log line says of it."""
         known = dataclasses.asdict(self)
         del known["is_welcome"]
         return {name: value for name, value in known.items() if value is not None}
 
 
-def of(line: Any) -> Peer:
+def identify_peer(line: Any) -> Peer:
     """Return the peer of a unix socket; blocks while the system looks up the user's name.
 
     Only this user and root are welcome, whatever the modes of the socket and its folder have become.
@@ -58,7 +58,7 @@ def is_trusted(uid: int) -> bool:
     return uid in (_ROOT, os.geteuid())
 
 
-def remote(address: tuple[Any, ...]) -> Peer:
+def build_remote_peer(address: tuple[Any, ...]) -> Peer:
     """Return the peer of the port, once it has said the token."""
     return Peer("tcp", is_welcome=True, address=f"{address[0]}:{address[1]}")
 

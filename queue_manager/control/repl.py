@@ -15,31 +15,31 @@ from app.config import Settings
 from queue_manager.control.actions import Controls
 from queue_manager.control.commands import Commands
 from queue_manager.control.server import ControlServer
-from queue_manager.statistics import Statistics, end
+from queue_manager.statistics import Statistics, cancel_task
 
 _log = logs.get(__name__)
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, controls: Controls) -> AsyncIterator[None]:
+async def serve_operators(settings: Settings, controls: Controls) -> AsyncIterator[None]:
     """Serve operators for the time of a block; nothing that goes wrong here stops the manager."""
-    status = controls.status()
+    status = controls.get_status()
     hello = {name: status[name] for name in ("manager", "host", "pid", "since")}
 
-    def memory() -> int:
-        return sum(round(worker["rss_mb"] * (1 << 20)) for worker in controls.status()["workers"])
+    def measure_memory() -> int:
+        return sum(round(worker["rss_mb"] * (1 << 20)) for worker in controls.get_status()["workers"])
 
-    statistics = Statistics(settings, status["manager"], memory)
+    statistics = Statistics(settings, status["manager"], measure_memory)
     # Its own connections: an operator who watches must not wait for the manager's work, nor delay it.
     client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
     server = ControlServer(settings, Commands(controls, statistics), hello, client)
     await server.start()
-    counting = asyncio.create_task(statistics.count_all())
+    counting = asyncio.create_task(statistics.count_forever())
     counting.add_done_callback(_on_end)
     try:
         yield
     finally:
-        await end(counting)
+        await cancel_task(counting)
         await server.close()
         await statistics.close()
         await client.aclose()

@@ -86,11 +86,11 @@ class ControlServer:
             line = listen.listen_unix(self._settings)
             self._servers.append(await asyncio.start_unix_server(self._on_unix, sock=line, limit=LINE_MAX))
         except (OSError, EventrError) as e:
-            _log.error("repl_unavailable", where=str(listen.folder(self._settings)), error=str(e))
+            _log.error("repl_unavailable", where=str(listen.get_folder(self._settings)), error=str(e))
         if not self._settings.repl_listen:
             return
         try:
-            self._token = listen.token(self._settings).encode()
+            self._token = listen.load_token(self._settings).encode()
             line = listen.listen_tcp(self._settings.repl_listen)
             self._servers.append(await asyncio.start_server(self._on_tcp, sock=line, limit=LINE_MAX))
             _log.info("repl_listens", port=line.getsockname()[1])
@@ -104,23 +104,23 @@ class ControlServer:
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        listen.socket_path(self._settings, os.getpid()).unlink(missing_ok=True)
+        listen.get_socket_path(self._settings, os.getpid()).unlink(missing_ok=True)
 
     # -- who comes
 
     async def _on_unix(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with self._served(writer):
-            peer = await asyncio.to_thread(peers.of, writer.get_extra_info("socket"))
+            peer = await asyncio.to_thread(peers.identify_peer, writer.get_extra_info("socket"))
             if peer.is_welcome:
                 await self._admit(peer, reader, writer)
             else:
-                _log.warning("repl_refused", reason="user", **peer.fields())
+                _log.warning("repl_refused", reason="user", **peer.build_log_fields())
 
     async def _on_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with self._served(writer):
-            peer = peers.remote(writer.get_extra_info("peername"))
+            peer = peers.build_remote_peer(writer.get_extra_info("peername"))
             if self._strangers >= STRANGERS_MAX:
-                _log.warning("repl_refused", reason="strangers", **peer.fields())
+                _log.warning("repl_refused", reason="strangers", **peer.build_log_fields())
                 return
             self._strangers += 1
             try:
@@ -133,7 +133,7 @@ class ControlServer:
             if known:
                 await self._admit(peer, reader, writer)
             else:
-                _log.warning("repl_refused", reason="token", **peer.fields())
+                _log.warning("repl_refused", reason="token", **peer.build_log_fields())
 
     @contextlib.contextmanager
     def _served(self, writer: asyncio.StreamWriter) -> Any:
@@ -152,7 +152,7 @@ class ControlServer:
     async def _admit(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         session = Session(self._commands, self._client, peer, reader, writer, self._idle, self._slow)
         if self.clients >= CLIENTS_MAX:
-            _log.warning("repl_refused", reason="clients", **peer.fields())
+            _log.warning("repl_refused", reason="clients", **peer.build_log_fields())
             await session.fail(0, RateLimitedError(f"{CLIENTS_MAX} others are connected: try again later."))
             return
         self.clients += 1
@@ -184,10 +184,10 @@ class Session:
         await self._send({"id": 0, "ok": True, "result": hello})
         try:
             while (line := await self._line()) is not None:
-                number, words = read(line)
+                number, words = read_request(line)
                 await self._answer(number, words)
         except EventrError as e:
-            _log.warning("repl_refused", reason=e.word, **self._peer.fields())
+            _log.warning("repl_refused", reason=e.word, **self._peer.build_log_fields())
             await self.fail(0, e)
 
     async def fail(self, number: int, error: EventrError) -> None:
@@ -209,9 +209,9 @@ class Session:
         started, outcome = time.monotonic(), "cancelled"
         answer: dict[str, Any] = {"id": number, "ok": True}
         try:
-            is_tail = commands.find(words) is commands.TABLE["tail"]
+            is_tail = commands.find_command(words) is commands.TABLE["tail"]
             # A tail starts here, not after its answer: who was answered misses nothing.
-            work = tail.newest(self._client) if is_tail else self._commands.run(words)
+            work = tail.find_newest_id(self._client) if is_tail else self._commands.run(words)
             answer["result"] = await _limited(words[0], work)
             outcome = "ok"
         except EventrError as e:
@@ -219,14 +219,14 @@ class Session:
         finally:
             # Before the answer: what somebody knows to be done is on record.
             what = {"command": words[0], "arguments": list(words[1:]), "outcome": outcome}
-            _log.info("repl_command", **self._peer.fields(), **what, ms=_ms_since(started))
+            _log.info("repl_command", **self._peer.build_log_fields(), **what, ms=_ms_since(started))
         await self._send(answer)
         if is_tail:
             await self._tail(number, answer["result"], words[1:])
 
     async def _tail(self, number: int, after: str, words: Sequence[str]) -> None:
         async def send_all() -> None:
-            async for event in tail.follow(self._client, after, words):
+            async for event in tail.follow_events(self._client, after, words):
                 await self._send({"id": number, "event": event})
 
         sending = asyncio.create_task(send_all())
@@ -269,7 +269,7 @@ def _ms_since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
 
 
-def read(line: bytes) -> tuple[int, list[str]]:
+def read_request(line: bytes) -> tuple[int, list[str]]:
     """Read one line of a client.
 
     Raises:

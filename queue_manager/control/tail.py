@@ -11,7 +11,7 @@ import redis
 
 from app.models.jobs import redis_keys
 from app.models.operations import hourly_stats
-from queue_manager.statistics import entries
+from queue_manager.statistics import parse_entries
 
 _PAGE = 100
 _BLOCK_MS = 1000
@@ -19,13 +19,13 @@ _PAUSE = 1.0
 _OUTAGE = (redis.RedisError, OSError)
 
 
-async def newest(client: Any) -> str:
+async def find_newest_id(client: Any) -> str:
     """Return the stream id of the newest event: what comes after it is news."""
     rows = await client.xrevrange(redis_keys.EVENTS, count=1)
     return rows[0][0].decode() if rows else "0-0"
 
 
-async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator[dict[str, str]]:
+async def follow_events(client: Any, after: str, filters: Sequence[str]) -> AsyncIterator[dict[str, str]]:
     """Yield what happens, for ever.
 
     Args:
@@ -37,10 +37,10 @@ async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator
         ``at`` (ISO), ``kind``, ``id`` and further fields as texts. While Redis is away:
         one ``{"at", "kind": "redis_silent"}``.
     """
-    wanted, at, silent = frozenset(words), after, False
+    wanted, at, silent = frozenset(filters), after, False
     while True:
         try:
-            rows = entries(await client.xread({redis_keys.EVENTS: at}, count=_PAGE, block=_BLOCK_MS))
+            rows = parse_entries(await client.xread({redis_keys.EVENTS: at}, count=_PAGE, block=_BLOCK_MS))
         except _OUTAGE:
             if not silent:
                 yield {"at": _iso(dt.datetime.now(dt.UTC)), "kind": "redis_silent"}
@@ -52,7 +52,7 @@ async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator
             at = stream_id.decode()
             fields = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in row.items() if v}
             if wanted <= set(fields.values()):
-                moment = dt.datetime.fromtimestamp(hourly_stats.ms_of(stream_id) / 1000, dt.UTC)
+                moment = dt.datetime.fromtimestamp(hourly_stats.parse_stream_ms(stream_id) / 1000, dt.UTC)
                 yield {"at": _iso(moment), **fields}
 
 

@@ -47,7 +47,7 @@ def test_W08_a_password_that_was_revoked_opens_nothing_anywhere(
     fever = password_of(services, ann, fever=True)
     key = hashlib.md5(f"ann:{fever}".encode()).hexdigest()
     assert reader.client.post("/fever/", data={"api_key": key}).get_json()["auth"] == 1
-    for token in services.tokens.all(ann):
+    for token in services.tokens.list_tokens(ann):
         services.tokens.revoke(ann, token.id)
     assert {reader.get(path).status_code for path in GETS} == {401}
     for path, form in (("edit-tag", {"i": "1", "a": STARRED}), ("mark-all-as-read", {"s": READING})):

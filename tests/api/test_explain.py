@@ -75,11 +75,11 @@ def _app(services: Services, db: Database[Doc]) -> tuple[Reader, str]:
             "created": clock.now(),
         }
     )
-    user = services.gateways.accounts.user(USER)
+    user = services.gateways.accounts.find_user(USER)
     assert user is not None
     token = Token(0, USER, TokenKind.APP, "An app", clock.now(), fever=True)
     password = services.gateways.tokens.make(token, user)[1]
-    services.tags.change(Actor(USER), next(iter(db["entries"].find()))["_id"], add=["later"])
+    services.tags.change_tags(Actor(USER), next(iter(db["entries"].find()))["_id"], add=["later"])
     reader = Reader(create_app(services.settings, services).test_client(), "ann", password)
     return reader, hashlib.md5(f"ann:{password}".encode()).hexdigest()
 

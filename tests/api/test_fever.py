@@ -56,14 +56,14 @@ def test_it_is_where_apps_look_for_it(fever: Fever, address: str) -> None:
 
 def test_several_questions_come_in_one_request(fever: Fever, services: Services, ann: Actor) -> None:
     folder = services.folders.create(ann, "News")
-    feed = services.sync.feeds(ann)[0].card.id
-    services.subscriptions.edit(ann, feed, folder_ids=[folder.id])
+    feed = services.sync.list_feeds(ann)[0].card.id
+    services.subscriptions.update(ann, feed, folder_ids=[folder.id])
     found = fever.ask("groups&feeds&favicons&links&items&unread_item_ids&saved_item_ids&since_id=")
     assert found["groups"] == [{"id": folder.id, "title": "News"}]
     assert found["feeds_groups"] == [{"group_id": folder.id, "feed_ids": str(feed)}]
     assert len(found["feeds"]) == 8
     assert (found["links"], found["saved_item_ids"]) == ([], "")
-    assert (len(found["items"]), found["total_items"]) == (50, services.sync.total(ann))
+    assert (len(found["items"]), found["total_items"]) == (50, services.sync.count_all_entries(ann))
     for item in found["items"]:
         assert all(isinstance(item[name], str) for name in ("title", "author", "html", "url"))
         assert isinstance(item["id"], int)
@@ -112,7 +112,7 @@ def test_feeds_and_groups_are_read_up_to_a_time(fever: Fever, services: Services
     assert 0 < len(left) < len(unread)
     folder = services.folders.create(ann, "News")
     other = fever.ask("items&with_ids=" + str(left[0]))["items"][0]["feed_id"]
-    services.subscriptions.edit(ann, other, folder_ids=[folder.id])
+    services.subscriptions.update(ann, other, folder_ids=[folder.id])
     fever.mark("group", "read", folder.id, before=later)
     assert left[0] not in fever.ids()
     fever.mark("group", "read", -1, before=later)

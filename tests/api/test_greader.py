@@ -12,7 +12,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor, Role
-from app.models.sync.sync import Part, PartKind
+from app.models.sync.sync import SyncStream, SyncStreamKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.support.reader import pull, rss
 
@@ -182,9 +182,9 @@ def test_an_app_asks_what_has_changed(
     assert reader.ids(ot=ot) == []
     old, starred = whole[-1], whole[-2]
     reader.do("edit-tag", i=str(old), a=READ)
-    her = services.gateways.accounts.user(ann.user_id)
+    her = services.gateways.accounts.find_user(ann.user_id)
     assert her is not None
-    assert services.reading.star(her.actor, starred, True)
+    assert services.reading.set_starred(her.actor, starred, True)
     assert reader.ids(ot=ot) == [starred, old]
     assert reader.ids(READ, ot=ot) == [i for i in (starred, old) if READ in reader.categories(i)]
     services.subscriptions.subscribe(ann, "https://feeds.example/new")
@@ -202,10 +202,10 @@ def test_what_becomes_of_a_tag_is_told_of_its_entries(
     one, two, three, *_ = reader.ids()
     for entry, name in ((one, "old"), (two, "old"), (two, "kept"), (three, "kept")):
         reader.do("edit-tag", i=str(entry), a=f"user/-/label/{name}")
-    tags = {tag.name: tag.id for tag in services.tags.all(ann)}
+    tags = {tag.name: tag.id for tag in services.tags.list_tags(ann)}
     later = clock.now()
     monkeypatch.setattr(clock, "now", lambda: later)
-    her = services.gateways.accounts.user(ann.user_id)
+    her = services.gateways.accounts.find_user(ann.user_id)
     assert her is not None
     old, kept, who = tags["old"], tags["kept"], her.actor
     for change in (
@@ -231,7 +231,7 @@ def test_what_becomes_of_a_tag_is_told_of_its_entries(
 )
 def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Services, path: str) -> None:
     """Apps send the tag back as it came, newsboat among them; what changes for the user changes it."""
-    feed = services.sync.feeds(ann)[0]
+    feed = services.sync.list_feeds(ann)[0]
     url = path.format(feed.card.id) if path.startswith("/") else f"{API}/{path.format(feed.card.id)}"
     first = reader.client.get(url, headers=reader.headers)
     assert (first.status_code, bool(first.data)) == (200, True)
@@ -239,39 +239,41 @@ def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Servi
     again = reader.client.get(url, headers=known)
     assert (again.status_code, again.data) == (304, b"")
     assert again.headers["ETag"] == first.headers["ETag"]
-    services.tags.change(ann, reader.ids(f"feed/{feed.card.id}")[0], add=["kept"])
+    services.tags.change_tags(ann, reader.ids(f"feed/{feed.card.id}")[0], add=["kept"])
     services.reading.mark(ann, reader.ids(f"feed/{feed.card.id}"), True)
-    services.subscriptions.edit(ann, feed.card.id, title="Another name")
+    services.subscriptions.update(ann, feed.card.id, title="Another name")
     assert reader.client.get(url, headers=known).status_code == 200
 
 
 def _shared(services: Services, ann: Actor, entry_id: int) -> int:
-    return services.sharing.mine(ann, services.reading.article(ann, entry_id).entry) or 0
+    return services.sharing.find_own_share(ann, services.reading.get_article(ann, entry_id).entry) or 0
 
 
 def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dict[str, Callable[[], object]]:
     """What changes a feed's items for a user, each by a service of the web; made beforehand what it needs."""
     folder = services.folders.create(ann, "Shelf").id
-    services.subscriptions.edit(ann, feed_id, folder_ids=[folder])
-    services.tags.change(ann, entry_id, add=["old"])
-    tag = next(tag for tag in services.sync.tags(ann) if tag.name == "old")
+    services.subscriptions.update(ann, feed_id, folder_ids=[folder])
+    services.tags.change_tags(ann, entry_id, add=["old"])
+    tag = next(tag for tag in services.sync.list_tags(ann) if tag.name == "old")
     undo: list[str] = []
     boss = Actor(17, Role.ADMIN)
     return {
         "read": lambda: services.reading.mark(ann, [entry_id], True),
         "unread": lambda: services.reading.mark(ann, [entry_id], False),
-        "starred": lambda: services.reading.star(ann, entry_id, True),
+        "starred": lambda: services.reading.set_starred(ann, entry_id, True),
         "shared": lambda: services.sharing.share(ann, entry_id, note=""),
         "not shared": lambda: undo.append(services.sharing.unshare(ann, entry_id) or ""),
-        "shared after all": lambda: services.sharing.restore(ann, undo[0]),
-        "share taken away": lambda: services.moderation.remove(boss, _shared(services, ann, entry_id)),
-        "liked": lambda: services.talk.like(ann, entry_id, True),
-        "tagged": lambda: services.tags.change(ann, entry_id, add=["kept"]),
+        "shared after all": lambda: services.sharing.restore_share(ann, undo[0]),
+        "share taken away": lambda: services.moderation.remove_share(boss, _shared(services, ann, entry_id)),
+        "liked": lambda: services.discussion.set_liked(ann, entry_id, True),
+        "tagged": lambda: services.tags.change_tags(ann, entry_id, add=["kept"]),
         "tag renamed": lambda: services.tags.rename(ann, tag.id, "new"),
         "tag deleted": lambda: services.tags.delete(ann, tag.id),
-        "all read": lambda: services.sync_marks.mark_before(ann, Part(PartKind.FEED, feed_id), None),
+        "all read": lambda: services.sync_marks.mark_before(
+            ann, SyncStream(SyncStreamKind.FEED, feed_id), None
+        ),
         "folder renamed": lambda: services.folders.rename(ann, folder, "Case"),
-        "feed renamed": lambda: services.subscriptions.edit(ann, feed_id, title="Another name"),
+        "feed renamed": lambda: services.subscriptions.update(ann, feed_id, title="Another name"),
         "folder deleted": lambda: services.folders.delete(ann, folder),
     }
 
@@ -279,9 +281,9 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
 def test_whatever_changes_a_feeds_items_changes_their_tag(
     reader: Reader, ann: Actor, services: Services
 ) -> None:
-    her = services.gateways.accounts.user(ann.user_id)
+    her = services.gateways.accounts.find_user(ann.user_id)
     assert her is not None
-    feed_id = services.sync.feeds(ann)[0].card.id
+    feed_id = services.sync.list_feeds(ann)[0].card.id
     url = f"{API}/stream/contents/feed/{feed_id}"
     for name, change in _changes(services, her.actor, feed_id, reader.ids(f"feed/{feed_id}")[0]).items():
         before = reader.client.get(url, headers=reader.headers)
@@ -295,20 +297,20 @@ def test_a_mark_is_told_of_once_it_is_stored(
     reader: Reader, ann: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a program that asks in between takes the entry as it was, and next asks from a later time on."""
-    her = services.gateways.accounts.user(ann.user_id)
+    her = services.gateways.accounts.find_user(ann.user_id)
     assert her is not None
-    (entry_id,) = reader.ids(f"feed/{services.sync.feeds(ann)[0].card.id}")[:1]
-    reads, changes, began = services.gateways.reads, services.gateways.changes, clock.now()
+    (entry_id,) = reader.ids(f"feed/{services.sync.list_feeds(ann)[0].card.id}")[:1]
+    reads, changes, began = services.gateways.read_marks, services.gateways.changes, clock.now()
     told, write = [], reads.mark
 
     def written(*args: Any, **options: Any) -> object:
-        told.append(changes.since(ann.user_id, began))
+        told.append(changes.find_since(ann.user_id, began))
         return write(*args, **options)
 
     monkeypatch.setattr(reads, "mark", written)
     services.reading.mark(her.actor, [entry_id], True)
     assert told == [({}, set())]
-    assert changes.since(ann.user_id, began)[0]
+    assert changes.find_since(ann.user_id, began)[0]
 
 
 @pytest.mark.parametrize(
@@ -324,11 +326,11 @@ def test_who_asks_while_it_changes_gets_the_change_the_next_time(
     gateway: str,
     method: str,
 ) -> None:
-    her = services.gateways.accounts.user(ann.user_id)
+    her = services.gateways.accounts.find_user(ann.user_id)
     assert her is not None
-    feed_id = services.sync.feeds(ann)[0].card.id
+    feed_id = services.sync.list_feeds(ann)[0].card.id
     entry_id, other = reader.ids(f"feed/{feed_id}")[:2]
-    services.tags.change(ann, other, add=["kept"])
+    services.tags.change_tags(ann, other, add=["kept"])
     change = _changes(services, her.actor, feed_id, entry_id)[what]
     url = f"{API}/stream/contents/feed/{feed_id}"
     owner, answers = getattr(services.gateways, gateway), []
@@ -369,7 +371,7 @@ def test_liferea_always_gets_the_whole_list(
     reader: Reader, services: Services, ann: Actor, path: str
 ) -> None:
     """It sends back any tag, takes 304 for a failure, and leaves out the update of all feeds then."""
-    url = f"{API}/{path.format(services.sync.feeds(ann)[0].card.id)}"
+    url = f"{API}/{path.format(services.sync.list_feeds(ann)[0].card.id)}"
     known = {
         **reader.headers,
         "If-None-Match": reader.client.get(url, headers=reader.headers).headers["ETag"],
@@ -411,11 +413,11 @@ def test_a_label_named_like_a_state_is_none_for_newsboat(
     reader: Reader, ann: Actor, services: Services
 ) -> None:
     """It reads the short names of categories alone: "read" of a folder would be as good as of a state."""
-    (feed, *_) = services.sync.feeds(ann)
+    (feed, *_) = services.sync.list_feeds(ann)
     folder = services.folders.create(ann, "read").id
-    services.subscriptions.edit(ann, feed.card.id, folder_ids=[folder])
+    services.subscriptions.update(ann, feed.card.id, folder_ids=[folder])
     (entry_id, *_) = unread = reader.ids(f"feed/{feed.card.id}", xt=READ)
-    services.tags.change(ann, entry_id, add=["kept-unread", "news/fresh"])
+    services.tags.change_tags(ann, entry_id, add=["kept-unread", "news/fresh"])
     services.reading.mark(ann, unread[1:], True)
     page = reader.client.get(f"/reader/atom/feed/{feed.card.id}?n=1000", headers=reader.headers)
     for entry in ET.fromstring(page.data).iter("{http://www.w3.org/2005/Atom}entry"):

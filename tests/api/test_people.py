@@ -58,22 +58,22 @@ def test_W04_what_is_closed_is_not_even_counted(
     bob: Reader, reader: Reader, services: Services, db: object
 ) -> None:
     (first, second, third, *_) = bob.ids()
-    him = services.gateways.accounts.named("bob")
+    him = services.gateways.accounts.find_by_name("bob")
     assert him is not None
     actor = Actor(him)
     services.sharing.share(actor, first)
     services.sharing.share(actor, second, audience=Audience.FOLLOWERS)
     services.sharing.share(actor, third, audience=Audience.PRIVATE)
-    profile = services.following.own(actor)
+    profile = services.following.get_or_create_profile(actor)
     shared = {key.of.entry_id: i for i, key in _shares(services, him)}
     stream = f"user/{him}/state/com.google/broadcast"
     for name in (stream, f"feed/{profile.feed_id}", "user/bob/state/com.google/broadcast"):
         assert reader.ids(name) == [shared[first]]
         assert reader.get("stream/items/count", s=name).text == "1"
-    assert reader.get("stream/items/ids", s=f"feed/{profile.closet_id}").status_code == 400
+    assert reader.get("stream/items/ids", s=f"feed/{profile.private_feed_id}").status_code == 400
     assert reader.items(*shared.values())[0]["id"].endswith(f"{shared[first]:016x}")
     assert len(reader.items(*shared.values())) == 1
-    services.following.edit(
+    services.following.update_profile(
         actor, display="", bio="", links=[], audience=Audience.PRIVATE, listed=False, open_lists=False
     )
     for name in (stream, f"feed/{profile.feed_id}"):
@@ -83,5 +83,5 @@ def test_W04_what_is_closed_is_not_even_counted(
 
 
 def _shares(services: Services, user_id: int) -> list[tuple[int, object]]:
-    ids = services.mappers.shares.ids_of(user_id)
-    return list(services.mappers.shares.some(ids).items())
+    ids = services.mappers.shares.find_ids_by_user(user_id)
+    return list(services.mappers.shares.find_many(ids).items())

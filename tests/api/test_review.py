@@ -59,10 +59,10 @@ def mine(services: Services, ann: Actor, app: Flask) -> Program:
 def test_W08_a_fever_key_dies_with_the_name(fever: Fever, services: Services, ann: Actor, app: Flask) -> None:
     services.gateways.accounts.set_identity(ann.user_id, "Ann", "ann@example.org")
     assert fever.ask("")["auth"] == 1, "for who compares names, it is the same one"
-    assert [token.fever for token in services.tokens.all(ann)] == [True]
+    assert [token.fever for token in services.tokens.list_tokens(ann)] == [True]
     services.gateways.accounts.set_identity(ann.user_id, "anna", "ann@example.org")
     assert fever.ask("") == {"api_version": 3, "auth": 0}
-    assert [token.fever for token in services.tokens.all(ann)] == [False]
+    assert [token.fever for token in services.tokens.list_tokens(ann)] == [False]
     with_address = hashlib.md5(b"ann@example.org:x").hexdigest()
     assert app.test_client().get(f"/fever/?api&api_key={with_address}").get_json()["auth"] == 0
 
@@ -78,7 +78,7 @@ def test_a_starred_share_is_in_the_list_of_what_is_starred(
     starred = [item["id"] for item in found["items"] if item["is_saved"]]
     assert starred == [share]
     assert set(starred) <= set(map(int, found["saved_item_ids"].split(",")))
-    services.sharing.edit(bob, share, note="", audience=Audience.PRIVATE)
+    services.sharing.update_share(bob, share, note="", audience=Audience.PRIVATE)
     assert fever.ids("saved_item_ids") == [entry]
     assert fever.mark("item", "unsaved", entry)["saved_item_ids"] == ""
 
@@ -118,12 +118,12 @@ def test_who_is_muted_stays_out_of_what_is_unread(
     people.follow(ann, "bob")
     share = services.sharing.share(bob, entry).share.id
     feed = fever.ask("feeds")["feeds"][0]["id"]
-    services.following.mute(ann, "bob", True)
+    services.following.set_muted(ann, "bob", True)
     assert (fever.ids(), fever.ask("items")["items"]) == ([], [])
     assert fever.ask("items")["total_items"] == 0, "nobody waits for what does not come"
     fever.mark("group", "read", 0, before=str(share // 1_000_000 + 60))  # type: ignore[arg-type]
     assert [item["id"] for item in fever.ask(f"items&feed_ids={feed}")["items"]] == [share]
-    services.following.mute(ann, "bob", False)
+    services.following.set_muted(ann, "bob", False)
     assert fever.ids() == [share], "and nothing was lost"
 
 
@@ -143,7 +143,7 @@ def test_W04_no_share_tells_of_one_that_may_not_be_seen(
         return [mine.get(f"/shares/{share}").get_json()["share"]["source"], listed[0]["share"]["source"]]
 
     assert sources() == [first, first]
-    services.sharing.edit(cleo, first, note="", audience=Audience.PRIVATE)
+    services.sharing.update_share(cleo, first, note="", audience=Audience.PRIVATE)
     assert mine.get(f"/shares/{first}").status_code == 404
     assert sources() == [None, None]
 
@@ -210,7 +210,7 @@ def test_every_change_of_an_entry_gives_it_another_tag(
     changes: list[Callable[[], object]] = [
         *(partial(mine.patch, path, {name: True}) for name in ("read", "starred", "liked")),
         lambda: mine.patch(path, {"tags": ["später"]}),
-        lambda: mine.patch(f"/tags/{services.tags.all(ann)[0].id}", {"name": "日本"}),
+        lambda: mine.patch(f"/tags/{services.tags.list_tags(ann)[0].id}", {"name": "日本"}),
         lambda: services.sharing.share(bob, entry),
         lambda: shares.append(mine.post(f"{path}/share", {}).get_json()["id"]),
         lambda: mine.patch(f"/subscriptions/{mine.get(path).get_json()['feed_id']}", {"title": "Neu"}),

@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways.sync.filters import micros
+from app.gateways.sync.filters import to_micros
 from app.models.accounts.actor import Actor
 from app.web.api.greader import marks
 from tests.api.conftest import API, READ, READING, STARRED, Reader
@@ -319,7 +319,7 @@ def test_the_newest_item_itself_is_marked_by_its_id(reader: Reader, small: int) 
     for number in range(1_795_362_336_360_706, 1_795_362_336_360_706 + 2_000_000, 9_973):
         when = marks._time(str(number))
         assert when is not None
-        assert micros(when) == number
+        assert to_micros(when) == number
 
 
 def test_a_time_that_is_none_marks_nothing(reader: Reader) -> None:

@@ -15,7 +15,7 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered
 from app.models.sharing.sharing import Audience
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.folder import FolderEditMode
 from app.services.subscriptions.subscriptions import FOLDERS_MAX
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
@@ -118,7 +118,7 @@ def test_people_of_this_server_are_found_at_their_addresses(
     people = People(services)
     bob = people.join("bob")
     people.open(bob)
-    post = services.sharing.post(bob, "", "Words").id
+    post = services.sharing.publish_post(bob, "", "Words").id
     people.follow(ann, "bob")
     (mine,) = [f for f in feeds(reader).values() if f["title"] == "bob"]
     url, page = mine["url"], mine["htmlUrl"]
@@ -150,7 +150,7 @@ def test_people_of_this_server_are_added_as_they_want_to_be(reader: Reader, serv
     for _ in range(2):
         done = quickadd(reader, "@bob")
         assert (done["numResults"], done["error"][:19]) == (0, "You have asked to f")
-    assert services.following.requests(bob) == ["ann"]
+    assert services.following.list_requests(bob) == ["ann"]
     for address in ("@cleo", "@nobody"):
         done = quickadd(reader, address)
         assert (done["numResults"], done["error"][:18]) == (0, "There is nobody of")
@@ -206,8 +206,8 @@ def test_what_is_no_feed_is_said_to_be_none(
 
 def test_a_site_that_is_ill_is_to_be_tried_again_by_who_asked(reader: Reader, services: Services) -> None:
     gateway = services.gateways.discoveries
-    row = gateway.ask("http://ill.example/", clock.now())
-    gateway.end(row.key, Discovered(row.address, error="http_503"), clock.now())
+    row = gateway.get_or_create("http://ill.example/", clock.now())
+    gateway.store_result(row.key, Discovered(row.address, error="http_503"), clock.now())
     assert "Try again in a minute" in quickadd(reader, "http://ill.example/")["error"]
 
 
@@ -244,7 +244,7 @@ def test_a_label_of_the_web_may_be_called_as_it_likes(reader: Reader, services: 
     reader.do("subscription/edit", ac="edit", s=one, a=LABEL + name)
     assert [c["label"] for c in feeds(reader)[one]["categories"]] == [name]
     first, second = reader.ids(one)[:2]
-    services.tags.change(ann, first, add=["C++/Rust"])
+    services.tags.change_tags(ann, first, add=["C++/Rust"])
     reader.do("edit-tag", i=str(second), a=f"{LABEL}C++/Rust")
     assert reader.ids(f"{LABEL}C++/Rust") == [first, second]
     reader.do("edit-tag", a=LABEL + name)
@@ -272,16 +272,16 @@ def test_two_devices_that_move_one_feed_at_once_both_get_what_they_asked_for(
     new = services.folders.create(ann, "New").id
     reader.do("subscription/edit", ac="edit", s=one, a=f"{LABEL}Old")
     folders = services.gateways.folders
-    check = folders.check
+    check = folders.check_folders
 
     def overtaken(*args: Any) -> None:
-        monkeypatch.setattr(folders, "check", check)
-        services.folders.place(ann, [int(one.removeprefix("feed/"))], [new], PlaceMode.ADD)
+        monkeypatch.setattr(folders, "check_folders", check)
+        services.folders.place_feeds(ann, [int(one.removeprefix("feed/"))], [new], FolderEditMode.ADD)
         check(*args)
 
-    monkeypatch.setattr(folders, "check", overtaken)
+    monkeypatch.setattr(folders, "check_folders", overtaken)
     reader.do("subscription/edit", ac="edit", s=one, r=f"{LABEL}Old")
-    assert folders.check == check  # it was overtaken
+    assert folders.check_folders == check  # it was overtaken
     assert [c["label"] for c in feeds(reader)[one]["categories"]] == ["New"]
 
 
@@ -404,11 +404,11 @@ def test_a_label_that_cannot_be_renamed_keeps_its_name(
     reader.do("edit-tag", i=second, a=f"{LABEL}B")
     inner = services.folders.create(ann, "A", parent=services.folders.create(ann, "Around").id)
     services.folders.create(ann, "C", parent=inner.parent)
-    before = (labels(reader), [f.name for f in services.sync.folders(ann)])
+    before = (labels(reader), [f.name for f in services.sync.list_folders(ann)])
     # A tag, a folder beside one of them; and what is longer than a tag may be.
     for name in ("B", "C", "F", "x" * 65):
         assert reader.post("rename-tag", s=f"{LABEL}A", dest=LABEL + name).status_code == 400, name
-        assert (labels(reader), [f.name for f in services.sync.folders(ann)]) == before, name
+        assert (labels(reader), [f.name for f in services.sync.list_folders(ann)]) == before, name
     reader.do("rename-tag", s=f"{LABEL}A", dest=f"{LABEL}a")
     assert labels(reader) == sorted(LABEL + name for name in ("Around", "B", "C", "F", "a"))
     assert third not in map(str, reader.ids(f"{LABEL}a"))

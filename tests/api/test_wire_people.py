@@ -59,7 +59,7 @@ def share(
 
 
 def post(services: Services, who: Actor, words: str, audience: Audience | None = None) -> int:
-    return services.sharing.post(who, "", words, audience=audience).id
+    return services.sharing.publish_post(who, "", words, audience=audience).id
 
 
 # -- what is shared
@@ -84,7 +84,7 @@ def test_each_share_is_an_item_of_its_own_with_its_way(
     assert "The text of blog 1" in item["summary"]["content"]
     assert item["annotations"][0]["content"] == "See *this*"
     (same,) = reader.items(passed)
-    assert same["origin"]["streamId"] == f"feed/{services.sync.feeds(ann)[1].card.id}" or same["origin"][
+    assert same["origin"]["streamId"] == f"feed/{services.sync.list_feeds(ann)[1].card.id}" or same["origin"][
         "streamId"
     ].startswith("feed/")
     assert same["origin"]["streamId"] in {s["id"] for s in reader.json("subscription/list")["subscriptions"]}
@@ -146,8 +146,8 @@ def test_an_app_follows_comments_and_likes(
     for _ in range(2):
         reader.do("comment/edit", action="addcomment", i=str(said), comment="I see.")
     assert reader.ids(COMMENTED) == [said]
-    share_ = services.talk.share(ann, said)
-    assert [c.html for c in services.talk.thread(ann, share_).comments] == ["<p>I see.</p>"]
+    share_ = services.discussion.get_share(ann, said)
+    assert [c.html for c in services.discussion.get_thread(ann, share_).comments] == ["<p>I see.</p>"]
     for _ in range(2):
         reader.do("edit-tag", i=str(said), a=LIKE)
     (item,) = reader.items(said)
@@ -169,7 +169,7 @@ def test_W04_who_likes_a_share_is_told_to_who_shares_alone(
     people.follow(bob, "mira")
     said = post(services, mira, "Words")
     for who in ann, bob:
-        services.talk.like(who, said)
+        services.discussion.set_liked(who, said)
 
     def likers(who: Actor, name: str) -> list[str]:
         (item,) = connect(who, name).items(said)
@@ -242,13 +242,13 @@ def test_a_share_that_comes_to_light_late_is_told_as_a_change(
     monkeypatch.setattr(clock, "now", lambda: later)
     share(services, mira, other)
     if how == "muted":
-        services.following.mute(ann, "mira", True)
+        services.following.set_muted(ann, "mira", True)
     passed, undo = share(services, mira, entry), ""
     match how:
         case "taken back":
-            undo = sharing.remove(mira, passed)
+            undo = sharing.remove_share(mira, passed)
         case "private":
-            sharing.edit(mira, passed, note="", audience=Audience.PRIVATE)
+            sharing.update_share(mira, passed, note="", audience=Audience.PRIVATE)
         case "stream":
             people.open(mira, Audience.PRIVATE)
     later += dt.timedelta(hours=1)
@@ -258,13 +258,13 @@ def test_a_share_that_comes_to_light_late_is_told_as_a_change(
     later += dt.timedelta(seconds=10)
     match how:
         case "taken back":
-            sharing.restore(mira, undo)
+            sharing.restore_share(mira, undo)
         case "private":
-            sharing.edit(mira, passed, note="", audience=Audience.FOLLOWERS)
+            sharing.update_share(mira, passed, note="", audience=Audience.FOLLOWERS)
         case "stream":
             people.open(mira, Audience.FOLLOWERS)
         case _:
-            services.following.mute(ann, "mira", False)
+            services.following.set_muted(ann, "mira", False)
     assert passed in reader.ids()
     assert passed in reader.ids(ot=asked)
     assert passed in reader.ids(ot=asked, xt=READ)
@@ -293,12 +293,12 @@ def test_who_gets_what_came_through_a_share_is_told_when_that_goes_or_comes(
     passed = share(services, bob, first)
     undos: list[str] = []
     changes: list[tuple[Callable[[], object], bool]] = [
-        (lambda: undos.append(sharing.remove(mira, first)), False),
-        (lambda: sharing.restore(mira, undos[0]), True),
-        (lambda: sharing.edit(mira, first, note="", audience=Audience.PRIVATE), False),
-        (lambda: sharing.edit(mira, first, note="", audience=Audience.PUBLIC), True),
-        (lambda: sharing.edit(mira, first, note="", audience=Audience.FOLLOWERS), False),
-        (lambda: sharing.edit(mira, first, note="", audience=Audience.PUBLIC), True),
+        (lambda: undos.append(sharing.remove_share(mira, first)), False),
+        (lambda: sharing.restore_share(mira, undos[0]), True),
+        (lambda: sharing.update_share(mira, first, note="", audience=Audience.PRIVATE), False),
+        (lambda: sharing.update_share(mira, first, note="", audience=Audience.PUBLIC), True),
+        (lambda: sharing.update_share(mira, first, note="", audience=Audience.FOLLOWERS), False),
+        (lambda: sharing.update_share(mira, first, note="", audience=Audience.PUBLIC), True),
         (lambda: services.gateways.sharing.erase(mira.user_id, later), False),
     ]
     for change, named in changes:
@@ -329,7 +329,7 @@ def test_W04_ids_of_what_is_not_for_him_are_not_told(
     """Neither by the person, nor by the number of the feed that her stream is."""
     bob = people.join("bob")
     closed = post(services, mira, "For few", audience)
-    feed_id = services.gateways.profiles.named("mira").feed_id
+    feed_id = services.gateways.profiles.get_by_name("mira").feed_id
     reader = connect(bob, "bob")
     for stream in (of(mira), "user/mira/state/com.google/broadcast", f"feed/{feed_id}"):
         _refused_or_empty(reader, stream)
@@ -348,14 +348,14 @@ def test_W04_a_stream_that_is_closed_gives_nothing_away(
     bob = people.join("bob")
     people.open(bob)
     said = post(services, mira, "Secret words")
-    feed_id = services.gateways.profiles.named("mira").feed_id
+    feed_id = services.gateways.profiles.get_by_name("mira").feed_id
     match how:
         case "closed":
             people.open(mira, Audience.PRIVATE)
         case "for followers":
             people.open(mira, Audience.FOLLOWERS)
         case "suspended":
-            services.gateways.profiles.suspend(mira.user_id, True)
+            services.gateways.profiles.set_suspended(mira.user_id, True)
         case "blocked":
             services.following.block(mira, "bob")
         case _:
@@ -367,11 +367,13 @@ def test_W04_a_stream_that_is_closed_gives_nothing_away(
     both = reader.get("stream/items/ids", s=[READING, f"feed/{feed_id}"], n=100)
     assert both.status_code == 400 or both.get_json()["itemRefs"] == []
     assert reader.items(said) == []
-    before = services.talk.talks(mira, [services.talk.share(mira, said)])[said]
+    before = services.discussion.count_reactions(mira, [services.discussion.get_share(mira, said)])[said]
     for change in ({"a": STARRED}, {"a": LIKE}, {"a": READ}, {"a": OWN}, {"a": "user/-/label/x"}):
         reader.do("edit-tag", i=str(said), **change)
     assert reader.post("comment/edit", action="addcomment", i=str(said), comment="?").status_code == 400
-    assert services.talk.talks(mira, [services.talk.share(mira, said)])[said] == before
+    assert (
+        services.discussion.count_reactions(mira, [services.discussion.get_share(mira, said)])[said] == before
+    )
     assert reader.ids(STARRED) == reader.ids(LIKE) == reader.ids(OWN) == []
     mark = reader.post("mark-all-as-read", s=f"feed/{feed_id}")
     assert (mark.status_code, mark.text) in ((200, "OK"), (400, mark.text))
@@ -391,7 +393,7 @@ def test_W04_what_a_followed_person_closes_is_gone_from_apps(
         return reader.client.get(f"/reader/api/0/{path}?output=json", headers=headers).status_code
 
     assert again() == 304
-    services.sharing.remove(mira, said)
+    services.sharing.remove_share(mira, said)
     assert [i["id"][-16:] for i in reader.json(path)["items"]] == [f"{kept:016x}"]
     assert reader.items(said) == []
     assert again() == 200
@@ -407,7 +409,7 @@ def test_who_is_muted_is_not_in_the_list_of_all(
     services: Services, people: People, mira: Actor, ann: Actor, connect: Connect
 ) -> None:
     said = post(services, mira, "Words")
-    services.following.mute(ann, "mira", True)
+    services.following.set_muted(ann, "mira", True)
     reader = connect(ann)
     assert reader.ids(READING) == reader.ids(FRIENDS) == []
     assert reader.ids(of(mira)) == [said]
@@ -415,7 +417,7 @@ def test_who_is_muted_is_not_in_the_list_of_all(
     assert counts[READING] == 0
     for name in (READING, FRIENDS):
         reader.do("mark-all-as-read", s=name)
-    services.following.mute(ann, "mira", False)
+    services.following.set_muted(ann, "mira", False)
     assert reader.ids(READING, xt=READ) == [said], "it was not marked with what stood in these lists"
 
 

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 from app import create_app
 from app.bootstrap.services import Services
 from app.services.accounts.sign_in import Client
-from app.web.security.sessions import cookie_name
+from app.web.security.sessions import get_cookie_name
 from tests.conftest import CHROMIUM_ARGS, launched
 from tests.support.reader import PASSWORD
 from tests.support.up import free_port
@@ -152,7 +152,7 @@ def recognised(page: Page, site: Site, name: str) -> None:
     """Log in without the form: its own tests fill it in, all others save two pages."""
     client = Client("127.0.0.1", page.evaluate("navigator.userAgent"))
     token = site.services.sign_in.log_in(name, PASSWORD, client)
-    page.context.add_cookies([{"name": cookie_name(secure=False), "value": token, "url": site.url}])
+    page.context.add_cookies([{"name": get_cookie_name(secure=False), "value": token, "url": site.url}])
 
 
 def _note(problems: list[str], message: Any, expect: str) -> None:

@@ -49,7 +49,7 @@ def main(names: Sequence[str] = ()) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with contextlib.ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eventr-screens-")))
-        running = stack.enter_context(embedded.servers(Settings(home=home)))
+        running = stack.enter_context(embedded.start_servers(Settings(home=home)))
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         stack.callback(browser.close)

@@ -130,7 +130,7 @@ def _running(demo: Demo) -> str:
 
 
 def _cancelled(demo: Demo) -> str:
-    active = demo.services.imports.active(demo.ann)
+    active = demo.services.imports.find_active(demo.ann)
     assert active is not None
     return f"/imports/{demo.services.imports.cancel(demo.ann, active.id).id}"
 
@@ -157,8 +157,8 @@ def _talk(demo: Demo) -> str:
 
 
 def _answering(demo: Demo) -> str:
-    share = demo.services.talk.share(demo.ann, talking.fill(demo.services, demo.ann, demo.entry))
-    return f"{_talk(demo)}?answer={demo.services.talk.thread(demo.ann, share).comments[0].id}"
+    share = demo.services.discussion.get_share(demo.ann, talking.fill(demo.services, demo.ann, demo.entry))
+    return f"{_talk(demo)}?answer={demo.services.discussion.get_thread(demo.ann, share).comments[0].id}"
 
 
 def _tree_menu(page: Page) -> None:
@@ -195,7 +195,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
-    Screen("tag", lambda demo: f"/read/tag/{demo.services.tags.all(demo.ann)[0].id}"),
+    Screen("tag", lambda demo: f"/read/tag/{demo.services.tags.list_tags(demo.ann)[0].id}"),
     Screen("tag-menu", lambda demo: f"/read/all?entry={demo.entry}", _tag_menu),
     Screen("tags", "/tags", _tag_edit),
     Screen("search", "/search"),

@@ -119,7 +119,7 @@ def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Vi
     follow(site.services, ann, SAMPLE[:1])
 
     expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
-    (feed,) = site.services.reading.tree(ann).feeds
+    (feed,) = site.services.reading.get_tree(ann).feeds
     expect(link).to_contain_text(feed.title)
     expect(link.locator(".av")).to_have_text(feed.title[0].upper())
     expect(link.locator("b")).to_have_text(str(feed.unread))
@@ -139,7 +139,7 @@ def test_first_entries_are_shown_among_all_entries_too(site: Site, visit: Visit)
     follow(site.services, ann, SAMPLE[:1])
 
     expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
-    tree = site.services.reading.tree(ann)
+    tree = site.services.reading.get_tree(ann)
     expect(page.locator(".tree a[data-all] b")).to_have_text(str(tree.unread))
     expect(page.locator(f".tree a[data-feed='{feed_id}']")).to_contain_text(tree.feeds[0].title)
 

@@ -28,7 +28,9 @@ def test_a_request_is_made_and_answered_on_the_page(site: Site, services: Servic
     form.get_by_role("button", name="Send").click()
     expect(form.get_by_role("status")).to_contain_text("201")
     expect(form.locator("pre")).to_contain_text('"name": "From the page"')
-    assert [folder.name for folder in elsewhere(lambda: services.folders.list(ann))] == ["From the page"]
+    assert [folder.name for folder in elsewhere(lambda: services.folders.list_folders(ann))] == [
+        "From the page"
+    ]
     page.locator("#markEntries > summary").click()
     marks = page.get_by_role("form", name="Try it: markEntries")
     marks.get_by_role("button", name="Send").click()

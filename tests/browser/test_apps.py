@@ -49,7 +49,7 @@ def test_it_is_copied_and_not_there_after_a_reload(site: Site, visit: Visit) -> 
     page.reload()
     expect(code).to_have_count(0)
     assert secret not in page.content()
-    assert len(site.services.tokens.all(ann)) == 1
+    assert len(site.services.tokens.list_tokens(ann)) == 1
     assert page.url == f"{site.url}/settings/apps"
     page.goto("/read/all")
     page.go_back()
@@ -66,7 +66,7 @@ def test_revoking_takes_two_steps_with_keys_alone(site: Site, visit: Visit) -> N
     page.locator(".revoke summary").press("Enter")
     page.get_by_role("button", name="Revoke for good").press("Enter")
     expect(page.locator(".toast")).to_contain_text("Revoked")
-    assert site.services.tokens.all(ann) == []
+    assert site.services.tokens.list_tokens(ann) == []
 
 
 def test_without_a_script_all_of_it_works(site: Site, visit: Visit) -> None:
@@ -79,7 +79,7 @@ def test_without_a_script_all_of_it_works(site: Site, visit: Visit) -> None:
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     page.locator(".revoke summary").click()
     page.get_by_role("button", name="Revoke for good").click()
-    assert site.services.tokens.all(ann) == []
+    assert site.services.tokens.list_tokens(ann) == []
     page.goto("/check")
     page.get_by_role("link", name="Try it Two slashes").click()
     expect(page.locator(".note")).to_contain_text("ok")

@@ -21,7 +21,7 @@ Visit = Callable[..., Page]
 def test_a_file_is_asked_for_and_downloaded(site: Site, visit: Visit, js: bool) -> None:
     services = site.services
     ann = add_user(services)
-    services.sharing.post(ann, "A day in spring", "Words of ann")
+    services.sharing.publish_post(ann, "A day in spring", "Words of ann")
     page = visit(login="ann", js=js, expect="400")
     # A session that was left open: the password was entered long ago.
     before = clock.now() - dt.timedelta(hours=2)
@@ -35,8 +35,8 @@ def test_a_file_is_asked_for_and_downloaded(site: Site, visit: Visit, js: bool) 
     field.fill(PASSWORD)
     ask.click()
     expect(page.get_by_text("The file is being made")).to_be_visible()
-    assert services.notifications.unread(ann) == 0
-    assert services.personal.run(ann.user_id) == {"state": "ready"}
+    assert services.notifications.count_unread(ann) == 0
+    assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
     page.goto("/notifications")
     page.get_by_role("link", name="Your export is ready").click()
     page.wait_for_url("**/settings/account#export")
@@ -53,17 +53,17 @@ def test_who_does_not_want_to_know_is_not_told(site: Site) -> None:
     ann = add_user(services)
 
     def made() -> None:
-        assert services.gateways.personal.ask(ann.user_id, clock.now())
-        assert services.personal.run(ann.user_id) == {"state": "ready"}
+        assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+        assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
 
     made()
     made()
-    (note,) = services.notifications.page(ann).notes
-    assert (note.kind.value, services.notifications.unread(ann)) == ("export", 1)
-    services.notifications.read_all(ann)
+    (note,) = services.notifications.list_notifications(ann).notes
+    assert (note.kind.value, services.notifications.count_unread(ann)) == ("export", 1)
+    services.notifications.mark_all_read(ann)
     services.accounts.set_preferences(ann, {"notify_export": False})
     made()
-    assert services.notifications.unread(ann) == 0
+    assert services.notifications.count_unread(ann) == 0
     services.accounts.set_preferences(ann, {"notify_export": True})
     made()
-    assert services.notifications.unread(ann) == 1
+    assert services.notifications.count_unread(ann) == 1

@@ -64,7 +64,7 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     again = visit(login="ann", size=PHONE)
     again.goto(here)
     expect(again.locator("#job")).to_have_attribute("data-state", "queued")
-    one = site.services.imports.active(actor)
+    one = site.services.imports.find_active(actor)
     assert one is not None
     work(site, one, "daring", "alone")
     expect(again.locator("#job")).to_have_attribute("data-state", "done")
@@ -89,8 +89,8 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     page.get_by_label("Name of that folder").fill("Everything")
     page.get_by_role("button", name="Import 4 feeds").last.click()
     expect(page.locator("#words")).to_contain_text("0 of 3")
-    one = site.services.imports.active(actor)
+    one = site.services.imports.find_active(actor)
     assert one is not None
     work(site, one, "daring", "alone", "plain")
     expect(page.get_by_text("3 feeds are in your list now.")).to_be_visible()
-    assert [f.name for f in site.services.folders.list(actor)] == ["Everything"]
+    assert [f.name for f in site.services.folders.list_folders(actor)] == ["Everything"]

@@ -40,7 +40,7 @@ def ann(site: Site) -> Actor:
 
 def press(page: Page, key: str) -> None:
     """Press a key as the table writes it; of two strokes the second one is in time on any machine."""
-    strokes = names.strokes(key)
+    strokes = names.split_strokes(key)
     if len(strokes) > 1:
         stop_clock(page)
     for stroke in strokes:
@@ -328,7 +328,7 @@ def test_each_key_of_the_table_does_what_it_says(
         scene(desk)
     for action, row in keys.ROWS.items():
         assert desk.pressed.get(action, -1) + 1 >= len(row.keys), action
-    eventually(lambda: site.services.gateways.accounts.user(ann.user_id).preferences.text_size == 19)
+    eventually(lambda: site.services.gateways.accounts.find_user(ann.user_id).preferences.text_size == 19)
 
 
 # -- quiet, other, none
@@ -629,7 +629,7 @@ def test_what_a_check_for_new_entries_brings_is_said(site: Site, visit: Visit, a
     expect(say).to_have_text("Nothing new yet")
     press(page, "r")
     expect(say).to_have_text("Checking 3 feeds")
-    first = site.services.reading.tree(ann).folders[0].feeds[0].feed_id
+    first = site.services.reading.get_tree(ann).folders[0].feeds[0].feed_id
     url = f"https://{NAMES[0]}.example/feed"
     pull(site.services, [first], {url: rss("Feed one", [(f"late {n}", "<p>x</p>") for n in range(3)])})
     with page.expect_response("**/api/counts**"):
@@ -639,7 +639,7 @@ def test_what_a_check_for_new_entries_brings_is_said(site: Site, visit: Visit, a
 
 def test_own_shares_have_no_unread_state(site: Site, visit: Visit, ann: Actor) -> None:
     services = site.services
-    services.following.edit(
+    services.following.update_profile(
         ann, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
     )
     page = visit(login="ann")

@@ -40,9 +40,9 @@ def subscribe(site: Site, actor: Actor, count: int, url: str = URLS[0], text: st
 def kept(site: Site, actor: Actor, **changes: str) -> None:
     """Choose how the stream of everything is shown."""
     services = site.services
-    user = services.gateways.accounts.user(actor.user_id)
+    user = services.gateways.accounts.find_user(actor.user_id)
     assert user is not None
-    services.streamviews.set(actor, StreamRef.parse("all"), user.preferences, changes)
+    services.stream_views.set(actor, StreamRef.parse("all"), user.preferences, changes)
 
 
 def titles(page: Page) -> list[str]:
@@ -58,7 +58,7 @@ def read_ones(page: Page) -> list[str]:
 
 
 def unread(site: Site, actor: Actor) -> int:
-    return site.services.reading.tree(actor).unread
+    return site.services.reading.get_tree(actor).unread
 
 
 def ready(page: Page) -> None:
@@ -272,7 +272,7 @@ def _follows(page: Page, site: Site, actor: Actor) -> bool:
     """Tell whether the rows are as the server has them."""
     ids = [int(i) for i in page.eval_on_selector_all("#rows .row", "(all) => all.map((r) => r.dataset.id)")]
     shown = page.eval_on_selector_all("#rows .row", "(all) => all.map((r) => r.matches('.is-read'))")
-    return site.services.reading.states(actor, ids) == dict(zip(ids, shown, strict=True))
+    return site.services.reading.find_read_states(actor, ids) == dict(zip(ids, shown, strict=True))
 
 
 def test_what_another_device_keeps_unread_is_not_marked_by_passing(
@@ -289,7 +289,7 @@ def test_what_another_device_keeps_unread_is_not_marked_by_passing(
     wheel(page, -3000)
     wheel(page, sum(heights[:5]) + 20)
     eventually(lambda: unread(site, river) == 26)
-    assert site.services.reading.states(river, [entry]) == {entry: False}
+    assert site.services.reading.find_read_states(river, [entry]) == {entry: False}
 
 
 @pytest.mark.parametrize("by", ["another answer", "a mark", "a mark in a list drawn anew", "all marked"])
@@ -370,7 +370,7 @@ def test_a_star_that_another_device_takes_is_gone_when_its_entry_is_opened_again
         page.keyboard.press("s")
     expect(star).to_have_attribute("aria-pressed", "true")
     entry = page.locator(".row[aria-current]").get_attribute("data-id")
-    assert site.services.reading.star(ann, int(entry or 0), False)
+    assert site.services.reading.set_starred(ann, int(entry or 0), False)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 1")
     page.keyboard.press("k")

@@ -60,7 +60,7 @@ def ann(services: Services) -> Actor:
 
 
 def _publish(services: Services, actor: Actor, count: int) -> None:
-    ids = services.gateways.subscriptions.feed_ids(actor.user_id)
+    ids = services.gateways.subscriptions.find_feed_ids(actor.user_id)
     items = [(f"Entry {n}", f"<p>Text of {n}.</p>") for n in range(count)]
     pull(services, ids, {URL: rss("Feed one", items)})
 
@@ -127,7 +127,7 @@ def test_what_a_friend_shares_shows_in_the_open_page(
     services.subscriptions.subscribe(bob, URL)
     first = services.sharing.share(bob, entry["_id"]).share
     services.following.follow(ann, "bob")
-    services.sharing.remove(bob, first.id)
+    services.sharing.remove_share(bob, first.id)
     page = _open(device())
     page.goto("/read/following")
     _listens(page)
@@ -305,7 +305,7 @@ def test_rows_follow_also_where_the_count_ends_as_it_was(
     page = _open(device())
     _listens(page)
     page.keyboard.press("j")
-    eventually(lambda: services.reading.tree(ann).unread == 9)
+    eventually(lambda: services.reading.get_tree(ann).unread == 9)
     _unread(page, 9)
     page.wait_for_load_state("networkidle")
     page.evaluate(_HIDE, True)
@@ -365,7 +365,7 @@ def test_by_plain_http_on_a_name_counts_are_asked_for_each_minute(
 ) -> None:
     """There browsers have no locks, so no tab can lead: ux.md §2.4."""
     own, browser = network
-    services.gateways.people.set_role(ann.user_id, Role.ADMIN)
+    services.gateways.admin_accounts.set_role(ann.user_id, Role.ADMIN)
     context = browser.new_context(base_url=own.base_url, viewport={"width": 1440, "height": 900})
     context.add_init_script(_WATCH)
     context.clock.install()
@@ -426,7 +426,9 @@ def test_an_import_is_told_on_every_page(
 
     def tell(done: int) -> None:
         report = {"state": "queued", "goal": 3, "done": done, "failed": 1, "failed_now": 1, "seconds": None}
-        services.events.progress(ann.user_id, kept.id, {**report, "added": done, "already": 0, "fetching": 0})
+        services.events.notify_progress(
+            ann.user_id, kept.id, {**report, "added": done, "already": 0, "fetching": 0}
+        )
 
     page = _open(device())
     _listens(page)

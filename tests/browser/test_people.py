@@ -16,7 +16,7 @@ Visit = Callable[..., Page]
 
 
 def _open(site: Site, who: Actor, audience: Audience = Audience.PUBLIC) -> None:
-    site.services.following.edit(
+    site.services.following.update_profile(
         who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
     )
 

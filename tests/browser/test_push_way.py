@@ -133,7 +133,7 @@ class Told:
         return message
 
     def devices(self, who: Actor) -> list[Device]:
-        return self.site.services.push.devices(who)
+        return self.site.services.push.list_devices(who)
 
     def changed(self, browser: push.Browser, *, whole: bool) -> list[dict[str, Any]]:
         """Let the vendor give another address; return what the worker has asked it for."""
@@ -165,7 +165,7 @@ def test_from_the_settings_to_a_click(
     expect(page.locator("#devices li")).to_have_count(1)
     expect(page.locator("#devices li")).to_contain_text("this one")
     asked = json.loads(page.evaluate("localStorage.getItem('vendor')"))
-    assert asked["key"] == site.services.push.public_key(ann)
+    assert asked["key"] == site.services.push.get_public_key(ann)
 
     # A trial: shown although the page is in sight.
     page.get_by_role("button", name="Send a test notification").click()
@@ -197,7 +197,7 @@ def test_from_the_settings_to_a_click(
     # A comment, while no page of ours is in sight; the click opens the place where it stands.
     other.close()
     page.goto("about:blank")
-    comment = site.services.talk.comment(bob, share.id, "Hello")
+    comment = site.services.discussion.comment(bob, share.id, "Hello")
     told.carried()
     note = eventually(lambda: len(desktop.shown) > 1 and desktop.shown[-1])
     assert note.title == "New comment"
@@ -227,11 +227,11 @@ def test_another_address_is_told_to_the_server(told: Told, site: Site, service: 
     for name, whole in (("two", True), ("three", False)):
         browser = service.browser(name)
         asked = told.changed(browser, whole=whole)
-        key = site.services.push.public_key(ann)
+        key = site.services.push.get_public_key(ann)
         assert asked == ([] if whole else [{"userVisibleOnly": True, "applicationServerKey": key}])
         (device,) = told.devices(ann)
         assert (device.endpoint, device.session) == (browser.endpoint, before.session)
-        site.services.push.test(ann)
+        site.services.push.send_test(ann)
         assert told.carried(browser)["title"] == "Eventr"
         assert service.messages[0].path == f"/send/{name}"
 

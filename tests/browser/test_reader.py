@@ -51,7 +51,7 @@ def _read(page: Page) -> list[int]:
 
 
 def _total(site: Site, actor: Actor) -> int:
-    return site.services.reading.tree(actor).unread
+    return site.services.reading.get_tree(actor).unread
 
 
 def test_opening_reads_and_the_list_stays_still(
@@ -178,7 +178,7 @@ def test_who_comes_by_a_link_has_read_the_entry_also_where_its_list_does_not_hol
 
 @pytest.mark.parametrize("by", ["key", "button", "late key"])
 def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: str) -> None:
-    before = site.services.reading.tree(ann)
+    before = site.services.reading.get_tree(ann)
     (folder,) = before.folders
     feed_id = folder.feeds[0].feed_id
     page = visit(login="ann")
@@ -189,7 +189,7 @@ def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: 
     page.get_by_role("button", name="Unsubscribe").click()
     page.wait_for_url("**/read/all")
     expect(page.locator("#toasts")).to_contain_text("Unsubscribed")
-    assert not site.services.reading.tree(ann).folders[0].feeds
+    assert not site.services.reading.get_tree(ann).folders[0].feeds
     if by == "late key":
         page.clock.run_for(16_000)
         expect(page.locator(".toast")).to_have_count(0)
@@ -199,7 +199,7 @@ def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: 
         else:
             page.keyboard.press("z")
     expect(page.locator("#toasts")).to_contain_text("Taken back")
-    assert site.services.reading.tree(ann) == before
+    assert site.services.reading.get_tree(ann) == before
 
 
 def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
@@ -225,7 +225,7 @@ def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
 def test_newer_entries_are_announced_and_never_push_rows(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     before = _titles(page)
-    first = site.services.reading.tree(ann).feeds[0].feed_id
+    first = site.services.reading.get_tree(ann).feeds[0].feed_id
     pull(site.services, [first], {URLS[1]: rss("Feed two", [("fresh", "<p>x</p>"), *_items("two", 10)])})
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator("#newbar")).to_have_text("1 new")

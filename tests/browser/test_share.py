@@ -24,7 +24,7 @@ def begin(site: Site) -> dict[str, Actor]:
     feed = services.subscriptions.subscribe(people["ann"], URL).subscription.feed_id
     pull(services, [feed], {URL: rss("A blog", [(f"Entry {n}", f"<p>Text of {n}.</p>") for n in range(3)])})
     for actor in people.values():
-        services.following.edit(
+        services.following.update_profile(
             actor, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
         )
     services.following.follow(people["bob"], "ann")

@@ -22,13 +22,13 @@ def _fill(site: Site) -> Actor:
     services = site.services
     ann, bob = add_user(services, "ann"), add_user(services, "bob")
     for who in (ann, bob):
-        services.following.edit(
+        services.following.update_profile(
             who, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
         )
     services.following.follow(ann, "bob")
     services.following.follow(bob, "ann")
     for n in range(2):
-        services.sharing.post(bob, f"Post {n}", "words")
+        services.sharing.publish_post(bob, f"Post {n}", "words")
     return ann
 
 

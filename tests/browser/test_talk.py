@@ -22,7 +22,7 @@ def test_the_bell_counts_what_is_not_read(site: Site, visit: Callable[..., Page]
     page.goto("/read/all")
     bell = page.get_by_role("link", name="Notifications")
     expect(bell).to_have_text("Notifications")
-    _look_again(page, lambda: site.services.talk.like(bob, share.id))
+    _look_again(page, lambda: site.services.discussion.set_liked(bob, share.id))
     expect(bell.locator("b")).to_have_text("1")
     bell.click()
     expect(page.locator(".notes li.new")).to_have_count(1)

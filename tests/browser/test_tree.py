@@ -33,7 +33,7 @@ def ann(site: Site) -> Actor:
 
 def shape(site: Site, actor: Actor) -> dict[str, list[str]]:
     """Return folder → names of its feeds as the server has them; "" for those in none."""
-    tree = site.services.reading.tree(actor)
+    tree = site.services.reading.get_tree(actor)
     found = {"": [feed.title for feed in tree.feeds]}
     waiting = list(tree.folders)
     while waiting:
@@ -104,11 +104,11 @@ def test_feeds_and_folders_are_dragged_and_taken_back(
     expect(page.locator("#feeds .folder > a > span")).to_have_text(["News", "Art"])
     drag(page, "Art", "News", 0.5)
     expect(page.locator(".folder .folder > a > span")).to_have_text("Art")
-    eventually(lambda: [f.parent is None for f in site.services.folders.list(ann)].count(False) == 1)
+    eventually(lambda: [f.parent is None for f in site.services.folders.list_folders(ann)].count(False) == 1)
     # A folder is not dropped into itself, nor between feeds.
     drag(page, "News", "Art", 0.5)
     drag(page, "News", C, 0.5)
-    assert [len(f.folders) for f in site.services.reading.tree(ann).folders] == [1]
+    assert [len(f.folders) for f in site.services.reading.get_tree(ann).folders] == [1]
     # The tree was never made anew.
     assert node.evaluate("(feeds) => feeds.isConnected")
 
@@ -231,7 +231,7 @@ def test_the_menu_renames_reads_and_removes_with_undo(
     page.locator(".toast button").last.click()
     expect(page.locator("a[data-all] b")).to_have_text("5")
     agree(page, site, ann, eventually, {"": [A, B, D, E], "Art": [], "Inbox": [C], "News": []})
-    assert services.reading.tree(ann).unread == 5
+    assert services.reading.get_tree(ann).unread == 5
 
 
 def test_what_is_taken_back_is_seen_in_a_tree_that_was_drawn_anew(
@@ -265,8 +265,8 @@ def test_two_devices_move_and_neither_loses(
     expect(two.locator(".toast")).to_contain_text("moved to “News”")
     # Both did what was asked for, nothing is lost and nothing counted twice.
     assert shape(site, ann) == {"": [B, C, D, E], "Art": [A], "News": [A]}
-    assert site.services.reading.tree(ann).unread == 5
-    (folder,) = [f for f in site.services.folders.list(ann) if f.name == "News"]
+    assert site.services.reading.get_tree(ann).unread == 5
+    (folder,) = [f for f in site.services.folders.list_folders(ann) if f.name == "News"]
     site.services.folders.delete(ann, folder.id)
     before = shown(two)
     drag(two, B, "News", 0.5)
@@ -310,8 +310,8 @@ def test_the_manager_without_a_script_on_a_phone(site: Site, visit: Visit, ann: 
     page.locator(".toast .undo").click()
     assert shape(site, ann)["News"] == []
     page.get_by_role("button", name="Move News up").click()
-    assert [f.name for f in site.services.folders.list(ann)] == ["News", "Art"]
+    assert [f.name for f in site.services.folders.list_folders(ann)] == ["News", "Art"]
     page.get_by_label("Where News lies").select_option(label="In Art")
     page.locator("#folders li").first.get_by_role("button", name="Move", exact=True).click()
-    (top,) = site.services.reading.tree(ann).folders
+    (top,) = site.services.reading.get_tree(ann).folders
     assert [f.name for f in top.folders] == ["News"]

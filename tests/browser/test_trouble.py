@@ -83,7 +83,7 @@ def test_the_tree_gets_what_came_from_elsewhere(site: Site, visit: Visit, ann: A
     focused.focus()
     folder = site.services.folders.create(ann, "News")
     other = subscribe(site, ann, 2, URLS[1])
-    site.services.subscriptions.edit(ann, other, folder_ids=[folder.id])
+    site.services.subscriptions.update(ann, other, folder_ids=[folder.id])
     _look_again(page)
     expect(page.locator(f".folder a[data-feed='{other}'] b")).to_have_text("2")
     expect(page.locator(f"a[data-folder='{folder.id}'] b")).to_have_text("2")
@@ -125,7 +125,7 @@ def test_names_places_and_ends_of_elsewhere_come_into_the_tree(site: Site, visit
     # Read to its end it stays, as long as nobody goes elsewhere.
     first.evaluate("(link) => link.classList.add('stay')")
     folder = folders.create(ann, "Empty, so nothing counts it")
-    subscriptions.edit(ann, other, title="By another name")
+    subscriptions.update(ann, other, title="By another name")
     _look_again(page)
     expect(page.locator(f".tree a[data-feed='{other}'] span[dir]")).to_have_text("By another name")
     expect(page.locator(f"a[data-folder='{folder.id}']")).to_be_attached()
@@ -628,7 +628,7 @@ def test_of_settings_that_are_saved_again_and_again_the_last_ones_stay(
     held[0].continue_()
 
     def density() -> str:
-        user = site.services.gateways.accounts.user(ann.user_id)
+        user = site.services.gateways.accounts.find_user(ann.user_id)
         return user.preferences.density if user else ""
 
     eventually(lambda: page.evaluate("true") and density() == "card", message="it was left out")

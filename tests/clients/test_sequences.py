@@ -61,7 +61,7 @@ class World:
     def __init__(self, services: Services, port: int) -> None:
         self.services, self.port = services, port
         self.mira = add_user(services, "mira")
-        services.following.edit(
+        services.following.update_profile(
             self.mira,
             display="Mira",
             bio="",
@@ -71,12 +71,12 @@ class World:
             open_lists=False,
         )
         self.feeds = follow(services, self.mira, SAMPLE[2:6])
-        self.urls = [services.subscriptions.health(self.mira, feed).feed.url for feed in self.feeds]
-        entries = services.sync.unread_ids(self.mira)
+        self.urls = [services.subscriptions.get_health(self.mira, feed).feed.url for feed in self.feeds]
+        entries = services.sync.list_unread_ids(self.mira)
         shared = services.sharing.share(self.mira, entries[0], note="Worth <reading> & more").share.id
         #: One article twice: whoever reads or stars one of them has read or starred the other.
         self.twins = {entries[0]: shared, shared: entries[0]}
-        services.sharing.post(self.mira, "", "A walk in the hills")
+        services.sharing.publish_post(self.mira, "", "A walk in the hills")
 
     def user(self, name: str) -> Actor:
         """One who reads four feeds in two folders, and her; with a star, a tag, and something read."""
@@ -86,14 +86,14 @@ class World:
             feed = services.subscriptions.subscribe(actor, url).subscription.feed_id
             if n < 3:
                 folder = "News" if n < 2 else "Science & Tech"
-                known = {f.name: f.id for f in services.sync.folders(actor)}
+                known = {f.name: f.id for f in services.sync.list_folders(actor)}
                 place = known.get(folder) or services.folders.create(actor, folder).id
-                services.subscriptions.edit(actor, feed, folder_ids=[place])
+                services.subscriptions.update(actor, feed, folder_ids=[place])
         services.following.follow(actor, "mira")
-        unread = services.sync.unread_ids(actor)
-        services.reading.star(actor, unread[1], True)
-        services.reading.star(actor, unread[-1], True)
-        services.tags.change(actor, unread[2], add=["later"])
+        unread = services.sync.list_unread_ids(actor)
+        services.reading.set_starred(actor, unread[1], True)
+        services.reading.set_starred(actor, unread[-1], True)
+        services.tags.change_tags(actor, unread[2], add=["later"])
         services.reading.mark(actor, unread[3:5], True)
         return actor
 
@@ -102,7 +102,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(servers: embedded.Running, eventually: Eventually) -> Iterator[World]:
+def world(servers: embedded.EmbeddedServers, eventually: Eventually) -> Iterator[World]:
     home = Path(tempfile.mkdtemp(prefix="eventr-sequences-"))
     settings = dataclasses.replace(
         servers.settings, home=home, mongodb_name="test_sequences", secret_key=_KEY, argon2_time=1
@@ -135,28 +135,28 @@ def test_an_app_shows_what_the_server_has(world: World, sequence: Callable[[App]
         shown = sequence(app)
     if shown.unread is not None:
         left = {i for i in shown.unread if world.twins.get(i, i) in shown.unread}
-        assert sorted(left) == services.sync.unread_ids(actor)
+        assert sorted(left) == services.sync.list_unread_ids(actor)
     if shown.starred is not None:
         both = {*shown.starred, *(world.twins[i] for i in shown.starred if i in world.twins)}
-        assert sorted(both) == services.sync.starred_ids(actor)
+        assert sorted(both) == services.sync.list_starred_ids(actor)
     if shown.titles is not None:
-        assert shown.titles == {feed.title for feed in services.sync.feeds(actor)}
+        assert shown.titles == {feed.title for feed in services.sync.list_feeds(actor)}
     if shown.folders is not None:
-        assert shown.folders == {folder.name for folder in services.sync.folders(actor)}
+        assert shown.folders == {folder.name for folder in services.sync.list_folders(actor)}
     if shown.shared is not None:
-        page = services.shared.page(actor, name)
+        page = services.public_pages.get_person_page(actor, name)
         assert len(page.part.items) == len(shown.shared)
 
 
 def test_who_is_cut_off_has_changed_nothing(world: World) -> None:
     """The connection ends within the body: what came by then could pass for a whole request."""
     actor = world.user("cut-off")
-    unread = world.services.sync.unread_ids(actor)
+    unread = world.services.sync.list_unread_ids(actor)
     password = password_of(world.services, actor)
     body = "&".join(f"i={i}" for i in unread) + "&a=user/-/state/com.google/read"
     head = (
         f"POST /reader/api/0/edit-tag HTTP/1.1\r\nHost: 127.0.0.1:{world.port}\r\n"
-        f"Authorization: GoogleLogin auth={world.services.tokens.auth(password)}\r\n"
+        f"Authorization: GoogleLogin auth={world.services.tokens.build_reader_auth(password)}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body) + 100}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", world.port), timeout=30) as wire:
@@ -166,4 +166,4 @@ def test_who_is_cut_off_has_changed_nothing(world: World) -> None:
         with contextlib.suppress(ConnectionResetError):
             answer = wire.recv(1 << 16)
     assert b" 200 " not in answer.split(b"\r\n")[0]
-    assert world.services.sync.unread_ids(actor) == unread
+    assert world.services.sync.list_unread_ids(actor) == unread

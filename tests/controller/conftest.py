@@ -20,7 +20,7 @@ from workers import registry
 @pytest.fixture(autouse=True, scope="session")
 def _tasks() -> None:
     """The registry, as a worker process fills it."""
-    registry.load()
+    registry.load_tasks()
 
 
 @pytest.fixture

@@ -72,10 +72,10 @@ def test_nothing_stays_in_redis_for_ever(settings: Settings, redis_client: redis
         wanted = [Job(Task.ECHO, {"key": key}, Queue.PULL) for key in range(30)]
         wanted += [Job(Task.CRASH, {"how": "feed", "key": key}, Queue.PULL) for key in range(3)]
         assert len(list(jobs.await_many(jobs.enqueue_many(wanted), 60))) == 33
-        events.counts(7)
-        url = "/events?pass=" + events.admit(7, [1, 2, 3], events.position())
+        events.notify_counts(7)
+        url = "/events?pass=" + events.issue_pass(7, [1, 2, 3], events.get_position())
         with live.listening(own.events_port, url) as ear:
-            events.new({2: 1})
+            events.notify_new_entries({2: 1})
             assert ear.next()[1] == "new"
         assert manager.stop() == 0
     lasting = {key.decode() for key in redis_client.scan_iter(count=1000) if redis_client.ttl(key) == -1}
@@ -85,7 +85,7 @@ def test_nothing_stays_in_redis_for_ever(settings: Settings, redis_client: redis
         assert not redis_client.exists(name.rstrip(":")), name
     assert redis_client.xlen(redis_keys.EVENTS) < redis_keys.EVENTS_KEPT
     everything = {key.decode() for key in redis_client.scan_iter(count=1000)}
-    assert {redis_keys.PEOPLE, redis_keys.follows(7)} <= everything - lasting
+    assert {redis_keys.PEOPLE, redis_keys.make_follows_key(7)} <= everything - lasting
     assert {key for key in everything if key.startswith((redis_keys.JOB, redis_keys.RESULTS))}.isdisjoint(
         lasting
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from controller.cancel import end
+from controller.cancel import cancel_tasks
 
 
 def test_a_task_that_swallows_cancellations_ends_all_the_same() -> None:
@@ -22,7 +22,7 @@ def test_a_task_that_swallows_cancellations_ends_all_the_same() -> None:
     async def run() -> bool:
         task, fine = asyncio.create_task(stubborn()), asyncio.create_task(asyncio.Event().wait())
         await asyncio.sleep(0)
-        await end([task, fine])
+        await cancel_tasks([task, fine])
         return task.cancelled() and fine.cancelled()
 
     assert asyncio.run(run())
@@ -42,7 +42,7 @@ def test_who_is_cancelled_while_it_ends_others_is_told_when_they_have_ended() ->
 
         task = asyncio.create_task(stubborn())
         await asyncio.sleep(0)
-        ending = asyncio.create_task(end([task]))
+        ending = asyncio.create_task(cancel_tasks([task]))
         await again.wait()
         ending.cancel()
         await asyncio.wait({ending})

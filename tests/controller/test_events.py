@@ -16,9 +16,9 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, StoreError
 from app.models.jobs import redis_keys
-from app.models.notifications.events import Pass
+from app.models.notifications.events import EventPass
 from app.models.reading.stream import StreamRef
-from controller.audience import place, unpacked
+from controller.audience import parse_place, unpack_ids
 from tests.support.reader import add_user, follow
 
 KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
@@ -49,10 +49,10 @@ def test_what_services_change_is_told(services: Services, db: Any, redis_client:
     counts = ("counts", ann.user_id, None)
     entry = db.entries.find_one({"feed_id": feed_id})["_id"]
     services.reading.mark(ann, [entry], True)
-    services.reading.star(ann, entry, True)
+    services.reading.set_starred(ann, entry, True)
     marked = services.reading.mark_all(ann, StreamRef.parse("all"))
     assert marked.undo is not None
-    services.reading.undo(ann, marked.undo)
+    services.reading.undo_mass_mark(ann, marked.undo)
     assert _told(redis_client) == [counts] * 4
     services.subscriptions.unsubscribe(ann, feed_id)
     assert _told(redis_client) == [("follows", ann.user_id, {"added": [], "removed": [feed_id]})]
@@ -60,10 +60,10 @@ def test_what_services_change_is_told(services: Services, db: Any, redis_client:
 
 def test_ids_as_the_store_gives_them_are_told(settings: Settings, redis_client: redis.Redis) -> None:
     events = RedisEvents(settings)
-    events.counts(Int64(1_795_200_210_308_000))
-    events.new({Int64(7): 2})
-    events.follows(Int64(5), added=[Int64(6)])
-    assert events.admit(Int64(5), [Int64(6)], events.position())
+    events.notify_counts(Int64(1_795_200_210_308_000))
+    events.notify_new_entries({Int64(7): 2})
+    events.notify_follows(Int64(5), added=[Int64(6)])
+    assert events.issue_pass(Int64(5), [Int64(6)], events.get_position())
     events.close()
     assert [user for _, user, _ in _told(redis_client)] == [1_795_200_210_308_000, None, 5]
 
@@ -79,7 +79,7 @@ def test_a_pull_without_news_tells_nothing(services: Services, redis_client: red
 def test_the_stream_is_bounded_and_forgets(settings: Settings, redis_client: redis.Redis) -> None:
     events = RedisEvents(settings)
     for number in range(redis_keys.PEOPLE_KEPT + 500):
-        events.counts(number)
+        events.notify_counts(number)
     events.close()
     assert redis_client.xlen(redis_keys.PEOPLE) <= redis_keys.PEOPLE_KEPT + 200  # whole nodes are cut off
     assert 0 < redis_client.ttl(redis_keys.PEOPLE) <= redis_keys.PEOPLE_SECONDS
@@ -90,15 +90,15 @@ def test_without_redis_events_are_dropped_and_nothing_else(
 ) -> None:
     away = RedisEvents(dataclasses.replace(settings, redis_url=f"unix://{tmp_path}/none.sock"))
     for _ in range(3):
-        away.counts(1)
-        away.new({1: 2})
+        away.notify_counts(1)
+        away.notify_new_entries({1: 2})
     # One try, then quiet: a click must not wait for Redis again and again.
     assert [r.message for r in caplog.records].count("event_dropped") == 1
     assert QUIET > 1
     with pytest.raises(StoreError):
-        away.position()
+        away.get_position()
     with pytest.raises(StoreError):
-        away.admit(1, [], "0-0")
+        away.issue_pass(1, [], "0-0")
     away.close()
 
 
@@ -107,18 +107,18 @@ def test_what_follows_a_position_lies_behind_it(settings: Settings, redis_client
     events = RedisEvents(settings)
     for _ in range(300):
         redis_client.delete(redis_keys.PEOPLE)
-        at = events.position()
-        events.counts(1)
+        at = events.get_position()
+        events.notify_counts(1)
         rows: Any = redis_client.xrange(redis_keys.PEOPLE)
-        assert place(rows[0][0].decode()) > place(at)
+        assert parse_place(rows[0][0].decode()) > parse_place(at)
     events.close()
 
 
 def test_a_report_of_progress_is_small(settings: Settings, redis_client: redis.Redis) -> None:
     events = RedisEvents(settings)
-    events.progress(7, 99, {"done": 3, "total": 10})
+    events.notify_progress(7, 99, {"done": 3, "total": 10})
     with pytest.raises(ValueError, match="few numbers"):
-        events.progress(7, 99, {"text": "x" * 5000})
+        events.notify_progress(7, 99, {"text": "x" * 5000})
     events.close()
     assert _told(redis_client) == [("import", 7, {"done": 3, "total": 10, "id": 99})]
 
@@ -129,27 +129,27 @@ def test_a_pass_names_the_user_and_where_his_feeds_were_read(
     ann = add_user(services)
     follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
     kept = services.gateways.accounts
-    session = kept.session(kept.open_session(ann.user_id, agent="", address=""))
+    session = kept.find_session(kept.open_session(ann.user_id, agent="", address=""))
     assert session is not None
-    text = services.live.admit(ann, session[0])
-    found = Pass.read(services.settings.secret_key, text, 60)
+    text = services.event_passes.create_pass(ann, session[0])
+    found = EventPass.read(services.settings.secret_key, text, 60)
     rows: Any = redis_client.xrevrange(redis_keys.PEOPLE, count=1)
-    assert found == Pass(ann.user_id, rows[0][0].decode())
-    raw: Any = redis_client.get(redis_keys.follows(ann.user_id))
-    assert list(unpacked(raw)) == services.gateways.subscriptions.feed_ids(ann.user_id)
-    assert 60 <= redis_client.ttl(redis_keys.follows(ann.user_id)) <= 180
+    assert found == EventPass(ann.user_id, rows[0][0].decode())
+    raw: Any = redis_client.get(redis_keys.make_follows_key(ann.user_id))
+    assert list(unpack_ids(raw)) == services.gateways.subscriptions.find_feed_ids(ann.user_id)
+    assert 60 <= redis_client.ttl(redis_keys.make_follows_key(ann.user_id)) <= 180
 
 
 @pytest.mark.parametrize("forged", ["", "x", "WzEsIjAtMCJd.aaaa.bbbb", "ü", "a" * 5000])
 def test_a_forged_pass_lets_nobody_in(forged: str) -> None:
     with pytest.raises(AuthRequiredError):
-        Pass.read(KEY, forged, 60)
+        EventPass.read(KEY, forged, 60)
 
 
 def test_a_pass_of_another_key_or_time_lets_nobody_in() -> None:
-    text = Pass(17, "1-0").signed(KEY)
-    assert Pass.read(KEY, text, 60) == Pass(17, "1-0")
+    text = EventPass(17, "1-0").sign(KEY)
+    assert EventPass.read(KEY, text, 60) == EventPass(17, "1-0")
     with pytest.raises(AuthRequiredError):
-        Pass.read(KEY[::-1], text, 60)
+        EventPass.read(KEY[::-1], text, 60)
     with pytest.raises(AuthRequiredError):
-        Pass.read(KEY, text, -1)
+        EventPass.read(KEY, text, -1)

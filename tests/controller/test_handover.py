@@ -12,8 +12,8 @@ import pytest
 
 from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from controller.messages import handover_path, socket_path
-from controller.result_channel import Line
+from controller.messages import get_handover_path, get_socket_path
+from controller.result_channel import ResultChannel
 from tests.support import live
 
 Inside = Callable[..., None]
@@ -30,11 +30,11 @@ def web(settings: Settings, events: RedisEvents, db: object) -> Iterator[Setting
 
 
 def _url(events: RedisEvents) -> str:
-    return "/events?pass=" + events.admit(ANN, [1], events.position())
+    return "/events?pass=" + events.issue_pass(ANN, [1], events.get_position())
 
 
 def _hears(ear: live.Ear, events: RedisEvents) -> None:
-    events.counts(ANN)
+    events.notify_counts(ANN)
     assert ear.next()[1] == "counts"
 
 
@@ -48,7 +48,7 @@ def test_streams_come_by_the_web_tiers_port_and_hold_none_of_its_threads(
         ears = [stack.enter_context(live.listening(web.port, _url(events))) for _ in range(10)]
         assert [ear.status for ear in ears] == [200] * 10
         assert stack.enter_context(live.listening(web.port, "/healthz")).status == 200
-        events.counts(ANN)
+        events.notify_counts(ANN)
         assert {ear.next()[1] for ear in ears} == {"counts"}
         assert stack.enter_context(live.listening(web.port, "/events")).status == 401
         assert stack.enter_context(live.listening(web.port, "/eventsx")).status == 404
@@ -92,10 +92,10 @@ def test_a_home_with_a_long_path_has_these_sockets_too(
     home = settings.home / ("d" * 60) / ("e" * 60)
     deep = dataclasses.replace(settings, home=home, events_port=0, web_threads=2)
     home.mkdir(parents=True)
-    assert len(str(handover_path(deep))) > 108
+    assert len(str(get_handover_path(deep))) > 108
     with contextlib.ExitStack() as stack:
         for start in (live.controller, live.web):
             stack.callback(start(deep).stop)
         ear = stack.enter_context(live.listening(deep.port, _url(events)))
         _hears(ear, events)
-        assert asyncio.run(Line(deep.redis_url, socket_path(deep))._hub_answers())
+        assert asyncio.run(ResultChannel(deep.redis_url, get_socket_path(deep))._hub_answers())

@@ -13,7 +13,7 @@ import redis
 from app.adapters.redis.events import RedisEvents
 from app.config import Settings
 from app.models.jobs import redis_keys
-from app.models.notifications.events import ENDS, Pass
+from app.models.notifications.events import ENDS, EventPass
 from controller.audience import RECENT
 from tests.support import live
 
@@ -23,7 +23,7 @@ ANN, BOB = 1_700_000_000_000_001, 1_700_000_000_000_002
 
 
 def _url(events: RedisEvents, user_id: int, feeds: list[int] | None = None, after: str = "") -> str:
-    url = "/events?pass=" + events.admit(user_id, feeds or [], events.position())
+    url = "/events?pass=" + events.issue_pass(user_id, feeds or [], events.get_position())
     return f"{url}&after={after}" if after else url
 
 
@@ -38,14 +38,14 @@ def test_each_hears_what_is_for_him(settings: Settings, events: RedisEvents, ins
         assert ann.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert ann.headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in ann.headers
-        events.counts(ANN)
+        events.notify_counts(ANN)
         assert ann.next()[1:] == ("counts", {})
         assert anns_other.next()[1:] == ("counts", {})
-        events.new({1: 5, 2: 7, 9: 1})
+        events.notify_new_entries({1: 5, 2: 7, 9: 1})
         for ear in (ann, anns_other):
             _, kind, data = ear.next()
             assert (kind, data["feeds"]) == ("new", {"1": 5, "2": 7})
-        events.progress(BOB, 77, {"done": 3, "total": 9})
+        events.notify_progress(BOB, 77, {"done": 3, "total": 9})
         got = [bob.next()[1:], bob.next()[1:]]
         assert [(kind, data.get("feeds")) for kind, data in got] == [("new", {"2": 7}), ("import", None)]
         assert got[1][1] == {"done": 3, "total": 9, "id": 77}
@@ -56,22 +56,22 @@ def test_who_subscribes_hears_of_his_new_feed_and_no_more_of_the_old(
 ) -> None:
     inside()
     with live.listening(settings.events_port, _url(events, ANN, [1])) as ann:
-        events.follows(ANN, added=[5], removed=[1])
+        events.notify_follows(ANN, added=[5], removed=[1])
         assert ann.next()[1] == "counts"
-        events.new({1: 1})
-        events.new({5: 1})
+        events.notify_new_entries({1: 1})
+        events.notify_new_entries({5: 1})
         assert ann.next()[2]["feeds"] == {"5": 1}
 
 
 def test_what_comes_fast_is_merged(settings: Settings, events: RedisEvents, inside: Inside) -> None:
     inside()
     with live.listening(settings.events_port, _url(events, ANN, [1, 2])) as ann:
-        events.counts(ANN)
+        events.notify_counts(ANN)
         ann.next()
         for _ in range(20):
-            events.new({1: 1})
-            events.counts(ANN)
-        events.new({1: 1, 2: 4})
+            events.notify_new_entries({1: 1})
+            events.notify_counts(ANN)
+        events.notify_new_entries({1: 1, 2: 4})
         found: dict[str, Any] = {"new": {}}
         last = ""
         while found["new"].get("2") is None:
@@ -81,7 +81,7 @@ def test_what_comes_fast_is_merged(settings: Settings, events: RedisEvents, insi
                     found["new"][feed] = found["new"].get(feed, 0) + count
         assert found["new"] == {"1": 21, "2": 4}
         # The id of the whole bunch comes with the last of it.
-        assert last in ("", events.position()) or ann.next()[0] == events.position()
+        assert last in ("", events.get_position()) or ann.next()[0] == events.get_position()
 
 
 def test_between_the_pass_and_the_stream_nothing_is_missed(
@@ -89,9 +89,9 @@ def test_between_the_pass_and_the_stream_nothing_is_missed(
 ) -> None:
     inside()
     url = _url(events, ANN, [1])
-    events.follows(ANN, added=[2], removed=[1])
-    events.new({1: 8})
-    events.new({2: 9})
+    events.notify_follows(ANN, added=[2], removed=[1])
+    events.notify_new_entries({1: 8})
+    events.notify_new_entries({2: 9})
     with live.listening(settings.events_port, url) as ann:
         got = [ann.next()[1:], ann.next()[1:]]
         assert got[0] == ("counts", {})
@@ -102,11 +102,11 @@ def test_what_a_page_shows_already_is_not_told_when_the_controller_reads_it_late
     settings: Settings, events: RedisEvents, inside: Inside, redis_client: redis.Redis
 ) -> None:
     inside()
-    shown = int(events.position().partition("-")[0]) + 3_600_000
-    pages = events.admit(ANN, [1], f"{shown}-0")
+    shown = int(events.get_position().partition("-")[0]) + 3_600_000
+    pages = events.issue_pass(ANN, [1], f"{shown}-0")
     with live.listening(settings.events_port, f"/events?pass={pages}") as ann:
-        events.counts(ANN)
-        events.new({1: 5})
+        events.notify_counts(ANN)
+        events.notify_new_entries({1: 5})
         redis_client.xadd(redis_keys.PEOPLE, {"kind": "new", "data": '{"1":2}'}, id=f"{shown}-1")
         at, kind, data = ann.next()
     assert (at, kind, data["feeds"]) == (f"{shown}-1", "new", {"1": 2})
@@ -118,14 +118,14 @@ def test_who_comes_back_gets_what_he_missed_also_over_a_kill(
 ) -> None:
     first = run()
     with live.listening(settings.events_port, _url(events, ANN, [1])) as ann:
-        events.counts(ANN)
+        events.notify_counts(ANN)
         at, kind, _ = ann.next()
-        assert (kind, at) == ("counts", events.position())
+        assert (kind, at) == ("counts", events.get_position())
         first.kill()
         assert ann.ended()
-    events.new({1: 3})
-    events.counts(BOB)
-    events.progress(ANN, 5, {"done": 1})
+    events.notify_new_entries({1: 3})
+    events.notify_counts(BOB)
+    events.notify_progress(ANN, 5, {"done": 1})
     run()
     url = _url(events, ANN, [1], at if way == "query" else "")
     with live.listening(settings.events_port, url, *[f"Last-Event-ID: {at}"] * (way == "header")) as ann:
@@ -134,9 +134,9 @@ def test_who_comes_back_gets_what_he_missed_also_over_a_kill(
             ("new", {"1": 3}, None),
             ("import", None, 5),
         ]
-        assert got[-1][0] == events.position()
+        assert got[-1][0] == events.get_position()
     with live.listening(settings.events_port, _url(events, ANN, [1], got[-1][0])) as ann:
-        events.new({1: 1})
+        events.notify_new_entries({1: 1})
         assert ann.next()[2]["feeds"] == {"1": 1}
 
 
@@ -151,9 +151,9 @@ def test_who_was_away_too_long_asks_for_everything(
 
 def test_too_much_to_replay_is_a_reset(settings: Settings, events: RedisEvents, inside: Inside) -> None:
     inside()
-    at = events.position()
+    at = events.get_position()
     for _ in range(1100):
-        events.counts(BOB)
+        events.notify_counts(BOB)
     with live.listening(settings.events_port, _url(events, ANN, [], at)) as ann:
         assert ann.next()[1] == "reset"
 
@@ -163,8 +163,8 @@ def test_silence_is_broken_by_beats_that_carry_the_place(
 ) -> None:
     inside(events_beat=1.0)
     with live.listening(settings.events_port, _url(events, ANN)) as ann:
-        events.counts(BOB)
-        position = events.position()
+        events.notify_counts(BOB)
+        position = events.get_position()
         while ann.next(beats=True)[:2] != (position, "beat"):
             pass
 
@@ -222,7 +222,7 @@ def test_a_pass_runs_out(settings: Settings, inside: Inside) -> None:
     signer.signer = Earlier
     old = signer.dumps([ANN, "0-0"])
     assert isinstance(old, str)
-    assert Pass.read(settings.secret_key, old, 60).user_id == ANN
+    assert EventPass.read(settings.secret_key, old, 60).user_id == ANN
     with live.listening(settings.events_port, f"/events?pass={old}") as ear:
         assert ear.status == 401
 
@@ -329,12 +329,12 @@ def test_who_reads_nothing_is_dropped_and_holds_up_nobody(
             nonlocal number
             for _ in range(20):
                 number += 1
-                events.progress(ANN, number % 40, report)
+                events.notify_progress(ANN, number % 40, report)
             quick.next()
             return "stream_dropped" in [record.message for record in caplog.records]
 
         eventually(dropped, timeout=60)
-        events.counts(ANN)
+        events.notify_counts(ANN)
         while quick.next()[1] not in ("counts", "reset"):
             pass
 
@@ -350,22 +350,22 @@ def test_W01_W08_what_is_over_is_heard_no_more(
         live.listening(port, _url(events, ANN)) as anns_other,
         live.listening(port, _url(events, BOB)) as bob,
     ):
-        events.ends(ANN)
+        events.end_streams(ANN)
         assert ann.ended()
         assert anns_other.ended()
-        events.counts(BOB)
+        events.notify_counts(BOB)
         assert bob.next()[1] == "counts"
     # Nor is it news to who comes back, with a new pass, after what he heard last.
-    heard = events.position()
-    events.ends(ANN)
-    events.counts(ANN)
+    heard = events.get_position()
+    events.end_streams(ANN)
+    events.notify_counts(ANN)
     with live.listening(port, _url(events, ANN, [1], heard)) as back:
-        assert back.next() == (events.position(), "counts", {})
+        assert back.next() == (events.get_position(), "counts", {})
     with live.listening(port, kept) as late:
         assert late.status == 401
         assert late.body()["error"] == "auth_required"
     with live.listening(port, _url(events, ANN, [1])) as again:
-        events.new({1: 2})
+        events.notify_new_entries({1: 2})
         assert again.next()[1] == "new"
 
 
@@ -374,9 +374,11 @@ def test_W08_a_session_that_began_after_an_end_is_not_ended_by_it(
 ) -> None:
     """The controller may read of the end when the next session listens already."""
     inside()
-    later = int(events.position().partition("-")[0]) + 3_600_000
-    with live.listening(settings.events_port, "/events?pass=" + events.admit(ANN, [], f"{later}-0")) as ann:
-        events.ends(ANN)
+    later = int(events.get_position().partition("-")[0]) + 3_600_000
+    with live.listening(
+        settings.events_port, "/events?pass=" + events.issue_pass(ANN, [], f"{later}-0")
+    ) as ann:
+        events.end_streams(ANN)
         redis_client.xadd(redis_keys.PEOPLE, {"kind": "counts", "user": ANN, "data": "{}"}, id=f"{later}-1")
         assert ann.next() == (f"{later}-1", "counts", {})
 
@@ -385,7 +387,7 @@ def test_W08_a_pass_from_before_opens_nothing_at_another_controller(
     settings: Settings, events: RedisEvents, run: Run
 ) -> None:
     before, bobs = _url(events, ANN), _url(events, BOB)
-    events.ends(ANN)
+    events.end_streams(ANN)
     run()
     port = settings.events_port
     with live.listening(port, before) as late, live.listening(port, bobs) as bob:
@@ -415,9 +417,9 @@ def test_W08_an_end_is_told_also_when_events_have_failed_before(
     with live.listening(settings.events_port, before[0]) as ann:
         with monkeypatch.context() as patched:
             patched.setattr(events._client, "pipeline", _fails)
-            events.counts(BOB)
-            events.ends(BOB)
-        events.ends(ANN)
+            events.notify_counts(BOB)
+            events.end_streams(BOB)
+        events.end_streams(ANN)
         assert ann.ended()
     with live.listening(settings.events_port, before[1]) as late:
         assert late.status == 401
@@ -432,7 +434,7 @@ def test_W08_whoever_listened_while_redis_was_away_asks_for_a_new_pass(
     """An end may have been dropped meanwhile, so no stream from before goes on."""
     inside()
     with live.listening(settings.events_port, _url(events, ANN)) as ann:
-        events.counts(ANN)
+        events.notify_counts(ANN)
         assert ann.next()[1] == "counts"
 
         def reading() -> list[str]:

@@ -61,8 +61,8 @@ class Ender:
 
     def _work(self) -> None:
         while not self._stop.wait(self._dice.random() * 0.003):
-            taken = self._desk.take(self._dice.randint(1, 9), {}, ())
-            self._desk.finish([endings.finished(job, job.args["key"], self._settings) for job in taken])
+            taken = self._desk.claim_jobs(self._dice.randint(1, 9), {}, ())
+            self._desk.finish([endings.finish_job(job, job.args["key"], self._settings) for job in taken])
 
     def __enter__(self) -> Ender:
         self._thread.start()
@@ -136,7 +136,7 @@ def test_nothing_is_missed_by_async_waiters(
         _check(tickets, [outcome async for outcome in reader.await_many(tickets, 60)], wanted)
 
     async def main() -> None:
-        async with AsyncResultReader.of(settings) as reader, asyncio.TaskGroup() as group:
+        async with AsyncResultReader.from_settings(settings) as reader, asyncio.TaskGroup() as group:
             for _ in range(150):
                 wanted = _echoes(dice.randint(1, 12), start=dice.randint(0, 400))
                 group.create_task(wait(reader, wanted))
@@ -159,8 +159,8 @@ def test_waiters_live_through_kills_and_hangs_of_the_controller(
 
     def end(count: int) -> None:
         before = len(got)
-        taken = desk.take(count, {}, ())
-        desk.finish([endings.finished(job, job.args["key"], settings) for job in taken])
+        taken = desk.claim_jobs(count, {}, ())
+        desk.finish([endings.finish_job(job, job.args["key"], settings) for job in taken])
         deadline = time.monotonic() + 60
         while len(got) < before + count and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -186,12 +186,12 @@ def test_partial_results_come_at_the_deadline_over_the_hub(
     inside()
     desk = support.desk(redis_client, settings)
     tickets = jobs.enqueue_many(_echoes(100))
-    taken = desk.take(95, {}, ())
-    desk.finish([endings.finished(job, job.args["key"], settings) for job in taken])
+    taken = desk.claim_jobs(95, {}, ())
+    desk.finish([endings.finish_job(job, job.args["key"], settings) for job in taken])
     assert len(list(jobs.await_many(tickets, 0.5))) == 95
 
     async def gather() -> int:
-        async with AsyncResultReader.of(settings) as reader:
+        async with AsyncResultReader.from_settings(settings) as reader:
             return len([outcome async for outcome in reader.await_many(tickets, 0.5)])
 
     assert asyncio.run(gather()) == 95
@@ -203,9 +203,9 @@ def test_failures_and_lost_jobs_come_over_the_hub(
     inside()
     desk = support.desk(redis_client, settings)
     bad, gone = jobs.enqueue_many(_echoes(2))
-    (taken, _) = desk.take(2, {}, ())
-    desk.finish([endings.failed(taken, endings.BadJobError("bad_result", "A sentence."), settings)])
-    redis_client.delete(redis_keys.job(gone.id))
+    (taken, _) = desk.claim_jobs(2, {}, ())
+    desk.finish([endings.fail_job(taken, endings.BadJobError("bad_result", "A sentence."), settings)])
+    redis_client.delete(redis_keys.make_job_key(gone.id))
     found = {outcome.id: outcome for outcome in jobs.await_many([bad, gone], 60)}
     assert found[bad.id] == Outcome(bad.id, None, "bad_result", "A sentence.")
     assert found[gone.id].error == "lost"
@@ -285,7 +285,7 @@ def test_a_line_ends_though_its_cancellation_was_swallowed(
     monkeypatch.setattr(ConnectionPool, "disconnect", close_and_swallow)
     monkeypatch.setattr(result_channel, "_GOODBYE", 1e6)
     monkeypatch.setattr(client, "_STOP_AGAIN", 0.1)
-    reader = ResultReader.of(settings)
+    reader = ResultReader.from_settings(settings)
     with Ender(redis_client, settings, 1):
         assert len(list(reader.await_many(jobs.enqueue_many(_echoes(1)), 60))) == 1
     assert hangs.wait(60), "nobody waits any more"
@@ -315,7 +315,7 @@ def test_what_a_second_cancellation_leaves_is_ended_as_well(
 
     monkeypatch.setattr(AbstractConnection, "read_response", read_stubbornly)
     monkeypatch.setattr(client, "_STOP_AGAIN", 0.01)
-    reader = ResultReader.of(settings)
+    reader = ResultReader.from_settings(settings)
     waiting = threading.Thread(target=lambda: list(reader.await_many(jobs.enqueue_many(_echoes(1)), 3)))
     waiting.start()
     eventually(lambda: redis_client.info("clients")["blocked_clients"], 60, "the line reads")  # type: ignore[index]

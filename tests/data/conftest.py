@@ -66,7 +66,7 @@ class World:
         token = f"token-{next(self._tokens)}"
         assert self.feeds.claim([feed_id], token, now, 60), "somebody holds the claim"
         update = FeedUpdate(feed_id, token, now, tuple(new), tuple(changed), FeedFields(checked_at=now))
-        return self.feeds.store([update], now)[0]
+        return self.feeds.store_updates([update], now)[0]
 
     def minutes(self, *ages: int) -> list[dt.datetime]:
         """Return moments so many minutes before NOW."""

@@ -14,7 +14,7 @@ from app.bootstrap.services import Services
 from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models.accounts import actor as actors
 from app.models.accounts.actor import Actor, Role
-from app.models.reading.stream import Marked, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.stream import MarkResult, Sort, StreamKind, StreamQuery, StreamRef
 from app.services.imports import imports, packs
 from app.services.reading import reading
 from app.services.subscriptions import folders, subscriptions
@@ -72,10 +72,10 @@ class Theirs:
         services.subscriptions.subscribe(alice, "https://alices.example.org/feed")
         self.folder = services.folders.create(alice, "Alice's").id
         world.publish(self.feed, world.minutes(1, 2, 3))
-        page = services.reading.page(alice, StreamQuery(StreamRef.parse("all"), limit=2))
+        page = services.reading.load_page(alice, StreamQuery(StreamRef.parse("all"), limit=2))
         self.entry, self.snapshot, self.cursor = page.rows[0].id, page.snapshot, page.cursor
         self.starred = page.rows[1].id
-        services.reading.star(alice, self.starred, True)
+        services.reading.set_starred(alice, self.starred, True)
         gone = world.feed("gone")
         services.subscriptions.subscribe(alice, "https://gone.example.org/feed")
         self.unsubscribed = services.subscriptions.unsubscribe(alice, gone)
@@ -87,43 +87,43 @@ class Theirs:
     def again(cls, world: World, alice: Actor) -> Theirs:
         """Remove what the last call left of the feed and the folders, and make them anew."""
         services = world.services
-        for feed in services.reading.tree(alice).feeds:
+        for feed in services.reading.get_tree(alice).feeds:
             services.subscriptions.unsubscribe(alice, feed.feed_id)
-        for folder in services.folders.list(alice):
+        for folder in services.folders.list_folders(alice):
             services.folders.delete(alice, folder.id)
         return cls(world, alice)
 
 
 Call = Callable[[Services, Actor, Theirs], object]
 CALLS: dict[str, Call] = {
-    "read": lambda s, a, t: s.reading.article(a, t.entry),
-    "read starred": lambda s, a, t: s.reading.article(a, t.starred),
+    "read": lambda s, a, t: s.reading.get_article(a, t.entry),
+    "read starred": lambda s, a, t: s.reading.get_article(a, t.starred),
     "mark": lambda s, a, t: s.reading.mark(a, [t.entry], True),
     "unread": lambda s, a, t: s.reading.mark(a, [t.entry], False),
-    "star": lambda s, a, t: s.reading.star(a, t.entry, True),
-    "unstar": lambda s, a, t: s.reading.star(a, t.starred, False),
-    "feed page": lambda s, a, t: s.reading.page(a, StreamQuery(StreamRef.parse(f"feed/{t.feed}"))),
-    "folder page": lambda s, a, t: s.reading.page(a, StreamQuery(StreamRef.parse(f"folder/{t.folder}"))),
-    "snapshot": lambda s, a, t: s.reading.page(
+    "star": lambda s, a, t: s.reading.set_starred(a, t.entry, True),
+    "unstar": lambda s, a, t: s.reading.set_starred(a, t.starred, False),
+    "feed page": lambda s, a, t: s.reading.load_page(a, StreamQuery(StreamRef.parse(f"feed/{t.feed}"))),
+    "folder page": lambda s, a, t: s.reading.load_page(a, StreamQuery(StreamRef.parse(f"folder/{t.folder}"))),
+    "snapshot": lambda s, a, t: s.reading.load_page(
         a, StreamQuery(StreamRef.parse("all"), Sort.UNREAD_ON_TOP, t.cursor, t.snapshot)
     ),
-    "newer": lambda s, a, t: s.reading.newer(a, t.snapshot),
+    "newer": lambda s, a, t: s.reading.count_newer(a, t.snapshot),
     "mark feed": lambda s, a, t: s.reading.mark_all(a, StreamRef.parse(f"feed/{t.feed}")),
     "mark folder": lambda s, a, t: s.reading.mark_all(a, StreamRef.parse(f"folder/{t.folder}")),
     "mark by snapshot": lambda s, a, t: s.reading.mark_all(a, StreamRef.parse("all"), snapshot=t.snapshot),
-    "undo": lambda s, a, t: s.reading.undo(a, t.undo),
+    "undo": lambda s, a, t: s.reading.undo_mass_mark(a, t.undo),
     "subscription": lambda s, a, t: s.subscriptions.get(a, t.feed),
     "unsubscribe": lambda s, a, t: s.subscriptions.unsubscribe(a, t.feed),
     "subscribe again": lambda s, a, t: s.subscriptions.restore(a, t.unsubscribed),
     "restore folder": lambda s, a, t: s.folders.restore(a, t.deleted),
-    "edit": lambda s, a, t: s.subscriptions.edit(a, t.feed, title="Bob's"),
+    "edit": lambda s, a, t: s.subscriptions.update(a, t.feed, title="Bob's"),
     "refresh": lambda s, a, t: s.subscriptions.refresh(a, t.feed),
-    "health": lambda s, a, t: s.subscriptions.health(a, t.feed),
+    "health": lambda s, a, t: s.subscriptions.get_health(a, t.feed),
     "into folder": lambda s, a, t: s.subscriptions.subscribe(a, "https://b.example.org/", folder_id=t.folder),
     "rename": lambda s, a, t: s.folders.rename(a, t.folder, "Bob's"),
     "delete": lambda s, a, t: s.folders.delete(a, t.folder),
     "import": lambda s, a, t: s.imports.get(a, t.imported),
-    "choose": lambda s, a, t: s.imports.choose(a, t.imported, 0, []),
+    "choose": lambda s, a, t: s.imports.choose_items(a, t.imported, 0, []),
     "choose all": lambda s, a, t: s.imports.choose_all(a, t.imported, True),
     "remove import": lambda s, a, t: s.imports.remove(a, t.imported),
     "inside": lambda s, a, t: s.folders.create(a, "Bob's", parent=t.folder),
@@ -143,7 +143,7 @@ def test_W04_what_is_anothers_is_not_found(world: World, alice: Actor, bob: Acto
         except NotFoundError:
             continue
         # What is gone is read: the same answer as for what is another's, and nothing happens.
-        if answer != Marked({}):
+        if answer != MarkResult({}):
             pytest.fail(f"{what}: {answer}")
     assert _state(world.services, alice) == before
 
@@ -157,8 +157,8 @@ def test_W04_the_owner_may_do_all_of_it(world: World, alice: Actor) -> None:
 
 def _state(services: Services, who: Actor) -> object:
     """What another's call must not change."""
-    page = services.reading.page(who, StreamQuery(StreamRef.parse("all")))
-    return services.reading.tree(who), page.rows, services.folders.list(who)
+    page = services.reading.load_page(who, StreamQuery(StreamRef.parse("all")))
+    return services.reading.get_tree(who), page.rows, services.folders.list_folders(who)
 
 
 IDS: list[Any] = [{"$ne": None}, {"$gt": 0}, "1", "abc", None, 0, -1, 1 << 53, 1.5, True, [1], b"1"]
@@ -166,20 +166,20 @@ IDS: list[Any] = [{"$ne": None}, {"$gt": 0}, "1", "abc", None, 0, -1, 1 << 53, 1
 
 def test_W15_ids_that_are_no_ids_never_reach_the_store(services: Services, alice: Actor) -> None:
     calls: list[Callable[[Any], object]] = [
-        lambda value: services.reading.article(alice, value),
+        lambda value: services.reading.get_article(alice, value),
         lambda value: services.reading.mark(alice, [value], True),
-        lambda value: services.reading.star(alice, value, True),
+        lambda value: services.reading.set_starred(alice, value, True),
         lambda value: services.subscriptions.get(alice, value),
         lambda value: services.subscriptions.unsubscribe(alice, value),
-        lambda value: services.subscriptions.edit(alice, value, title="x"),
-        lambda value: services.subscriptions.edit(alice, 1, folder_ids=[value]),
-        lambda value: services.subscriptions.health(alice, value),
+        lambda value: services.subscriptions.update(alice, value, title="x"),
+        lambda value: services.subscriptions.update(alice, 1, folder_ids=[value]),
+        lambda value: services.subscriptions.get_health(alice, value),
         lambda value: services.imports.get(alice, value),
         lambda value: services.imports.start(alice, value),
         lambda value: services.imports.retry(alice, value),
         lambda value: services.folders.rename(alice, value, "x"),
         lambda value: services.folders.delete(alice, value),
-        lambda value: services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, value))),
+        lambda value: services.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.FEED, value))),
     ]
     for call in calls:
         for value in IDS:
@@ -193,13 +193,13 @@ TEXTS: list[Any] = [{"$ne": None}, {"$where": "1"}, ["x"], 5, "x" * 5000]
 def test_W15_texts_that_are_no_texts_never_reach_the_store(services: Services, alice: Actor) -> None:
     everything, reading = StreamRef(StreamKind.ALL), services.reading
     calls: list[Callable[[Any], object]] = [
-        lambda value: reading.newer(alice, value),
-        lambda value: reading.undo(alice, value),
+        lambda value: reading.count_newer(alice, value),
+        lambda value: reading.undo_mass_mark(alice, value),
         lambda value: services.subscriptions.restore(alice, value),
         lambda value: services.folders.restore(alice, value),
         lambda value: reading.mark_all(alice, everything, snapshot=value),
-        lambda value: reading.page(alice, StreamQuery(everything, cursor=value, snapshot="x")),
-        lambda value: reading.page(alice, StreamQuery(everything, cursor="a.1.1.1", snapshot=value)),
+        lambda value: reading.load_page(alice, StreamQuery(everything, cursor=value, snapshot="x")),
+        lambda value: reading.load_page(alice, StreamQuery(everything, cursor="a.1.1.1", snapshot=value)),
         lambda value: services.subscriptions.subscribe(alice, value),
         lambda value: services.subscriptions.subscribe(alice, "https://x.example.org/", title=value),
         lambda value: services.folders.create(alice, value),
@@ -217,4 +217,4 @@ def test_a_page_has_a_sane_number_of_rows(services: Services, alice: Actor) -> N
     limits: list[Any] = [0, -1, 1001, "5", 2.5]
     for limit in limits:
         with pytest.raises(InvalidError):
-            services.reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL), limit=limit))
+            services.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL), limit=limit))

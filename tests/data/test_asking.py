@@ -26,7 +26,7 @@ def share(services: Services) -> int:
 
 
 def _waiting(client: redis.Redis) -> int:
-    length: Any = client.llen(redis_keys.queue(Queue.PULL))
+    length: Any = client.llen(redis_keys.make_queue_key(Queue.PULL))
     return int(length)
 
 
@@ -44,7 +44,7 @@ def test_X06_first_pulls_beyond_a_share_are_left_to_the_updater(
     assert [ticket is not None for ticket in tickets] == [True] * share + [False] * 10
     assert _waiting(redis_client) == share
     # None is forgotten: those without a job are due, like all the others.
-    assert len(services.pull.due(clock.now(), 100)) == share + 10
+    assert len(services.pull.find_due(clock.now(), 100)) == share + 10
     # Whoever else subscribes does not wait behind them.
     assert _follow(services, bob, "good", 1) != [None]
 
@@ -57,7 +57,7 @@ def test_what_was_in_error_is_due_at_once_for_whom_has_no_pull_left(
     db.feeds.update_one({"_id": feed_id}, {"$set": ill})
     _follow(services, alice, "slow", share)
     assert services.subscriptions.subscribe(alice, "https://ill.example.org/feed").ticket is None
-    assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
+    assert feed_id in {feed.id for feed in services.pull.find_due(clock.now(), 100)}
 
 
 def test_what_was_gone_is_due_at_once_for_whom_has_no_pull_left(
@@ -69,7 +69,7 @@ def test_what_was_gone_is_due_at_once_for_whom_has_no_pull_left(
     )
     _follow(services, alice, "slow", share)
     assert services.subscriptions.subscribe(alice, "https://gone.example.org/feed").ticket is None
-    assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
+    assert feed_id in {feed.id for feed in services.pull.find_due(clock.now(), 100)}
 
 
 def test_what_is_nowhere_to_be_fetched_is_never_due(services: Services, bob: Actor, db: Any) -> None:
@@ -82,8 +82,8 @@ def test_what_is_nowhere_to_be_fetched_is_never_due(services: Services, bob: Act
     db.feeds.update_one({"_id": other}, {"$set": {"merged_into": third}})
     db.feeds.update_one({"_id": third}, {"$set": {"claim_token": "another"}})
     db.feeds.update_many({}, {"$set": {"next_check_at": None}})
-    services.gateways.feeds.ask([one, other, third], clock.now())
-    assert services.pull.due(clock.now(), 100) == []
+    services.gateways.feeds.force_due([one, other, third], clock.now())
+    assert services.pull.find_due(clock.now(), 100) == []
 
 
 def test_many_feeds_are_checked_by_few_jobs(
@@ -91,12 +91,12 @@ def test_many_feeds_are_checked_by_few_jobs(
 ) -> None:
     count = BATCH * BATCHES + 30
     _follow(services, alice, "feed", count)
-    redis_client.delete(redis_keys.queue(Queue.PULL))
+    redis_client.delete(redis_keys.make_queue_key(Queue.PULL))
     db.feeds.update_many({}, {"$set": {"next_check_at": clock.now() + MONTH}})
     db.feeds.update_many({"url": {"$regex": "5"}}, {"$set": {"next_check_at": None}})  # gone, some time ago
     asked = services.subscriptions.refresh(alice)
     assert (asked.count, len(asked.tickets)) == (count, BATCHES)
-    assert len(services.pull.due(clock.now(), 1000)) == 30
+    assert len(services.pull.find_due(clock.now(), 1000)) == 30
 
 
 def test_a_few_feeds_are_checked_each_by_its_own_job(services: Services, alice: Actor) -> None:
@@ -112,7 +112,7 @@ def test_X06_who_checks_again_and_again_is_told_to_wait(services: Services, alic
     for ask in (
         lambda: services.subscriptions.refresh(alice, feed_id),
         lambda: services.subscriptions.refresh(alice),
-        lambda: services.manager.refresh(alice, [feed_id]),
+        lambda: services.bulk_edit.refresh(alice, [feed_id]),
     ):
         with pytest.raises(RateLimitedError, match="Wait"):
             ask()

@@ -38,7 +38,9 @@ class Reader:
     def read(self, body: bytes, now: dt.datetime, url: str = URL) -> Digest:
         """Return what is to be stored, without the memory of bytes."""
         self._rng.seed(1)
-        found = self._digester.digest(self.feed, Fetched(FetchRequest(url, key=7), 200, url, body=body), now)
+        found = self._digester.digest_fetch(
+            self.feed, Fetched(FetchRequest(url, key=7), 200, url, body=body), now
+        )
         told = {f.name: getattr(found.update.fields, f.name) for f in dataclasses.fields(FeedFields)}
         stored = {name: value for name, value in told.items() if value is not UNSET}
         self.feed = dataclasses.replace(self.feed, **stored)
@@ -89,8 +91,8 @@ def test_most_genuine_feeds_are_read_in_part() -> None:
     feeds, quick = 0, dict.fromkeys(("head_stamp", "new_first", "new_last", "edited"), 0)
     for row in genuine_feeds():
         body = row.read()
-        first = _news(body, reading.Known())
-        known = reading.Known(first.diff.seen, first.diff.volatile, first.chunks)
+        first = _news(body, reading.LastFetch())
+        known = reading.LastFetch(first.diff.seen, first.diff.volatile, first.chunks)
         feeds += len(first.parsed.entries) > 2
         for name in quick:
             again = _news(EDITS[name](body, random.Random(1)), known)
@@ -99,8 +101,8 @@ def test_most_genuine_feeds_are_read_in_part() -> None:
     assert all(count > 0.85 * feeds for count in quick.values()), (feeds, quick)
 
 
-def _news(body: bytes, known: reading.Known, **limits: int) -> reading.News:
-    return reading.news(body, known, url=URL, content_type=None, limits=Limits(**limits))
+def _news(body: bytes, known: reading.LastFetch, **limits: int) -> reading.FeedChanges:
+    return reading.find_changes(body, known, url=URL, content_type=None, limits=Limits(**limits))
 
 
 # -- single cases
@@ -122,8 +124,8 @@ def in_part(before: bytes, after: bytes) -> bool:
     pair = Pair()
     pair.read(before, "before")
     pair.read(after, "after")
-    first = _news(before, reading.Known())
-    second = _news(after, reading.Known(first.diff.seen, first.diff.volatile, first.chunks))
+    first = _news(before, reading.LastFetch())
+    second = _news(after, reading.LastFetch(first.diff.seen, first.diff.volatile, first.chunks))
     # an empty entry is read in front of the unseen ones
     return len(second.parsed.entries) <= 2
 
@@ -198,7 +200,7 @@ def test_after_an_odd_document_the_next_ones_are_read_in_part_again() -> None:
     for body in (rss(*SIX), rss(item(1), *SIX), rss(*SIX)):
         pair.read(body, "odd")
     assert pair.quick.feed.chunks
-    found = _news(rss(*SIX), reading.Known(pair.quick.feed.seen, False, pair.quick.feed.chunks))
+    found = _news(rss(*SIX), reading.LastFetch(pair.quick.feed.seen, False, pair.quick.feed.chunks))
     assert len(found.parsed.entries) == 1
 
 
@@ -229,8 +231,8 @@ def test_another_address_or_limit_counts_as_another_setting() -> None:
     pair.read(rss(*relative), "first")
     assert pair.read(rss(*relative), "moved", "https://moved.example/feed").update.changed
     long = rss(*(item(n, f"<description>{'x' * 300}</description>") for n in range(6)))
-    first = _news(long, reading.Known())
-    known = reading.Known(first.diff.seen, False, first.chunks)
+    first = _news(long, reading.LastFetch())
+    known = reading.LastFetch(first.diff.seen, False, first.chunks)
     assert not _news(long, known).diff.changed
     assert len(_news(long, known, html=200).diff.changed) == 6
 
@@ -244,18 +246,18 @@ def test_items_above_the_limit_are_left_to_the_parser() -> None:
 
 def test_an_entry_of_thousands_of_sections_is_left_to_the_parser() -> None:
     sections = b"<![CDATA[]]>" * 5000
-    first = _news(rss(item(1, sections.decode()), *SIX), reading.Known())
+    first = _news(rss(item(1, sections.decode()), *SIX), reading.LastFetch())
     assert (first.chunks, len(first.parsed.entries)) == (b"", 7)
 
 
 @pytest.mark.parametrize("row", [r for r in genuine_feeds() if r.kind == "rdf"], ids=str)
 def test_items_beside_the_channel(row: Row) -> None:
     body = row.read()
-    first = _news(body, reading.Known())
+    first = _news(body, reading.LastFetch())
     if not first.chunks:
         pytest.fail(f"{row} is not read in part")
     head, items, tail = cut(body)
     other = edited(items[1], random.Random(1))
     after = b"".join((head, items[0], other, *items[2:], tail))
-    again = _news(after, reading.Known(first.diff.seen, False, first.chunks))
+    again = _news(after, reading.LastFetch(first.diff.seen, False, first.chunks))
     assert len(again.parsed.entries) == 2

@@ -43,7 +43,7 @@ def answer(body: bytes | None = None, **fields: object) -> Fetched:
 
 
 def digest(known: Feed, fetched: Fetched, now: dt.datetime = NOW) -> Digest:
-    return Digester(Settings(), random.Random(1)).digest(known, fetched, now)
+    return Digester(Settings(), random.Random(1)).digest_fetch(known, fetched, now)
 
 
 def after(known: Feed, result: Digest) -> Feed:
@@ -330,6 +330,6 @@ def test_more_entries_or_longer_ones_than_are_read_are_no_error() -> None:
     broken = rss(item(1, body="x" * 5000), item(2), head="<description>a & b</description>")
     for settings in (Settings(feed_max_items=1), Settings(entry_max_html=1024)):
         for body in (broken, broken.replace(b" & ", b" "), broken + b"<!-- from a cache -->" * 60):
-            result = Digester(settings, random.Random(1)).digest(feed(), answer(body), NOW)
+            result = Digester(settings, random.Random(1)).digest_fetch(feed(), answer(body), NOW)
             assert result.record.error is None
             assert result.update.new

@@ -15,7 +15,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import url_key
+from app.feeds.urls import hash_url
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed
 from app.models.jobs.jobs import Job, Queue, State, Task
@@ -23,7 +23,7 @@ from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World
 from workers import outcome, registry
-from workers.job import Taken
+from workers.job import ClaimedJob
 
 READER = Actor(user_id=1)
 ADMIN = Actor(user_id=2, role=Role.ADMIN)
@@ -86,7 +86,7 @@ def test_W22_H13_what_tells_who_came_from_where_is_neither_fetched_nor_told(
 
 def test_a_feed_that_exists_keeps_its_address(services: Any) -> None:
     url = "http://blog.example/rss?utm_source=old"
-    feed = services.mappers.feeds.add(url, url_key(url), "", clock.now())
+    feed = services.mappers.feeds.add(url, hash_url(url), "", clock.now())
     assert services.subscriptions.subscribe(READER, "http://blog.example/rss").subscription.feed_id == feed.id
     assert services.gateways.feeds.get(feed.id).url == url
 
@@ -260,16 +260,18 @@ def test_the_job_is_queued_for_people(services: Any) -> None:
     assert services.jobs.status(ticket.id).state is State.QUEUED
 
 
-def awaited(services: Services, ending: Callable[[Taken], outcome.Ending], client: redis.Redis) -> Discovery:
+def awaited(
+    services: Services, ending: Callable[[ClaimedJob], outcome.AttemptOutcome], client: redis.Redis
+) -> Discovery:
     """Ask and wait, while a worker takes the job and ends it."""
     box: list[Discovery] = []
     asking = threading.Thread(
         target=lambda: box.append(services.discovery.discover(READER, "http://blog.example/", wait=20))
     )
-    registry.load()
+    registry.load_tasks()
     desk = support.desk(client, services.settings)
     asking.start()
-    while not (taken := desk.take(1, {}, ())):
+    while not (taken := desk.claim_jobs(1, {}, ())):
         assert asking.is_alive()
     desk.finish([ending(taken[0])])
     asking.join(20)
@@ -277,16 +279,16 @@ def awaited(services: Services, ending: Callable[[Taken], outcome.Ending], clien
 
 
 def test_who_waits_is_told_as_soon_as_it_is_found(services: Any, world: World, redis_client: Any) -> None:
-    def ending(job: Taken) -> outcome.Ending:
-        return outcome.finished(job, work(services, world, job.args["key"])[0], services.settings)
+    def ending(job: ClaimedJob) -> outcome.AttemptOutcome:
+        return outcome.finish_job(job, work(services, world, job.args["key"])[0], services.settings)
 
     found = awaited(services, ending, redis_client)
     assert [f.title for f in found.feeds] == ["Blog"]
 
 
 def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, redis_client: Any) -> None:
-    def ending(job: Taken) -> outcome.Ending:
-        return outcome.failed(job, InvalidError("It broke."), services.settings)
+    def ending(job: ClaimedJob) -> outcome.AttemptOutcome:
+        return outcome.fail_job(job, InvalidError("It broke."), services.settings)
 
     failed = awaited(services, ending, redis_client)
     assert (failed.wait, failed.error) == (False, "search_failed")

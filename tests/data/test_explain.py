@@ -16,13 +16,13 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.gateways.feeds.websubs import intent_of
+from app.gateways.feeds.websubs import parse_intent
 from app.mappers.mongo import indexes
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
 from app.models.feeds.fetched import Fetched
-from app.models.feeds.websub import Heard, PushPull
+from app.models.feeds.websub import HubAnnouncement, PushPullOutcome
 from app.models.imports.imports import ItemChange, ItemState
 from app.models.reading.entry import EntryChange
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
@@ -77,34 +77,34 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
         world.publish(feed_id, world.minutes(*range(n, n + 30)))
     subscriptions.subscribe(bob, "https://f0.example.org/feed")
     world.store(feeds[0], [], changed=[EntryChange(guid_hash=guid(1), title="x")])
-    world.feeds.due(NOW, 10)
+    world.feeds.find_due(NOW, 10)
     world.feeds.record_fetches([FetchRecord(feeds[0], NOW, 200, 5, 100)])
-    subscriptions.health(alice, feeds[0])
-    subscriptions.edit(alice, feeds[0], title="Mine", folder_ids=[inner.id])
+    subscriptions.get_health(alice, feeds[0])
+    subscriptions.update(alice, feeds[0], title="Mine", folder_ids=[inner.id])
     subscriptions.refresh(alice)
-    reading.tree(alice)
+    reading.get_tree(alice)
     for stream in ("all", f"feed/{feeds[0]}", f"folder/{outer.id}", "starred"):
         for sort in Sort:
             query = StreamQuery(StreamRef.parse(stream), sort, limit=5)
-            page = reading.page(alice, query)
+            page = reading.load_page(alice, query)
             if page.cursor:
-                reading.page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 5))
-    page = reading.page(alice, StreamQuery(StreamRef.parse("all")))
+                reading.load_page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 5))
+    page = reading.load_page(alice, StreamQuery(StreamRef.parse("all")))
     services.gateways.entries._shown.clear()
     reading.mark(alice, [page.rows[0].id], True)
     reading.mark(alice, [page.rows[0].id], False)
-    reading.star(alice, page.rows[1].id, True)
-    reading.page(alice, StreamQuery(StreamRef.parse("starred")))
-    reading.article(alice, page.rows[1].id)
-    reading.newer(alice, page.snapshot)
-    reading.undo(alice, reading.mark_all(alice, StreamRef.parse("all")).undo)
+    reading.set_starred(alice, page.rows[1].id, True)
+    reading.load_page(alice, StreamQuery(StreamRef.parse("starred")))
+    reading.get_article(alice, page.rows[1].id)
+    reading.count_newer(alice, page.snapshot)
+    reading.undo_mass_mark(alice, reading.mark_all(alice, StreamRef.parse("all")).undo)
     mass = reading.mark_all(alice, StreamRef.parse(f"folder/{inner.id}"), snapshot=None)
-    reading.page(alice, StreamQuery(StreamRef.parse("all"), limit=5))
-    reading.undo(alice, mass.undo)
-    reading.star(alice, page.rows[1].id, False)
+    reading.load_page(alice, StreamQuery(StreamRef.parse("all"), limit=5))
+    reading.undo_mass_mark(alice, mass.undo)
+    reading.set_starred(alice, page.rows[1].id, False)
     use_search_and_tags(world, alice, page.rows[2].id)
-    services.streamviews.set(alice, StreamRef.parse("all"), Preferences(), {"density": "card"})
-    world.feeds.retain(feeds[0])
+    services.stream_views.set(alice, StreamRef.parse("all"), Preferences(), {"density": "card"})
+    world.feeds.apply_retention(feeds[0])
     world.feeds.move(feeds[1], "https://moved.example.org/feed")
     world.feeds.move(feeds[2], "https://f3.example.org/feed")
     world.feeds.claim([feeds[4]], "dead", NOW, 1)
@@ -113,8 +113,8 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     use_hubs(world, feeds[5])
     use_imports(world, alice)
     everything, usual = StreamRef.parse("all"), Preferences()
-    services.streamviews.set(alice, everything, usual, {"view": "list"})
-    services.streamviews.get(alice, everything, usual, {})
+    services.stream_views.set(alice, everything, usual, {"view": "list"})
+    services.stream_views.get(alice, everything, usual, {})
     folders.rename(alice, outer.id, "Other")
     folders.restore(alice, folders.delete(alice, outer.id))
     subscriptions.restore(alice, subscriptions.unsubscribe(alice, feeds[0]))
@@ -123,29 +123,29 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
 def use_search_and_tags(world: World, alice: Actor, entry_id: int) -> None:
     """Index, search in all ways, tag, rename, merge, delete, take back, forget."""
     reading, tags, indexing = world.services.reading, world.services.tags, world.services.indexing
-    indexing.due(NOW)
+    indexing.find_due_jobs(NOW)
     indexing.run(NOW, 30)
-    reading.star(alice, entry_id, True)
-    one, two = tags.change(alice, entry_id, add=["one", "two"])
+    reading.set_starred(alice, entry_id, True)
+    one, two = tags.change_tags(alice, entry_id, add=["one", "two"])
     tagged = StreamRef(StreamKind.TAG, one.id)
     for text in ("entry", "entry text -none", '"entry 5"', "-none", "is:starred tag:one", "entry -tag:one"):
         for sort in Sort:
             query = StreamQuery(StreamRef(StreamKind.SEARCH, query=text), sort, limit=2)
-            page = reading.page(alice, query)
+            page = reading.load_page(alice, query)
             if page.cursor:
-                reading.page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 2))
-    reading.undo(alice, reading.mark_all(alice, query.ref, snapshot=page.snapshot).undo)
+                reading.load_page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 2))
+    reading.undo_mass_mark(alice, reading.mark_all(alice, query.ref, snapshot=page.snapshot).undo)
     for sort in Sort:
-        reading.page(alice, StreamQuery(tagged, sort))
+        reading.load_page(alice, StreamQuery(tagged, sort))
     tags.rename(alice, one.id, "first")
     tags.merge(alice, one.id, two.id)
     tags.restore(alice, one.id)
     tags.delete(alice, two.id)
     world.services.gateways.tags.purge(alice.user_id, NOW + dt.timedelta(days=300))
-    tags.change(alice, entry_id, remove=[one.id])
-    reading.star(alice, entry_id, False)
+    tags.change_tags(alice, entry_id, remove=[one.id])
+    reading.set_starred(alice, entry_id, False)
     tags.save_search(alice, "", "entry")
-    tags.forget_search(alice, tags.searches(alice)[0].id)
+    tags.delete_search(alice, tags.list_searches(alice)[0].id)
 
 
 def use_imports(world: World, alice: Actor) -> None:
@@ -154,24 +154,24 @@ def use_imports(world: World, alice: Actor) -> None:
     body = services.imports.export(alice).replace(b"example.org", b"example.net")
     for number in range(20):
         kept = services.imports.preview(alice, body, f"{number}.opml")
-    services.imports.choose(alice, kept.id, 0, [0, 1])
+    services.imports.choose_items(alice, kept.id, 0, [0, 1])
     services.imports.choose_all(alice, kept.id, True)
     services.imports.start(alice, kept.id)
-    services.imports.active(alice)
-    services.importing.due()
-    begun = gateway.begin(alice.user_id, kept.id, "run", NOW)
+    services.imports.find_active(alice)
+    services.import_runner.find_due_jobs()
+    begun = gateway.begin_run(alice.user_id, kept.id, "run", NOW)
     assert begun is not None
     failed = {0: ItemChange(ItemState.FAILED, "timeout", 1)}
-    gateway.note(begun, "run", begun.counts, failed, NOW, moved=True)
-    gateway.feed_ends([1])
+    gateway.save_progress(begun, "run", begun.counts, failed, NOW, has_progressed=True)
+    gateway.find_poll_results([1])
     services.imports.cancel(alice, kept.id)
-    gateway.note_late(begun, "run", failed, NOW)
+    gateway.save_late_progress(begun, "run", failed, NOW)
     services.imports.retry(alice, kept.id, 0)
-    services.imports.recent(alice)
-    services.imports.failed_list(alice, kept.id)
+    services.imports.list_recent(alice)
+    services.imports.export_failures(alice, kept.id)
     services.imports.cancel(alice, kept.id)
     services.imports.remove(alice, kept.id)
-    services.packs.all(alice)
+    services.packs.list_packs(alice)
 
 
 def use_hubs(world: World, feed_id: int) -> None:
@@ -179,36 +179,36 @@ def use_hubs(world: World, feed_id: int) -> None:
     websubs, rows = world.services.gateways.websubs, world.services.mappers.websubs
     for number in range(30):
         rows.add(number + 1, "https://hub.example/", "https://t.example/", f"token{number}", "s", NOW)
-    heard = Heard(feed_id, "https://hub.example/", "https://t.example/", 1)
-    websubs.heard([heard], NOW)
-    row = rows.current([feed_id])[feed_id]
-    websubs.due(NOW, 10)
-    ask = websubs.begin(row.id, NOW)
+    heard = HubAnnouncement(feed_id, "https://hub.example/", "https://t.example/", 1)
+    websubs.process_announcements([heard], NOW)
+    row = rows.find_current([feed_id])[feed_id]
+    websubs.find_due(NOW, 10)
+    ask = websubs.begin_request(row.id, NOW)
     assert ask is not None
-    websubs.end(ask, Fetched(ask.request, 202, ask.request.url), NOW)
+    websubs.end_request(ask, Fetched(ask.request, 202, ask.request.url), NOW)
     intent = {
         "hub.mode": "subscribe",
         "hub.topic": row.topic,
         "hub.challenge": "c",
         "hub.lease_seconds": "60",
     }
-    websubs.answer(row.token, intent_of(intent), NOW)
+    websubs.answer_hub(row.token, parse_intent(intent), NOW)
     signature = hmac.new(row.secret.encode(), b"", "sha1").hexdigest()
     for _ in range(2):
-        websubs.take_push(row.token, f"sha1={signature}", bytes, NOW)
+        websubs.accept_push(row.token, f"sha1={signature}", bytes, NOW)
         begun = websubs.begin_pull(feed_id, NOW)
         assert begun is not None
-        websubs.heard([heard], NOW)
-        websubs.end_pull(begun, PushPull.DONE, NOW)
-    rows.trust(feed_id, NOW)
-    websubs.heard([heard], NOW)
-    websubs.take_push(row.token, "sha1=", bytes, NOW)
-    websubs.note(feed_id, NOW + dt.timedelta(days=1), NOW)
-    websubs.answer(row.token, intent_of(intent | {"hub.mode": "denied"}), NOW)
-    websubs.begin(row.id, NOW + dt.timedelta(days=8))
-    websubs.leave(feed_id, NOW)
-    rows.let_go(row.id, NOW)
-    rows.forget(row.id)
+        websubs.process_announcements([heard], NOW)
+        websubs.end_pull(begun, PushPullOutcome.DONE, NOW)
+    rows.trust_pushes(feed_id, NOW)
+    websubs.process_announcements([heard], NOW)
+    websubs.accept_push(row.token, "sha1=", bytes, NOW)
+    websubs.find_push_source(feed_id, NOW + dt.timedelta(days=1), NOW)
+    websubs.answer_hub(row.token, parse_intent(intent | {"hub.mode": "denied"}), NOW)
+    websubs.begin_request(row.id, NOW + dt.timedelta(days=8))
+    websubs.leave_hub(feed_id, NOW)
+    rows.mark_ended(row.id, NOW)
+    rows.remove(row.id)
 
 
 def statements(name: str, command: Doc) -> list[tuple[str, Doc, Doc]]:
@@ -294,7 +294,7 @@ def test_an_index_may_take_longer_to_build_than_a_statement(
         "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[Listener()])
     )
     with contextlib.closing(bootstrap.build(services.settings)) as built:
-        indexes.ensure(built.store.database)
+        indexes.ensure_indexes(built.store.database)
     assert limits
     assert min(limits) > 3_600_000
 
@@ -314,7 +314,7 @@ def test_streams_read_keys_from_the_index_alone(world: World, alice: Actor, db: 
 
 
 def test_no_index_is_missing_and_making_them_again_changes_nothing(services: Services) -> None:
-    assert indexes.missing(services.store.database) == []
+    assert indexes.find_missing_indexes(services.store.database) == []
     services.ensure_indexes()
     services.store.database["entries"].drop_index("stream")
-    assert indexes.missing(services.store.database) == ["entries.stream"]
+    assert indexes.find_missing_indexes(services.store.database) == ["entries.stream"]

@@ -28,7 +28,7 @@ from app.errors import (
     NotFoundError,
     RateLimitedError,
     TooLargeError,
-    feed_message,
+    get_feed_message,
 )
 from app.feeds.opml import opml
 from app.gateways.imports.imports import TRIES
@@ -41,7 +41,7 @@ from app.models.imports.opml import Outline
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Queue, Ticket
 from app.models.sharing.sharing import Audience
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.folder import FolderEditMode
 from app.services.feeds.pull import PullService
 from tests.support import corpus
 from tests.support.reader import Canned, rss
@@ -67,8 +67,8 @@ class Pulling:
     async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
         for ticket in tickets:
             job = RqJob.fetch(ticket.id, connection=self._client, serializer=JSONSerializer)
-            self._client.lrem(redis_keys.queue(Queue.PULL), 0, ticket.id)
-            self._client.delete(redis_keys.job(ticket.id))
+            self._client.lrem(redis_keys.make_queue_key(Queue.PULL), 0, ticket.id)
+            self._client.delete(redis_keys.make_job_key(ticket.id))
             self.pulled += job.kwargs["feed_ids"]
             await self.pull.pull(job.kwargs["feed_ids"], self.answers)
             yield Outcome(ticket.id)
@@ -77,7 +77,7 @@ class Pulling:
 class _Answers(Canned):
     """What is not among the bodies is not there."""
 
-    async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         for request in requests:
             if (body := self._bodies.get(request.url)) is not None:
                 yield Fetched(request, 200, request.url, body=body, wire_bytes=1)
@@ -86,7 +86,7 @@ class _Answers(Canned):
 
 
 def run(services: Services, one: Import, waiter: Any, name: str = "run") -> dict[str, Any]:
-    return asyncio.run(services.importing.run(one.user_id, one.id, name, waiter))
+    return asyncio.run(services.import_runner.run(one.user_id, one.id, name, waiter))
 
 
 def feeds(*names: str) -> dict[str, bytes]:
@@ -108,10 +108,10 @@ def test_corpus_files_are_previewed_with_the_counts_of_the_manifest(services: Se
         more = lost.get(row.path, 0)
         if found.total != said["feeds"] + more:
             wrong.append(f"{row}: {found.total} feeds, not {said['feeds']}")
-        firsts = found.total - found.count(ItemState.DOUBLE)
+        firsts = found.total - found.count_items(ItemState.DOUBLE)
         if firsts > said["distinct_feed_urls"] + more:
             wrong.append(f"{row}: {firsts} different feeds")
-        if len(services.imports.items(alice, found.id)) != found.total:
+        if len(services.imports.list_items(alice, found.id)) != found.total:
             wrong.append(f"{row}: outlines are missing")
     assert not wrong, "\n".join(wrong)
 
@@ -134,15 +134,15 @@ def test_an_import_subscribes_fetches_and_counts(services: Services, alice: Acto
     done = services.imports.get(alice, kept.id)
     assert done.state is ImportState.DONE
     assert done.counts == {"added": 2, "already": 1, "double": 1, "failed": 1}
-    (failed,) = services.imports.failures(alice, kept.id)
+    (failed,) = services.imports.list_failures(alice, kept.id)
     assert (failed.url, failed.error) == (f"{HOST}/missing", "http_404")
-    tree = services.reading.tree(alice)
+    tree = services.reading.get_tree(alice)
     names = {folder.name: [f.name for f in folder.folders] for folder in tree.folders}
     assert names == {"News": ["World"], "Tech": []}
     one = next(f for f in tree.folders if f.name == "Tech").feeds
     assert {f.title for f in one} == {"one", "missing"}, "names of the file stay; a feed lies in two folders"
-    assert opml.read(services.imports.failed_list(alice, kept.id)).feeds[0].folders == ("Tech",)
-    assert services.imports.active(alice) is None
+    assert opml.read(services.imports.export_failures(alice, kept.id)).feeds[0].folders == ("Tech",)
+    assert services.imports.find_active(alice) is None
 
 
 def test_what_failed_is_tried_again_and_then_added(services: Services, alice: Actor) -> None:
@@ -185,15 +185,15 @@ def test_a_run_that_was_killed_is_finished_by_the_next(services: Services, alice
     assert job.args == {"user_id": alice.user_id, "import_id": kept.id}
     run(services, started, Pulling(services, feeds(*names)), "next")
     assert services.imports.get(alice, kept.id).counts == {"added": 100}
-    assert len(services.gateways.subscriptions.feed_ids(alice.user_id)) == 100
-    assert len(services.folders.list(alice)) == 1
+    assert len(services.gateways.subscriptions.find_feed_ids(alice.user_id)) == 100
+    assert len(services.folders.list_folders(alice)) == 1
 
 
 def _late(services: Services) -> Any:
     """Return the jobs that are due when nobody has worked for a while."""
     later = clock.now() + dt.timedelta(minutes=1)
     with clock.set_source(lambda: later):
-        return services.importing.due()
+        return services.import_runner.find_due_jobs()
 
 
 def test_a_cancelled_import_stops_and_can_go_on(services: Services, alice: Actor) -> None:
@@ -210,11 +210,11 @@ def test_a_cancelled_import_stops_and_can_go_on(services: Services, alice: Actor
 
     run(services, started, Cancelling(services, feeds(*names)))
     assert services.imports.get(alice, kept.id).state is ImportState.CANCELLED
-    assert 0 < len(services.gateways.subscriptions.feed_ids(alice.user_id)) < 90
-    assert services.mappers.imports.slots() == {}
+    assert 0 < len(services.gateways.subscriptions.find_feed_ids(alice.user_id)) < 90
+    assert services.mappers.imports.find_slots() == {}
     with pytest.raises(ConflictError):
         services.imports.cancel(alice, kept.id)
-    run(services, services.imports.go_on(alice, kept.id), Pulling(services, feeds(*names)), "again")
+    run(services, services.imports.resume(alice, kept.id), Pulling(services, feeds(*names)), "again")
     assert services.imports.get(alice, kept.id).counts == {"added": 90}
 
 
@@ -232,14 +232,14 @@ def test_a_cancelled_import_is_taken_back_whole(services: Services, alice: Actor
                 yield outcome
 
     run(services, started, Cancelling(services, feeds(*names)))
-    mine = services.gateways.subscriptions.feed_ids
+    mine = services.gateways.subscriptions.find_feed_ids
     assert len(mine(alice.user_id)) == 80, "two steps"
     cancelled = services.imports.get(alice, kept.id)
     assert cancelled.counts == {"added": 80, "waiting": 10}, "what is being fetched comes by itself"
     assert (cancelled.done, cancelled.goal) == (80, 90)
     assert services.imports.unsubscribe(alice, kept.id)[1] == 80
     assert list(mine(alice.user_id)) == []
-    run(services, services.imports.go_on(alice, kept.id), Pulling(services, feeds(*names)), "again")
+    run(services, services.imports.resume(alice, kept.id), Pulling(services, feeds(*names)), "again")
     assert services.imports.get(alice, kept.id).counts == {"added": 90}
     assert len(mine(alice.user_id)) == 10, "what was left stays so"
 
@@ -262,11 +262,11 @@ def test_a_cancel_tells_failures_from_the_rest_and_the_next_run_counts_its_own(
     run(services, started, Cancelling(services, feeds(*names[4:])))
     found = services.imports.get(alice, kept.id)
     assert found.counts == {"added": 76, "failed": 4, "waiting": 10}
-    assert sum(found.count(s) for s in (ItemState.ADDED, ItemState.FAILED)) == len(
-        services.gateways.subscriptions.feed_ids(alice.user_id)
+    assert sum(found.count_items(s) for s in (ItemState.ADDED, ItemState.FAILED)) == len(
+        services.gateways.subscriptions.find_feed_ids(alice.user_id)
     )
     assert (found.done, found.failed) == (80, 4)
-    again = services.imports.go_on(alice, kept.id)
+    again = services.imports.resume(alice, kept.id)
     assert (again.done, again.goal, again.failed) == (0, 10, 0)
     run(services, again, Pulling(services, feeds(*names[4:-1])), "again")
     done = services.imports.get(alice, kept.id)
@@ -288,7 +288,7 @@ def test_what_a_run_does_after_a_cancel_that_was_taken_back_is_its_imports(
     class Wavering(Pulling):
         async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
             services.imports.cancel(alice, kept.id)
-            services.imports.go_on(alice, kept.id)
+            services.imports.resume(alice, kept.id)
             async for outcome in super().await_many(tickets, timeout):
                 yield outcome
 
@@ -331,7 +331,7 @@ def test_an_import_that_is_given_up_leaves_nothing_under_way(services: Services,
     with pytest.raises(Killed):
         run(services, started, Dying(services, {}))
     for turn in range(TRIES + 1):
-        services.gateways.imports.begin(alice.user_id, kept.id, f"run {turn}", clock.now())
+        services.gateways.imports.begin_run(alice.user_id, kept.id, f"run {turn}", clock.now())
     given_up = services.imports.get(alice, kept.id)
     assert (given_up.state, given_up.counts) == (ImportState.DONE, {"added": 40, "waiting": 10})
 
@@ -353,11 +353,11 @@ def test_an_import_is_taken_back_with_what_its_feeds_were_merged_into(
     move(b, f"{HOST}/other")
     move(other, f"{HOST}/last")
     move(c, f"{HOST}/mine")
-    assert set(services.gateways.subscriptions.feed_ids(alice.user_id)) == {a, mine, last}
-    assert services.imports.brought(alice, kept.id) == ((a, last), frozenset())
+    assert set(services.gateways.subscriptions.find_feed_ids(alice.user_id)) == {a, mine, last}
+    assert services.imports.find_imported_feeds(alice, kept.id) == ((a, last), frozenset())
     services.imports.unsubscribe(alice, kept.id)
-    assert list(services.gateways.subscriptions.feed_ids(alice.user_id)) == [mine]
-    assert services.imports.brought(alice, kept.id) == ((), {a, b})
+    assert list(services.gateways.subscriptions.find_feed_ids(alice.user_id)) == [mine]
+    assert services.imports.find_imported_feeds(alice, kept.id) == ((), {a, b})
 
 
 def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services) -> None:
@@ -367,11 +367,11 @@ def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Se
     for who in people:
         kept = services.imports.preview(who, listed(("a", ())), "x")
         started.append(services.imports.start(who, kept.id))
-    begun = [gateway.begin(one.user_id, one.id, "run", now) for one in started]
+    begun = [gateway.begin_run(one.user_id, one.id, "run", now) for one in started]
     assert [one is not None for one in begun] == [True] * 10 + [False] * 2
-    assert [job.args["import_id"] for job in services.importing.due()] == []
-    gateway.end(begun[3] or started[3], "run", now)
-    assert [job.args["import_id"] for job in services.importing.due()] == [started[10].id]
+    assert [job.args["import_id"] for job in services.import_runner.find_due_jobs()] == []
+    gateway.end_run(begun[3] or started[3], "run", now)
+    assert [job.args["import_id"] for job in services.import_runner.find_due_jobs()] == [started[10].id]
 
 
 def test_who_waits_with_many_imports_holds_nobody_up(services: Services, alice: Actor, bob: Actor) -> None:
@@ -383,36 +383,36 @@ def test_who_waits_with_many_imports_holds_nobody_up(services: Services, alice: 
     many = [started(alice) for _ in range(14)]
     late = started(bob)
     for one in many[:9]:
-        assert gateway.begin(one.user_id, one.id, "run", now)
-    assert [job.args["import_id"] for job in services.importing.due()] == [late.id]
+        assert gateway.begin_run(one.user_id, one.id, "run", now)
+    assert [job.args["import_id"] for job in services.import_runner.find_due_jobs()] == [late.id]
     services.imports.cancel(bob, late.id)
-    assert [job.args["import_id"] for job in services.importing.due()] == [many[9].id]
+    assert [job.args["import_id"] for job in services.import_runner.find_due_jobs()] == [many[9].id]
 
 
 def test_a_feed_that_was_left_since_is_not_tried_again(services: Services, alice: Actor) -> None:
     kept = services.imports.preview(alice, listed(("a", ()), ("b", ())), "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
-    left = services.imports.failures(alice, kept.id)[0].feed_id
+    left = services.imports.list_failures(alice, kept.id)[0].feed_id
     assert left is not None
     services.subscriptions.unsubscribe(alice, left)
     waiter = Pulling(services, feeds("a", "b"))
     run(services, services.imports.retry(alice, kept.id), waiter, "second")
     assert left not in waiter.pulled
     assert services.imports.get(alice, kept.id).counts == {"added": 1, "skipped": 1}
-    assert left not in services.gateways.subscriptions.feed_ids(alice.user_id)
+    assert left not in services.gateways.subscriptions.find_feed_ids(alice.user_id)
 
 
 def test_what_failed_and_was_merged_meanwhile_is_tried_again_there(services: Services, alice: Actor) -> None:
     services.subscriptions.subscribe(Actor(alice.user_id + 1), f"{HOST}/there")
     kept = services.imports.preview(alice, listed(("a", ())), "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
-    failed = services.imports.failures(alice, kept.id)[0].feed_id
+    failed = services.imports.list_failures(alice, kept.id)[0].feed_id
     assert failed is not None
     services.gateways.feeds.move(failed, f"{HOST}/there")
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("there")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 1}
-    brought = services.imports.brought(alice, kept.id).feeds
-    assert list(brought) == list(services.gateways.subscriptions.feed_ids(alice.user_id)) != [failed]
+    brought = services.imports.find_imported_feeds(alice, kept.id).feeds
+    assert list(brought) == list(services.gateways.subscriptions.find_feed_ids(alice.user_id)) != [failed]
 
 
 def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice: Actor) -> None:
@@ -425,7 +425,7 @@ def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice
     kept = services.imports.preview(alice, body, "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("c")))
     assert services.imports.get(alice, kept.id).counts == {"added": 2}
-    [mine] = services.gateways.subscriptions.of_user(alice.user_id)
+    [mine] = services.gateways.subscriptions.find_by_user(alice.user_id)
     assert (mine.feed_id, len(mine.folder_ids)) == (ids[2], 2)
     assert services.imports.preview(alice, body, "again").counts == {"already": 2}
 
@@ -444,18 +444,18 @@ def test_a_feed_that_is_moved_while_an_import_adds_folders_stays_moved(
     old, subscriptions = services.folders.create(alice, "Old"), services.gateways.subscriptions
     feed = services.subscriptions.subscribe(alice, f"{HOST}/a", folder_id=old.id).subscription.feed_id
     kept = services.imports.preview(alice, listed(("a", ("News",))), "x")
-    services.imports.choose(alice, kept.id, 0, [0])
+    services.imports.choose_items(alice, kept.id, 0, [0])
     get = subscriptions.get
 
     def moved(user_id: int, feed_id: int) -> Any:
         found = get(user_id, feed_id)
         monkeypatch.setattr(subscriptions, "get", get)
-        services.folders.place(alice, [feed], [old.id], PlaceMode.REMOVE)
+        services.folders.place_feeds(alice, [feed], [old.id], FolderEditMode.REMOVE)
         return found
 
     monkeypatch.setattr(subscriptions, "get", moved)
     run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
-    names = {folder.id: folder.name for folder in services.folders.list(alice)}
+    names = {folder.id: folder.name for folder in services.folders.list_folders(alice)}
     assert [names[folder] for folder in get(alice.user_id, feed).folder_ids] == ["News"]
 
 
@@ -463,13 +463,13 @@ def test_trying_again_brings_no_deleted_folder_back(services: Services, alice: A
     body = opml.write("Mine", [Outline(f"{HOST}/a", "a", None, ("News",))], [("Empty",)])
     kept = services.imports.preview(alice, body, "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
-    made = services.folders.list(alice)
+    made = services.folders.list_folders(alice)
     assert {folder.name for folder in made} == {"News", "Empty"}
     for folder in made:
         services.folders.delete(alice, folder.id)
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("a")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 1}
-    assert services.folders.list(alice) == []
+    assert services.folders.list_folders(alice) == []
 
 
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
@@ -478,11 +478,11 @@ def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: A
     services.imports.choose_all(alice, kept.id, False)
     with pytest.raises(InvalidError):
         services.imports.start(alice, kept.id)
-    services.imports.choose(alice, kept.id, 2, [1000, 1199])
+    services.imports.choose_items(alice, kept.id, 2, [1000, 1199])
     found = services.imports.start(alice, kept.id, keep_folders=False, into="All of it")
-    assert (found.goal, found.count(ItemState.SKIPPED)) == (2, 1198)
+    assert (found.goal, found.count_items(ItemState.SKIPPED)) == (2, 1198)
     run(services, found, Pulling(services, feeds("n1000", "n1199")))
-    (folder,) = services.reading.tree(alice).folders
+    (folder,) = services.reading.get_tree(alice).folders
     assert (folder.name, len(folder.feeds)) == ("All of it", 2)
 
 
@@ -507,7 +507,7 @@ def test_a_choice_that_comes_while_it_is_started_is_kept_or_refused(
         monkeypatch.setattr(mapper, name, both)
 
     # The start has read the outlines, and then some are unticked.
-    meanwhile("items", lambda: services.imports.choose(alice, kept.id, 0, [0, 1]), first=False)
+    meanwhile("items", lambda: services.imports.choose_items(alice, kept.id, 0, [0, 1]), first=False)
     assert services.imports.start(alice, kept.id).goal == 2
     assert services.imports.get(alice, kept.id).counts == {"waiting": 2, "skipped": 1}
 
@@ -515,8 +515,8 @@ def test_a_choice_that_comes_while_it_is_started_is_kept_or_refused(
     kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
     meanwhile("change_items", lambda: services.imports.start(alice, kept.id), first=True)
     with pytest.raises(ConflictError, match="started already"):
-        services.imports.choose(alice, kept.id, 0, [2])
-    assert [item.state for item in services.imports.items(alice, kept.id)] == [ItemState.WAITING] * 3
+        services.imports.choose_items(alice, kept.id, 0, [2])
+    assert [item.state for item in services.imports.list_items(alice, kept.id)] == [ItemState.WAITING] * 3
     assert services.imports.get(alice, kept.id).counts == {"waiting": 3}
 
 
@@ -541,7 +541,7 @@ def test_a_refused_going_on_leaves_the_end_of_an_import_alone(
     kept = services.imports.preview(alice, listed(("a", ())), "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
     with pytest.raises(ConflictError):
-        services.imports.go_on(alice, kept.id)
+        services.imports.resume(alice, kept.id)
     assert db.imports.find_one({"_id": kept.id})["expires"] is not None
     assert db.import_parts.find_one({"import_id": kept.id})["expires"] is not None
 
@@ -579,7 +579,7 @@ def test_wrong_files_are_refused_with_the_line_and_a_sentence(
 ) -> None:
     with pytest.raises(InvalidError, match=words):
         services.imports.preview(alice, body, "x")
-    assert services.imports.recent(alice) == []
+    assert services.imports.list_recent(alice) == []
 
 
 def test_X10_a_list_beyond_the_limits_is_refused(services: Services, alice: Actor) -> None:
@@ -593,7 +593,7 @@ def test_X10_a_list_beyond_the_limits_is_refused(services: Services, alice: Acto
 
 
 def _items(services: Services, alice: Actor, body: bytes) -> Any:
-    return services.imports.items(alice, services.imports.preview(alice, body, "x").id)
+    return services.imports.list_items(alice, services.imports.preview(alice, body, "x").id)
 
 
 def test_X02_an_outline_of_very_many_attributes_or_of_one_long_address_is_read_at_once(
@@ -623,8 +623,8 @@ def test_who_has_all_folders_he_may_have_gets_the_feeds(
     one = services.imports.preview(alice, body, "x.opml")
     services.imports.start(alice, one.id)
     assert run(services, one, Pulling(services, feeds("a", "b")))["added"] == 2
-    [folder] = services.folders.list(alice)
-    placed = {s.folder_ids for s in services.gateways.subscriptions.of_user(alice.user_id)}
+    [folder] = services.folders.list_folders(alice)
+    placed = {s.folder_ids for s in services.gateways.subscriptions.find_by_user(alice.user_id)}
     assert placed == {(folder.id,), ()}
 
 
@@ -638,16 +638,16 @@ def test_W22_what_a_file_calls_a_feed_is_shown_to_nobody_else(
     run(services, one, Pulling(services, feeds("a")))
     for name in "ab":
         services.subscriptions.subscribe(bob, f"{HOST}/{name}")
-    assert {f.title for f in services.reading.tree(alice).feeds} == {"Feed a", "My b"}
-    assert {f.title for f in services.reading.tree(bob).feeds} == {"Feed a", f"{HOST}/b"}
-    mine = services.gateways.subscriptions.of_user(alice.user_id)
+    assert {f.title for f in services.reading.get_tree(alice).feeds} == {"Feed a", "My b"}
+    assert {f.title for f in services.reading.get_tree(bob).feeds} == {"Feed a", f"{HOST}/b"}
+    mine = services.gateways.subscriptions.find_by_user(alice.user_id)
     assert sorted(s.title for s in mine) == ["", "My b"], "the first goes by the feed's own name"
 
 
 def test_G02_of_who_leaves_during_an_import_nothing_is_left(
     services: Services, alice: Actor, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    erasing = services.gateways.erasing
+    erasing = services.gateways.erasure
     one = services.imports.preview(alice, listed(("a", ("News",)), ("b", ())), "x.opml")
     services.imports.start(alice, one.id)
     account = {
@@ -684,7 +684,7 @@ def test_addresses_that_can_never_be_fetched_fail_at_once(services: Services, al
     ]
     kept = services.imports.preview(alice, opml.write("x", [Outline(url) for url in urls]), "x")
     assert kept.counts == {"failed": 4}
-    words = [item.error for item in services.imports.failures(alice, kept.id)]
+    words = [item.error for item in services.imports.list_failures(alice, kept.id)]
     assert words == ["unreachable", "invalid_url", "invalid_url", "invalid_url"], "S13"
     with pytest.raises(InvalidError):
         services.imports.start(alice, kept.id)
@@ -703,10 +703,10 @@ def test_addresses_without_the_scheme_of_the_web_are_read_as_if_they_were_typed(
         "feed://127.0.0.1/e": "http://127.0.0.1/e",
     }
     kept = services.imports.preview(alice, opml.write("x", [Outline(url) for url in urls]), "x")
-    items = services.imports.items(alice, kept.id)
+    items = services.imports.list_items(alice, kept.id)
     assert {i.url for i in items} == set(urls.values())
     assert kept.counts == {"waiting": 4, "double": 1, "failed": 2}
-    words = [item.error for item in services.imports.failures(alice, kept.id)]
+    words = [item.error for item in services.imports.list_failures(alice, kept.id)]
     assert words == ["invalid_url", "unreachable"], "S13"
 
 
@@ -723,7 +723,7 @@ def test_what_is_exported_can_be_imported_and_is_the_same(
         ("c", "日本語", []),
     ):
         feed = subscriptions.subscribe(alice, f"{HOST}/{name}?x=1&y=2").subscription.feed_id
-        subscriptions.edit(alice, feed, title=title, folder_ids=places)
+        subscriptions.update(alice, feed, title=title, folder_ids=places)
     first = services.imports.export(alice)
     kept = services.imports.preview(bob, first, "x")
     bodies = {f"{HOST}/{n}?x=1&y=2": rss(n, [("t", "x")]) for n in "abc"}
@@ -736,7 +736,7 @@ def test_what_is_exported_can_be_imported_and_is_the_same(
 
     second = services.imports.export(bob)
     assert seen(second) == seen(first)
-    assert "Empty" in {folder.name for folder in folders.list(bob)}
+    assert "Empty" in {folder.name for folder in folders.list_folders(bob)}
     titles = {f.url: f.title for f in opml.read(second).feeds}
     assert titles[f"{HOST}/a?x=1&y=2"] == "My “own” name"
     assert titles[f"{HOST}/c?x=1&y=2"] == "日本語"
@@ -749,7 +749,7 @@ def test_what_is_exported_stands_in_the_order_of_the_tree(services: Services, al
     paths = [("Books",), ("Books", "Live"), ("Music",), ("Music", "Early"), ("Music", "Live")]
     found = opml.read(services.imports.export(alice)).folders
     assert found == (*paths, ("Zoo",), ("Zoo", "Apes"))
-    services.folders.move(alice, zoo, parent=None, after=0)
+    services.folders.move_folder(alice, zoo, parent=None, after=0)
     assert opml.read(services.imports.export(alice)).folders == (("Zoo",), ("Zoo", "Apes"), *paths)
 
 
@@ -760,27 +760,27 @@ def test_people_of_this_server_are_followed_not_fetched(services: Services) -> N
         for n in ("alice", "bob", "carl")
     )
     for who, audience in ((bob, Audience.PUBLIC), (carl, Audience.FOLLOWERS)):
-        services.following.edit(
+        services.following.update_profile(
             who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
         )
-    name = services.following.card(bob).handle
+    name = services.following.preview_profile(bob).handle
     urls = [f"{own}/@{name}/atom.xml", f"{own}/@carl/feed.json", f"{own}/@nobody/atom.xml", f"{own}/login"]
     body = opml.write("Mine", [Outline(url, "", None, ("Friends",)) for url in urls])
     pulling = Pulling(services, {})
     for last in (ItemState.ADDED, ItemState.ALREADY):
         one = services.imports.preview(alice, body, "mine.opml")
         run(services, services.imports.start(alice, one.id), pulling)
-        items = {i.url: (i.state, i.error) for i in services.imports.items(alice, one.id)}
+        items = {i.url: (i.state, i.error) for i in services.imports.list_items(alice, one.id)}
         assert [items[url] for url in urls] == [
             (last, None),
             (ItemState.ADDED, None),
             (ItemState.FAILED, "not_found"),
             (ItemState.FAILED, "invalid_url"),
         ]
-    assert services.following.person(alice, name).tie.follows
-    assert services.following.person(alice, "carl").tie.requested
-    (mine,) = services.gateways.subscriptions.of_user(alice.user_id)
-    (folder,) = services.folders.list(alice)
+    assert services.following.get_person(alice, name).tie.follows
+    assert services.following.get_person(alice, "carl").tie.requested
+    (mine,) = services.gateways.subscriptions.find_by_user(alice.user_id)
+    (folder,) = services.folders.list_folders(alice)
     assert (mine.person, mine.folder_ids) == (True, (folder.id,))
     assert pulling.pulled == []
     assert services.store.database["feeds"].count_documents({"kind": "web"}) == 0
@@ -793,7 +793,7 @@ def test_people_beyond_the_hours_most_are_tried_again(
         who = services.gateways.accounts.add_user(
             NewUser(f"{name}@example.org", name, "$argon2id$none")
         ).actor
-        services.following.edit(
+        services.following.update_profile(
             who, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
         )
     own = services.settings.own_origin
@@ -803,15 +803,18 @@ def test_people_beyond_the_hours_most_are_tried_again(
         bootstrap.build(dataclasses.replace(services.settings, follows_per_hour=1))
     ) as strict:
         run(strict, services.imports.start(alice, one.id), Pulling(strict, {}))
-    failed = services.imports.failures(alice, one.id)
+    failed = services.imports.list_failures(alice, one.id)
     assert [(i.error, i.can_retry) for i in failed] == [("rate_limited", True), ("not_found", False)]
-    assert [feed_message(i.error or "") for i in failed] == [RateLimitedError.default, NotFoundError.default]
+    assert [get_feed_message(i.error or "") for i in failed] == [
+        RateLimitedError.default,
+        NotFoundError.default,
+    ]
     redis_client.flushdb()  # an hour later
     again = services.imports.retry(alice, one.id)
     assert again.counts == {"added": 1, "failed": 1, "waiting": 1}
     run(services, again, Pulling(services, {}))
     assert services.imports.get(alice, one.id).counts == {"added": 2, "failed": 1}
-    assert services.following.person(alice, "carl").tie.follows
+    assert services.following.get_person(alice, "carl").tie.follows
 
 
 def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice: Actor) -> None:
@@ -819,13 +822,13 @@ def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice
     full = dataclasses.replace(services.settings, subscriptions_max=2)
     with contextlib.closing(bootstrap.build(full)) as strict:
         run(strict, services.imports.start(alice, kept.id), Pulling(strict, feeds("a", "b", "c")))
-    [failed] = services.imports.failures(alice, kept.id)
-    assert feed_message(failed.error or "") == "You have 2 subscriptions, and that is the most."
+    [failed] = services.imports.list_failures(alice, kept.id)
+    assert get_feed_message(failed.error or "") == "You have 2 subscriptions, and that is the most."
     assert failed.can_retry
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("c")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 3}
-    [news] = services.folders.list(alice)
-    feed_id = services.imports.brought(alice, kept.id).feeds[-1]
+    [news] = services.folders.list_folders(alice)
+    feed_id = services.imports.find_imported_feeds(alice, kept.id).feeds[-1]
     assert services.subscriptions.get(alice, feed_id).folder_ids == (news.id,)
 
 

@@ -20,7 +20,7 @@ HERE = Client("192.0.2.7")
 
 def _tries(services: Services, count: int) -> None:
     for _ in range(count):
-        assert services.limiter.wait(f"login:{HERE.network}", PER_NETWORK, 900) == 0
+        assert services.limiter.count_try(f"login:{HERE.network}", PER_NETWORK, 900) == 0
 
 
 def test_W06_an_account_of_ones_own_buys_no_tries_at_others(services: Services) -> None:
@@ -46,12 +46,12 @@ def test_W06_what_is_taken_back_opens_no_gate_of_failures(kind: str, redis_clien
     limiter = RedisLimiter(redis_client) if kind == "redis" else MemoryLimiter()
     limiter.refund("x", 3)
     for _ in range(5):
-        assert limiter.wait("x", 3, 900) == 0
+        assert limiter.count_try("x", 3, 900) == 0
         limiter.refund("x", 3)
-    assert [limiter.wait("x", 3, 900) for _ in range(3)] == [0, 0, 0]
-    assert limiter.wait("x", 3, 900) > 0
+    assert [limiter.count_try("x", 3, 900) for _ in range(3)] == [0, 0, 0]
+    assert limiter.count_try("x", 3, 900) > 0
     limiter.refund("x", 3)
-    assert [limiter.wait("x", 3, 900) for _ in range(2)] == [0, 15]
+    assert [limiter.count_try("x", 3, 900) for _ in range(2)] == [0, 15]
 
 
 @pytest.mark.parametrize("kind", ["redis", "memory", "away"])
@@ -59,13 +59,13 @@ def test_W16_what_is_left_is_told_and_counts_as_no_try(kind: str, redis_client: 
     nobody = redis.Redis(unix_socket_path="nowhere.sock", retry=Retry(NoBackoff(), 0))
     clients = {"redis": redis_client, "away": nobody}
     limiter = MemoryLimiter() if kind == "memory" else RedisLimiter(clients[kind])
-    assert limiter.left("x", 3, 60) == (3, 60)
+    assert limiter.count_left("x", 3, 60) == (3, 60)
     for left in (2, 1, 0):
-        assert limiter.wait("x", 3, 60) == 0
-        assert limiter.left("x", 3, 60)[0] == left
-        assert 0 < limiter.left("x", 3, 60)[1] <= 60
-    assert limiter.wait("x", 3, 60) > 0
-    assert limiter.left("x", 3, 60)[0] == 0
+        assert limiter.count_try("x", 3, 60) == 0
+        assert limiter.count_left("x", 3, 60)[0] == left
+        assert 0 < limiter.count_left("x", 3, 60)[1] <= 60
+    assert limiter.count_try("x", 3, 60) > 0
+    assert limiter.count_left("x", 3, 60)[0] == 0
 
 
 def test_W05_what_is_beyond_the_longest_password_counts_too(settings: Settings) -> None:

@@ -13,8 +13,8 @@ from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedErro
 from app.feeds import schedule
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamQuery, StreamRef
-from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, Order
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.bulk_edit import BulkEditQuery, Condition, Order
+from app.models.subscriptions.folder import FolderEditMode
 from tests.data.conftest import NOW, World, new_entry
 
 ALL = StreamRef.parse("all")
@@ -28,7 +28,7 @@ def follow(world: World, who: Actor, *names: str) -> list[int]:
 
 
 def names(services: Services, who: Actor, **wish: object) -> list[str]:
-    rows = services.manager.page(who, ManagerQuery(**wish)).rows  # type: ignore[arg-type]
+    rows = services.bulk_edit.load_page(who, BulkEditQuery(**wish)).rows  # type: ignore[arg-type]
     return [row.title for row in rows]
 
 
@@ -42,12 +42,12 @@ def test_the_table_is_filtered_and_sorted(world: World, alice: Actor, bob: Actor
     feeds = services.store.database["feeds"]
     feeds.update_one({"_id": fast}, {"$set": {"history": history.pack()}})
     feeds.update_one({"_id": broken}, {"$set": {"error": "http_503"}})
-    services.subscriptions.pause(alice, empty, True)
+    services.subscriptions.set_paused(alice, empty, True)
     folder = services.folders.create(alice, "Folder")
-    services.folders.place(alice, [quiet, dead], [folder.id], PlaceMode.ADD)
-    services.manager.mark_read(alice, [dead])
+    services.folders.place_feeds(alice, [quiet, dead], [folder.id], FolderEditMode.ADD)
+    services.bulk_edit.mark_read(alice, [dead])
     with clock.set_source(lambda: NOW):
-        page = services.manager.page(alice, ManagerQuery())
+        page = services.bulk_edit.load_page(alice, BulkEditQuery())
         assert [row.title for row in page.rows] == ["broken", "dead", "empty", "fast", "quiet"]
         assert (page.total, page.subscriptions, page.after) == (5, 5, "")
         assert {c.value: n for c, n in page.counts.items()} == {
@@ -67,7 +67,7 @@ def test_the_table_is_filtered_and_sorted(world: World, alice: Actor, bob: Actor
         assert names(services, alice, folder=folder.id) == ["dead", "quiet"]
         assert names(services, alice, folder=0) == ["broken", "empty", "fast"]
         assert names(services, alice, words="EXAMPLE fa") == ["fast"]
-        assert services.manager.found(alice, ManagerQuery(words="fa")) == [fast]
+        assert services.bulk_edit.find_feed_ids(alice, BulkEditQuery(words="fa")) == [fast]
 
 
 @pytest.mark.parametrize("order", list(Order))
@@ -88,15 +88,15 @@ def test_two_thousand_are_paged_by_key(world: World, alice: Actor, order: Order)
         for n in range(1, count + 1)
     )
     seen: list[int] = []
-    query = ManagerQuery(order=order)
+    query = BulkEditQuery(order=order)
     while True:
-        page = services.manager.page(alice, query)
+        page = services.bulk_edit.load_page(alice, query)
         assert len(page.rows) <= 500
         assert page.total == count
         seen += [row.feed_id for row in page.rows]
         if not page.after:
             break
-        query = ManagerQuery(order=order, after=page.after)
+        query = BulkEditQuery(order=order, after=page.after)
         # What went meanwhile moves no other row to another page.
         store["subscriptions"].delete_one({"feed_id": seen[0]})
         count = store["subscriptions"].count_documents({})
@@ -106,44 +106,44 @@ def test_two_thousand_are_paged_by_key(world: World, alice: Actor, order: Order)
 @pytest.mark.parametrize("cursor", ["x", "1.x", "0.1", "1", "1." + "9" * 30])
 def test_a_cursor_that_is_none_is_refused(services: Services, alice: Actor, cursor: str) -> None:
     with pytest.raises(InvalidError, match="Reload"):
-        services.manager.page(alice, ManagerQuery(order=Order.UNREAD, after=cursor))
+        services.bulk_edit.load_page(alice, BulkEditQuery(order=Order.UNREAD, after=cursor))
 
 
 def test_many_go_and_come_back_as_one(world: World, alice: Actor, bob: Actor) -> None:
     services = world.services
     ids = follow(world, alice, *(f"feed{n:03}" for n in range(120)))
     folder = services.folders.create(alice, "Folder")
-    services.folders.place(alice, ids[:50], [folder.id], PlaceMode.ADD)
+    services.folders.place_feeds(alice, ids[:50], [folder.id], FolderEditMode.ADD)
     world.publish(ids[0], world.minutes(1, 2, 3))
-    services.subscriptions.pause(alice, ids[1], True)
-    before = services.reading.tree(alice)
-    token, count = services.manager.unsubscribe(alice, [*ids, 12345])
+    services.subscriptions.set_paused(alice, ids[1], True)
+    before = services.reading.get_tree(alice)
+    token, count = services.bulk_edit.unsubscribe(alice, [*ids, 12345])
     assert count == 120
-    assert not services.gateways.subscriptions.feed_ids(alice.user_id)
+    assert not services.gateways.subscriptions.find_feed_ids(alice.user_id)
     assert {services.gateways.feeds.get(f).subscribers for f in ids} == {0}
     with pytest.raises(NotFoundError):
-        services.manager.restore(bob, token)
+        services.bulk_edit.restore(bob, token)
     services.subscriptions.subscribe(alice, "https://feed007.example.org/feed")
-    assert len(services.manager.restore(alice, token).back) == 119
+    assert len(services.bulk_edit.restore(alice, token).restored) == 119
     assert services.gateways.feeds.get(ids[7]).subscribers == 1
     assert services.subscriptions.get(alice, ids[1]).paused
     assert services.gateways.feeds.get(ids[1]).subscribers == 0
-    services.folders.place(alice, [ids[7]], [folder.id], PlaceMode.ADD)
-    assert services.reading.tree(alice) == before
+    services.folders.place_feeds(alice, [ids[7]], [folder.id], FolderEditMode.ADD)
+    assert services.reading.get_tree(alice) == before
     with pytest.raises(NotFoundError):
-        services.manager.restore(alice, token)
+        services.bulk_edit.restore(alice, token)
 
 
 def test_what_comes_back_counts_without_what_is_there_again(world: World, alice: Actor) -> None:
     services = world.services
     services.gateways.subscriptions._most = 2
     ids = follow(world, alice, "one", "two")
-    token, _ = services.manager.unsubscribe(alice, ids)
+    token, _ = services.bulk_edit.unsubscribe(alice, ids)
     follow(world, alice, "one", "three")
     with pytest.raises(TooLargeError):
-        services.manager.restore(alice, token)
+        services.bulk_edit.restore(alice, token)
     services.subscriptions.unsubscribe(alice, world.feed("three"))
-    assert [s.feed_id for s in services.manager.restore(alice, token).back] == ids[1:]
+    assert [s.feed_id for s in services.bulk_edit.restore(alice, token).restored] == ids[1:]
 
 
 def test_marks_and_checks_are_for_his_own_feeds(world: World, alice: Actor, bob: Actor) -> None:
@@ -151,27 +151,27 @@ def test_marks_and_checks_are_for_his_own_feeds(world: World, alice: Actor, bob:
     mine, theirs = follow(world, alice, "mine"), follow(world, bob, "theirs")
     for feed_id in (*mine, *theirs):
         world.publish(feed_id, world.minutes(1, 2))
-    done = services.manager.mark_read(alice, [*mine, *theirs])
+    done = services.bulk_edit.mark_read(alice, [*mine, *theirs])
     assert done.count == 2
-    assert services.reading.tree(bob).unread == 2
-    services.reading.undo(alice, done.undo)
-    assert services.reading.tree(alice).unread == 2
-    assert services.manager.refresh(alice, [*mine, *theirs]) == 1
+    assert services.reading.get_tree(bob).unread == 2
+    services.reading.undo_mass_mark(alice, done.undo)
+    assert services.reading.get_tree(alice).unread == 2
+    assert services.bulk_edit.refresh(alice, [*mine, *theirs]) == 1
 
 
 def due(services: Services, feed_id: int) -> bool:
     later = clock.now() + dt.timedelta(days=2)
-    return feed_id in {feed.id for feed in services.gateways.feeds.due(later, 100)}
+    return feed_id in {feed.id for feed in services.gateways.feeds.find_due(later, 100)}
 
 
 def test_a_feed_that_all_have_paused_is_not_polled(world: World, alice: Actor, bob: Actor) -> None:
     services = world.services
     (feed_id,) = follow(world, alice, "news")
     follow(world, bob, "news")
-    services.subscriptions.pause(alice, feed_id, True)
-    services.subscriptions.pause(alice, feed_id, True)
+    services.subscriptions.set_paused(alice, feed_id, True)
+    services.subscriptions.set_paused(alice, feed_id, True)
     assert due(services, feed_id)
-    services.subscriptions.pause(bob, feed_id, True)
+    services.subscriptions.set_paused(bob, feed_id, True)
     assert not due(services, feed_id)
     assert services.gateways.feeds.get(feed_id).subscribers == 0
     # Going away and coming back changes nothing about that.
@@ -180,11 +180,11 @@ def test_a_feed_that_all_have_paused_is_not_polled(world: World, alice: Actor, b
     assert again
     assert again.paused
     assert not due(services, feed_id)
-    services.subscriptions.pause(alice, feed_id, False)
+    services.subscriptions.set_paused(alice, feed_id, False)
     assert due(services, feed_id)
     assert services.gateways.feeds.get(feed_id).subscribers == 1
     with pytest.raises(NotFoundError):
-        services.subscriptions.pause(Actor(77), feed_id, True)
+        services.subscriptions.set_paused(Actor(77), feed_id, True)
 
 
 def test_a_paused_reader_follows_a_feed_that_moves(world: World, alice: Actor, bob: Actor) -> None:
@@ -192,14 +192,14 @@ def test_a_paused_reader_follows_a_feed_that_moves(world: World, alice: Actor, b
     old, new = follow(world, alice, "old", "new")
     services.subscriptions.unsubscribe(alice, new)
     follow(world, bob, "old", "new")
-    services.subscriptions.pause(alice, old, True)
+    services.subscriptions.set_paused(alice, old, True)
     assert services.gateways.feeds.move(old, "https://new.example.org/feed") == new
     assert services.subscriptions.get(alice, new).paused
     assert services.gateways.feeds.get(new).subscribers == 1
 
 
 def unread(services: Services, who: Actor) -> list[str]:
-    rows = services.reading.page(who, StreamQuery(ALL, limit=100)).rows
+    rows = services.reading.load_page(who, StreamQuery(ALL, limit=100)).rows
     return sorted(row.title for row in rows if not row.read)
 
 
@@ -211,24 +211,24 @@ def test_a_changed_address_keeps_name_folders_and_what_was_read(world: World, al
     world.store(old, entries[2:])
     world.store(new, entries[:5])
     folder = services.folders.create(alice, "Folder")
-    services.subscriptions.edit(alice, old, title="Mine", folder_ids=[folder.id])
-    ids = {row.title: row.id for row in services.reading.page(alice, StreamQuery(ALL)).rows}
+    services.subscriptions.update(alice, old, title="Mine", folder_ids=[folder.id])
+    ids = {row.title: row.id for row in services.reading.load_page(alice, StreamQuery(ALL)).rows}
     services.reading.mark(alice, [ids["Entry 3"]], True)
-    services.reading.star(alice, ids["Entry 5"], True)
+    services.reading.set_starred(alice, ids["Entry 5"], True)
     done = services.subscriptions.change_address(alice, old, "https://new.example.org/feed")
-    assert (done.feed_id, done.known) == (new, True)
+    assert (done.feed_id, done.was_known) == (new, True)
     mine = services.subscriptions.get(alice, new)
     assert (mine.title, mine.folder_ids) == ("Mine", (folder.id,))
     # 0 and 1 are new there; 2 and 4 were unread, 3 was read.
     with clock.set_source(lambda: NOW):
         assert unread(services, alice) == ["Entry 0", "Entry 1", "Entry 2", "Entry 4"]
     assert [f.subscribers for f in map(services.gateways.feeds.get, (old, new))] == [0, 1]
-    starred = services.reading.page(alice, StreamQuery(StreamRef.parse("starred")))
+    starred = services.reading.load_page(alice, StreamQuery(StreamRef.parse("starred")))
     assert [row.title for row in starred.rows] == ["Entry 5"]
     services.gateways.subscriptions._most = 1
     services.subscriptions.restore(alice, done.undo)
     assert services.subscriptions.get(alice, old).title == "Mine"
-    assert services.gateways.subscriptions.feed_ids(alice.user_id) == [old]
+    assert services.gateways.subscriptions.find_feed_ids(alice.user_id) == [old]
     assert [f.subscribers for f in map(services.gateways.feeds.get, (old, new))] == [1, 0]
 
 
@@ -236,8 +236,8 @@ def test_who_pauses_while_an_address_is_changed_is_counted_out(world: World, ali
     services = world.services
     (old,) = follow(world, alice, "old")
     mine, target = services.subscriptions.get(alice, old), services.gateways.feeds.get(world.feed("new"))
-    services.subscriptions.pause(alice, old, True)
-    services.gateways.subscriptions.exchange(mine, target, mine.state, NOW, NOW)
+    services.subscriptions.set_paused(alice, old, True)
+    services.gateways.subscriptions.replace_feed(mine, target, mine.state, NOW, NOW)
     assert [f.subscribers for f in map(services.gateways.feeds.get, (old, target.id))] == [0, 0]
 
 
@@ -246,8 +246,8 @@ def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> 
     (old,) = follow(world, alice, "old")
     world.publish(old, world.minutes(1, 2))
     done = services.subscriptions.change_address(alice, old, "fresh.example.org/feed")
-    assert not done.known
-    assert [f.feed_id for f in services.reading.tree(alice).feeds] == [done.feed_id]
+    assert not done.was_known
+    assert [f.feed_id for f in services.reading.get_tree(alice).feeds] == [done.feed_id]
     assert due(services, done.feed_id)
 
 
@@ -283,8 +283,10 @@ def test_addresses_per_hour_are_limited(world: World, alice: Actor) -> None:
         old = done.feed_id
     with pytest.raises(RateLimitedError):
         world.services.subscriptions.change_address(alice, old, "https://fresh3.example.org/feed")
-    assert [f.feed_id for f in world.services.reading.tree(alice).feeds] == [old]
-    assert world.services.gateways.feeds.find("https://fresh3.example.org/feed") is None, "nothing is fetched"
+    assert [f.feed_id for f in world.services.reading.get_tree(alice).feeds] == [old]
+    assert world.services.gateways.feeds.find_by_url("https://fresh3.example.org/feed") is None, (
+        "nothing is fetched"
+    )
 
 
 def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor) -> None:
@@ -299,5 +301,5 @@ def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor
             services.subscriptions.change_address(alice, old, bad)
     with pytest.raises(NotFoundError):
         services.subscriptions.change_address(Actor(77), old, "https://third.example.org/feed")
-    assert {f.feed_id for f in services.reading.tree(alice).feeds} == {old, other}
+    assert {f.feed_id for f in services.reading.get_tree(alice).feeds} == {old, other}
     assert [services.gateways.feeds.get(f).subscribers for f in (old, other)] == [1, 1]

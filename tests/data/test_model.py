@@ -98,7 +98,7 @@ class Reading(RuleBasedStateMachine):
     def retain(self, place: int) -> None:
         feed = self.feeds[place]
         last = max((e.seq for e in self.ref.entries.values() if e.feed == feed), default=0)
-        self.services.gateways.feeds.retain(feed)
+        self.services.gateways.feeds.apply_retention(feed)
         self.ref.dropped |= {
             e.id for e in self.ref.entries.values() if e.feed == feed and e.seq <= last - KEEP
         }
@@ -144,7 +144,7 @@ class Reading(RuleBasedStateMachine):
         ref = ALL if feed is None else StreamRef(StreamKind.FEED, feed)
         snapshot, seen = None, {e.id for e in self.ref.visible(feed)}
         if late:  # something arrives between the page and the click
-            snapshot = self.reading.page(ALICE, StreamQuery(ref)).snapshot
+            snapshot = self.reading.load_page(ALICE, StreamQuery(ref)).snapshot
             self.publish(self.feeds.index(feed) if feed else 0, [1, 2])
         marked = self.reading.mark_all(ALICE, ref, snapshot=snapshot)
         done = self.ref.unread & seen
@@ -156,7 +156,7 @@ class Reading(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         token, done = self.undos.pop()
-        self.reading.undo(ALICE, token)
+        self.reading.undo_mass_mark(ALICE, token)
         self.ref.unread |= done
 
     @precondition(lambda self: self.ref.visible())
@@ -165,8 +165,8 @@ class Reading(RuleBasedStateMachine):
         chosen = data.draw(st.sampled_from([e.id for e in self.ref.visible()]))
         on = chosen not in self.ref.stars
         with clock.set_source(lambda: self.now):
-            assert self.reading.star(ALICE, chosen, on)
-            assert not self.reading.star(ALICE, chosen, on)
+            assert self.reading.set_starred(ALICE, chosen, on)
+            assert not self.reading.set_starred(ALICE, chosen, on)
         self.now += dt.timedelta(seconds=1)
         if on:
             self.ref.stars.insert(0, chosen)
@@ -176,7 +176,7 @@ class Reading(RuleBasedStateMachine):
     # -- what must agree
     @invariant()
     def counts_agree(self) -> None:
-        tree = self.reading.tree(ALICE)
+        tree = self.reading.get_tree(ALICE)
         assert {f.feed_id: f.unread for f in tree.feeds} == {
             f: self.ref.count(f) for f in self.ref.subscribed
         }
@@ -203,7 +203,7 @@ class Reading(RuleBasedStateMachine):
     ) -> tuple[list[EntryRow], int | None]:
         rows: list[EntryRow] = []
         split = None
-        page = self.reading.page(ALICE, StreamQuery(ref, sort, limit=limit))
+        page = self.reading.load_page(ALICE, StreamQuery(ref, sort, limit=limit))
         assert page.unread == self.ref.count()
         while True:
             if page.split is not None:
@@ -222,11 +222,11 @@ class Reading(RuleBasedStateMachine):
             if rng.random() < 0.2:
                 self.publish(0, [5])
             query = StreamQuery(ref, sort, page.cursor, page.snapshot, limit)
-            page = self.reading.page(ALICE, query)
+            page = self.reading.load_page(ALICE, query)
 
     @rule()
     def stars_agree(self) -> None:
-        page = self.reading.page(ALICE, StreamQuery(STARRED, Sort.NEWEST, limit=100))
+        page = self.reading.load_page(ALICE, StreamQuery(STARRED, Sort.NEWEST, limit=100))
         assert [r.id for r in page.rows] == self.ref.stars
 
 

@@ -18,7 +18,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
-from app.mappers.feeds.entries import Numbered
+from app.mappers.feeds.entries import NumberedEntry
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo import ids
 from app.models.accounts.actor import Actor
@@ -78,7 +78,7 @@ def test_a_batch_of_feeds_is_stored_feed_by_feed(world: World, db: Db) -> None:
     ids = [world.feed() for _ in range(5)]
     world.feeds.claim(ids, "batch", NOW, 60)
     updates = [update(feed_id, "batch", *range(i * 10, i * 10 + i)) for i, feed_id in enumerate(ids)]
-    results = world.feeds.store(updates, NOW)
+    results = world.feeds.store_updates(updates, NOW)
     assert [(r.feed_id, r.stored, r.new) for r in results] == [(f, True, i) for i, f in enumerate(ids)]
     assert [len(check_whole(db, f)) for f in ids] == [0, 1, 2, 3, 4]
     assert db["feeds"].count_documents({"claim_token": {"$exists": True}}) == 0
@@ -88,10 +88,10 @@ def test_a_claim_is_held_by_one_until_it_runs_out(world: World) -> None:
     feed_id = world.feed()
     assert [f.id for f in world.feeds.claim([feed_id], "one", NOW, 60)] == [feed_id]
     assert world.feeds.claim([feed_id], "two", NOW + dt.timedelta(seconds=59), 60) == []
-    assert world.feeds.claim([feed_id], "dead-man's-heir", NOW, 60, dead=["one"]) != []
+    assert world.feeds.claim([feed_id], "dead-man's-heir", NOW, 60, dead_tokens=["one"]) != []
     assert world.feeds.claim([feed_id], "three", NOW + dt.timedelta(seconds=61), 60) != []
-    assert not world.feeds.store([update(feed_id, "one", 1)], NOW)[0].stored
-    assert world.feeds.store([update(feed_id, "three", 1)], NOW)[0].stored
+    assert not world.feeds.store_updates([update(feed_id, "one", 1)], NOW)[0].stored
+    assert world.feeds.store_updates([update(feed_id, "three", 1)], NOW)[0].stored
 
 
 def test_a_late_writer_without_entries_changes_nothing_either(world: World) -> None:
@@ -100,7 +100,7 @@ def test_a_late_writer_without_entries_changes_nothing_either(world: World) -> N
     later = NOW + dt.timedelta(seconds=11)
     world.feeds.claim([feed_id], "next", later, 60)
     unchanged = FeedUpdate(feed_id, "late", NOW, (), (), FeedFields(error="timeout", next_check_at=None))
-    assert not world.feeds.store([unchanged], later)[0].stored
+    assert not world.feeds.store_updates([unchanged], later)[0].stored
     feed = world.feeds.get(feed_id)
     assert (feed.error, feed.claim_token, feed.next_check_at) == (None, "next", NOW)
 
@@ -125,7 +125,7 @@ class Paused:
 
     def start(self, change: FeedUpdate) -> concurrent.futures.Future[list[StoreResult]]:
         pool = concurrent.futures.ThreadPoolExecutor(1)
-        future = pool.submit(self._services.gateways.feeds.store, [change], NOW)
+        future = pool.submit(self._services.gateways.feeds.store_updates, [change], NOW)
         pool.shutdown(wait=False)
         assert self.reached.wait(30)
         return future
@@ -170,7 +170,7 @@ def test_a_writer_whose_claim_ran_out_writes_late_and_nothing_breaks(
     future = paused.start(update(feed_id, "late", *late))
     after = NOW + dt.timedelta(seconds=11)
     assert world.feeds.claim([feed_id], "winner", after, 60)
-    assert world.feeds.store([update(feed_id, "winner", *winner)], after)[0].stored
+    assert world.feeds.store_updates([update(feed_id, "winner", *winner)], after)[0].stored
     check_whole(db, feed_id)
     paused.go.set()
     assert [r.stored for r in future.result(30)] == [False]
@@ -195,10 +195,10 @@ def test_what_a_crash_left_between_entries_and_state_is_found_by_the_next_writer
     def crash(*_: object, **__: object) -> None:
         raise StoreError
 
-    monkeypatch.setattr(FeedMapper, "write", crash)
+    monkeypatch.setattr(FeedMapper, "write_states", crash)
     zombie.gateways.feeds.claim([feed_id], "dead", NOW, 10)
     with pytest.raises(StoreError):
-        zombie.gateways.feeds.store([update(feed_id, "dead", 2, 3)], NOW)
+        zombie.gateways.feeds.store_updates([update(feed_id, "dead", 2, 3)], NOW)
     monkeypatch.undo()
     assert check_whole(db, feed_id) == {guid(1)}
     later = NOW + dt.timedelta(seconds=11)
@@ -206,7 +206,7 @@ def test_what_a_crash_left_between_entries_and_state_is_found_by_the_next_writer
     assert [f.last_seq for f in claimed] == [3]
     assert check_whole(db, feed_id) == {guid(1), guid(2), guid(3)}
     numbers = (2, 3, 4) if again else (4,)
-    result = world.feeds.store([update(feed_id, "next", *numbers)], later)[0]
+    result = world.feeds.store_updates([update(feed_id, "next", *numbers)], later)[0]
     assert (result.stored, result.last_seq) == (True, 4)
     assert check_whole(db, feed_id) == {guid(n) for n in (1, 2, 3, 4)}
 
@@ -220,12 +220,12 @@ def test_reading_begins_where_the_first_pull_says_whoever_died_before_it(
         world.services.subscriptions.subscribe(alice, "https://first.example.org/feed")
     world.feeds.claim([feed_id], "dead", NOW, 10)
     # It died before it inserted its entries, between two of them, or before it wrote the state.
-    world.services.mappers.entries.add([Numbered(feed_id, 150 - n, new_entry(n)) for n in left])
+    world.services.mappers.entries.add([NumberedEntry(feed_id, 150 - n, new_entry(n)) for n in left])
     later = NOW + dt.timedelta(seconds=11)
     assert world.store(feed_id, [new_entry(n) for n in range(150)], now=later).last_seq == 150
     assert check_whole(db, feed_id) == {guid(n) for n in range(150)}
     with clock.set_source(lambda: NOW):
-        assert world.services.reading.tree(alice).unread == 100
+        assert world.services.reading.get_tree(alice).unread == 100
 
 
 @pytest.mark.parametrize("step", [*STEPS, "nothing new"])
@@ -251,7 +251,7 @@ def test_a_poll_whose_claim_a_crash_took_back_is_made_again_at_once(
     reconciled(world.services, feed_id)
     assert check_whole(db, feed_id) == {guid(n) for n in (1, *numbers)}
     db["feeds"].update_one({"_id": feed_id}, {"$set": {"next_check_at": None}})
-    world.feeds.store([update(feed_id, "nobody's", 9)], NOW)
+    world.feeds.store_updates([update(feed_id, "nobody's", 9)], NOW)
     assert world.feeds.get(feed_id).next_check_at is None
 
 
@@ -261,7 +261,7 @@ def test_a_late_change_never_overwrites_a_newer_one(world: World, db: Db) -> Non
     for minutes, title in ((10, "newer"), (5, "older")):
         at = NOW + dt.timedelta(minutes=minutes)
         change = EntryChange(guid_hash=guid(1), title=title)
-        world.feeds.store([FeedUpdate(feed_id, "nobody's", at, (), (change,))], NOW)
+        world.feeds.store_updates([FeedUpdate(feed_id, "nobody's", at, (), (change,))], NOW)
     entry = db["entries"].find_one({"feed_id": feed_id})
     assert entry is not None
     assert (entry["title"], entry["revision"], entry["seq"]) == ("newer", 2, 1)
@@ -291,7 +291,7 @@ def test_what_a_later_fetch_stored_is_not_outdated(world: World) -> None:
     feed_id = world.feed()
     later = NOW + dt.timedelta(minutes=1)
     world.store(feed_id, [new_entry(1, later, "newer")], now=later)
-    outdated = world.services.mappers.entries.outdated
+    outdated = world.services.mappers.entries.find_changes
     assert outdated(feed_id, [new_entry(1, NOW, "older")], NOW) == []
     assert [c.title for c in outdated(feed_id, [new_entry(1, later, "newest")], later)] == ["newest"]
 
@@ -320,7 +320,7 @@ def _write_at_random(settings: Settings, feed_ids: list[int], seed: int, rounds:
             updates = [
                 update(f.id, token, *rng.sample(range(150), rng.randint(0, 6)), at=clock.now()) for f in mine
             ]
-            results = services.gateways.feeds.store(updates, clock.now())
+            results = services.gateways.feeds.store_updates(updates, clock.now())
             for u, r in zip(updates, results, strict=True):
                 if r.stored:
                     done |= {(u.feed_id, int.from_bytes(e.guid_hash, "big")) for e in u.new}
@@ -372,13 +372,13 @@ def test_retention_raises_the_first_number_and_keeps_stars(world: World, db: Db,
     world.publish(feed_id, world.minutes(*range(50)))
     oldest = db["entries"].find_one({"feed_id": feed_id, "seq": 1})
     assert oldest is not None
-    services.reading.star(alice, oldest["_id"], True)
-    assert services.gateways.feeds.retain(feed_id) == 29
-    assert services.gateways.feeds.retain(feed_id) == 0
-    assert services.reading.tree(alice).unread == keep
-    starred = services.reading.page(alice, StreamQuery(StreamRef.parse("starred")))
+    services.reading.set_starred(alice, oldest["_id"], True)
+    assert services.gateways.feeds.apply_retention(feed_id) == 29
+    assert services.gateways.feeds.apply_retention(feed_id) == 0
+    assert services.reading.get_tree(alice).unread == keep
+    starred = services.reading.load_page(alice, StreamQuery(StreamRef.parse("starred")))
     assert [r.id for r in starred.rows] == [oldest["_id"]]
-    everything = services.reading.page(alice, StreamQuery(StreamRef.parse("all")))
+    everything = services.reading.load_page(alice, StreamQuery(StreamRef.parse("all")))
     assert oldest["_id"] not in {r.id for r in everything.rows}
-    services.reading.star(alice, oldest["_id"], False)
-    assert services.gateways.feeds.retain(feed_id) == 1
+    services.reading.set_starred(alice, oldest["_id"], False)
+    assert services.gateways.feeds.apply_retention(feed_id) == 1

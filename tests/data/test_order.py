@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.gateways.subscriptions.ordering import room
-from app.models.subscriptions.sort_key import LONG, between, spread
+from app.gateways.subscriptions.ordering import make_room
+from app.models.subscriptions.sort_key import LONG, make_key_between, make_spread_keys
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=200))
@@ -18,7 +18,7 @@ def test_a_key_lies_between_its_neighbours(places: list[int]) -> None:
     for number in places:
         place = number % (len(keys) + 1)
         low, high = keys[place - 1] if place else "", keys[place] if place < len(keys) else ""
-        keys.insert(place, between(low, high))
+        keys.insert(place, make_key_between(low, high))
     assert keys == sorted(set(keys))
     assert not any(key.endswith("0") for key in keys)
 
@@ -26,24 +26,24 @@ def test_a_key_lies_between_its_neighbours(places: list[int]) -> None:
 @pytest.mark.parametrize(("low", "high"), [("V", "V"), ("W", "V"), ("V1", "V")])
 def test_no_key_lies_before_what_it_comes_after(low: str, high: str) -> None:
     with pytest.raises(ValueError, match="is not before"):
-        between(low, high)
+        make_key_between(low, high)
 
 
 @given(st.integers(0, 5000))
 def test_a_spread_is_even_short_and_leaves_room(count: int) -> None:
-    keys = spread(count)
+    keys = make_spread_keys(count)
     assert len(keys) == count
     assert keys == sorted(set(keys))
     assert all(len(key) <= 3 and not key.endswith("0") for key in keys)
     edges = ["", *keys, ""]
     for low, high in itertools.pairwise(edges):
-        assert len(between(low, high)) <= 4
+        assert len(make_key_between(low, high)) <= 4
 
 
 def test_hundreds_of_moves_to_either_end_stay_short() -> None:
     last = first = ""
     for _ in range(400):
-        last, first = between(last, ""), between("", first)
+        last, first = make_key_between(last, ""), make_key_between("", first)
     assert max(len(last), len(first)) <= LONG
 
 
@@ -60,7 +60,7 @@ def test_a_line_of_any_moves_keeps_its_order_and_short_keys(moves: list[int], ti
         ident = model[number % 8]
         rest = [n for n in model if n != ident]
         after = (number >> 8) % 8
-        key = room([(n, keys[n], "") for n in rest], rest[after - 1] if after else 0, renumber)
+        key = make_room([(n, keys[n], "") for n in rest], rest[after - 1] if after else 0, renumber)
         assert key is not None
         keys[ident] = key
         rest.insert(after, ident)
@@ -71,4 +71,4 @@ def test_a_line_of_any_moves_keeps_its_order_and_short_keys(moves: list[int], ti
 
 
 def test_what_is_gone_gives_no_place() -> None:
-    assert room([(1, "V", "")], 7, lambda moves: None) is None
+    assert make_room([(1, "V", "")], 7, lambda moves: None) is None

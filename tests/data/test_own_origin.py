@@ -32,7 +32,7 @@ def test_H05_what_a_pull_stores_asks_nothing_of_this_server() -> None:
     request = FetchRequest("https://b.example/feed")
     fetched = Fetched(request, 200, request.url, body=FEED.encode(), wire_bytes=1)
     feed = Feed(id=1, url=request.url, url_key="k", created=clock.now(), claim_token="t")
-    (new,) = Digester(OURS, random.Random(1)).digest(feed, fetched, clock.now()).update.new
+    (new,) = Digester(OURS, random.Random(1)).digest_fetch(feed, fetched, clock.now()).update.new
     assert "b.example/x.png" in new.summary + new.content
     assert "reader.example" not in new.summary + new.content
 
@@ -43,12 +43,12 @@ def test_H05_nor_does_what_is_cleaned_anew(services: Services, monkeypatch: pyte
     gateway, now = services.gateways.feeds, clock.now()
     gateway.claim([feed], "t", now, 60)
     html = HTML.replace("https://reader.example", services.settings.own_origin)
-    body = entry_bodies.clean(html, "", "https://b.example/")
+    body = entry_bodies.clean_body(html, "", "https://b.example/")
     entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **body._asdict())
-    gateway.store([FeedUpdate(feed, "t", now, (entry,))], now)
-    (row,) = services.reading.page(actor, StreamQuery(StreamRef.parse("all"))).rows
+    gateway.store_updates([FeedUpdate(feed, "t", now, (entry,))], now)
+    (row,) = services.reading.load_page(actor, StreamQuery(StreamRef.parse("all"))).rows
     monkeypatch.setattr(entries, "SANITIZER_VERSION", 99)
-    content = services.reading.article(actor, row.id).entry.content
+    content = services.reading.get_article(actor, row.id).entry.content
     assert "b.example/x.png" in content
     assert "logout" not in content
 

@@ -14,7 +14,7 @@ from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Tree, TreeFolder
-from app.models.subscriptions.folder import Folder, PlaceMode
+from app.models.subscriptions.folder import Folder, FolderEditMode
 from app.services.subscriptions.tree import build_tree
 from tests.data.conftest import World
 
@@ -43,10 +43,10 @@ class Shelf:
     b: Folder
 
     def lines(self) -> Lines:
-        return lines(self.services.reading.tree(self.who))
+        return lines(self.services.reading.get_tree(self.who))
 
     def unread(self) -> int:
-        return self.services.reading.tree(self.who).unread
+        return self.services.reading.get_tree(self.who).unread
 
     def move(self, feed: int, source: Folder | None, target: Folder | None, after: int | None = None) -> str:
         return self.services.folders.move_feed(
@@ -95,7 +95,7 @@ def test_one_move_writes_one_row(shelf: Shelf) -> None:
 def test_a_feed_in_two_folders_has_a_place_in_each(shelf: Shelf) -> None:
     a, b, *_ = shelf.feeds
     folders = shelf.services.folders
-    folders.place(shelf.who, [a, b], [shelf.a.id, shelf.b.id], PlaceMode.ADD)
+    folders.place_feeds(shelf.who, [a, b], [shelf.a.id, shelf.b.id], FolderEditMode.ADD)
     shelf.move(b, shelf.a, shelf.a, after=0)
     assert (shelf.lines()[shelf.a.id], shelf.lines()[shelf.b.id]) == ([b, a], [a, b])
     shelf.move(a, shelf.a, None)
@@ -104,19 +104,19 @@ def test_a_feed_in_two_folders_has_a_place_in_each(shelf: Shelf) -> None:
     assert shelf.unread() == 6
 
 
-@pytest.mark.parametrize("mode", list(PlaceMode))
-def test_many_move_as_one_and_come_back_as_one(shelf: Shelf, mode: PlaceMode) -> None:
+@pytest.mark.parametrize("mode", list(FolderEditMode))
+def test_many_move_as_one_and_come_back_as_one(shelf: Shelf, mode: FolderEditMode) -> None:
     folders, feeds = shelf.services.folders, shelf.feeds
-    folders.place(shelf.who, feeds[:3], [shelf.a.id], PlaceMode.ADD)
-    folders.place(shelf.who, feeds[1:4], [shelf.b.id], PlaceMode.ADD)
+    folders.place_feeds(shelf.who, feeds[:3], [shelf.a.id], FolderEditMode.ADD)
+    folders.place_feeds(shelf.who, feeds[1:4], [shelf.b.id], FolderEditMode.ADD)
     before = shelf.lines()
-    token, count = folders.place(shelf.who, [*feeds, 12345], [shelf.b.id], mode)
+    token, count = folders.place_feeds(shelf.who, [*feeds, 12345], [shelf.b.id], mode)
     assert count == 6
     now = shelf.lines()
     assert {
-        PlaceMode.ADD: now[shelf.b.id] == feeds and now[shelf.a.id] == feeds[:3],
-        PlaceMode.REMOVE: not now[shelf.b.id] and now[shelf.a.id] == feeds[:3],
-        PlaceMode.MOVE: now[shelf.b.id] == feeds and not now[shelf.a.id],
+        FolderEditMode.ADD: now[shelf.b.id] == feeds and now[shelf.a.id] == feeds[:3],
+        FolderEditMode.REMOVE: not now[shelf.b.id] and now[shelf.a.id] == feeds[:3],
+        FolderEditMode.MOVE: now[shelf.b.id] == feeds and not now[shelf.a.id],
     }[mode]
     folders.undo_move(shelf.who, token)
     assert shelf.lines() == before
@@ -127,7 +127,7 @@ def test_many_move_as_one_and_come_back_as_one(shelf: Shelf, mode: PlaceMode) ->
 def test_taking_back_keeps_what_another_device_did_since(shelf: Shelf) -> None:
     a = shelf.feeds[0]
     token = shelf.move(a, None, shelf.a, after=0)
-    shelf.services.folders.place(shelf.who, [a], [shelf.b.id], PlaceMode.ADD)
+    shelf.services.folders.place_feeds(shelf.who, [a], [shelf.b.id], FolderEditMode.ADD)
     shelf.services.folders.undo_move(shelf.who, token)
     assert (shelf.lines()[shelf.a.id], shelf.lines()[shelf.b.id]) == ([], [a])
 
@@ -137,15 +137,15 @@ def test_a_folder_that_was_moved_on_stays_there_when_the_first_move_is_taken_bac
     c = folders.create(shelf.who, "C").id
 
     def parent() -> int | None:
-        return next(f.parent for f in folders.list(shelf.who) if f.id == a)
+        return next(f.parent for f in folders.list_folders(shelf.who) if f.id == a)
 
-    first = folders.move(shelf.who, a, parent=b)
-    second = folders.move(shelf.who, a, parent=c)
+    first = folders.move_folder(shelf.who, a, parent=b)
+    second = folders.move_folder(shelf.who, a, parent=c)
     folders.undo_move(shelf.who, first)
     assert parent() == c
     folders.undo_move(shelf.who, second)
     assert parent() == b
-    third = folders.move(shelf.who, a, parent=c)
+    third = folders.move_folder(shelf.who, a, parent=c)
     folders.delete(shelf.who, c)
     assert parent() is None
     folders.undo_move(shelf.who, third)
@@ -181,15 +181,15 @@ def test_foreign_folders_and_feeds_are_refused(shelf: Shelf, bob: Actor) -> None
     with pytest.raises(NotFoundError):
         folders.move_feed(bob, shelf.feeds[0], source=None, target=None)
     with pytest.raises(NotFoundError):
-        folders.move(bob, shelf.a.id, parent=None)
+        folders.move_folder(bob, shelf.a.id, parent=None)
     theirs = folders.create(bob, "B")
     for parent in (theirs.id, 99):
         with pytest.raises(NotFoundError):
-            folders.move(shelf.who, shelf.a.id, parent=parent)
+            folders.move_folder(shelf.who, shelf.a.id, parent=parent)
         with pytest.raises(NotFoundError):
             shelf.services.folders.move_feed(shelf.who, shelf.feeds[0], source=None, target=parent)
         with pytest.raises(NotFoundError):
-            folders.place(shelf.who, shelf.feeds, [parent], PlaceMode.ADD)
+            folders.place_feeds(shelf.who, shelf.feeds, [parent], FolderEditMode.ADD)
     token = shelf.move(shelf.feeds[0], None, shelf.a)
     with pytest.raises(NotFoundError):
         folders.undo_move(bob, token)
@@ -200,32 +200,32 @@ def test_foreign_folders_and_feeds_are_refused(shelf: Shelf, bob: Actor) -> None
 def test_a_folder_moves_with_all_that_is_in_it(shelf: Shelf) -> None:
     folders, who = shelf.services.folders, shelf.who
     shelf.move(shelf.feeds[0], None, shelf.a)
-    token = folders.move(who, shelf.a.id, parent=shelf.b.id)
-    (top,) = shelf.services.reading.tree(who).folders
+    token = folders.move_folder(who, shelf.a.id, parent=shelf.b.id)
+    (top,) = shelf.services.reading.get_tree(who).folders
     assert (top.id, top.unread, [f.id for f in top.folders]) == (shelf.b.id, 1, [shelf.a.id])
     with pytest.raises(InvalidError, match="in itself"):
-        folders.move(who, shelf.b.id, parent=shelf.a.id)
+        folders.move_folder(who, shelf.b.id, parent=shelf.a.id)
     with pytest.raises(InvalidError, match="in itself"):
-        folders.move(who, shelf.b.id, parent=shelf.b.id)
+        folders.move_folder(who, shelf.b.id, parent=shelf.b.id)
     folders.undo_move(who, token)
-    assert [f.id for f in shelf.services.reading.tree(who).folders] == [shelf.a.id, shelf.b.id]
-    folders.move(who, shelf.a.id, parent=None, after=shelf.b.id)
-    assert [f.id for f in folders.list(who)] == [shelf.b.id, shelf.a.id]
+    assert [f.id for f in shelf.services.reading.get_tree(who).folders] == [shelf.a.id, shelf.b.id]
+    folders.move_folder(who, shelf.a.id, parent=None, after=shelf.b.id)
+    assert [f.id for f in folders.list_folders(who)] == [shelf.b.id, shelf.a.id]
     third = folders.create(who, "C")
-    folders.move(who, third.id, parent=None, after=0)
-    assert [f.id for f in folders.list(who)] == [third.id, shelf.b.id, shelf.a.id]
+    folders.move_folder(who, third.id, parent=None, after=0)
+    assert [f.id for f in folders.list_folders(who)] == [third.id, shelf.b.id, shelf.a.id]
 
 
 def test_a_folder_finds_no_place_beside_its_namesake_or_too_deep(shelf: Shelf) -> None:
     folders, who = shelf.services.folders, shelf.who
     folders.create(who, "A", parent=shelf.b.id)
     with pytest.raises(ExistsError, match="Rename one"):
-        folders.move(who, shelf.a.id, parent=shelf.b.id)
+        folders.move_folder(who, shelf.a.id, parent=shelf.b.id)
     parent = shelf.b.id
     for depth in range(7):
         parent = folders.create(who, f"deep {depth}", parent=parent).id
     with pytest.raises(InvalidError, match="deep"):
-        folders.move(who, shelf.a.id, parent=parent)
+        folders.move_folder(who, shelf.a.id, parent=parent)
 
 
 def test_two_devices_cannot_put_two_folders_into_each_other(shelf: Shelf) -> None:
@@ -233,7 +233,7 @@ def test_two_devices_cannot_put_two_folders_into_each_other(shelf: Shelf) -> Non
 
     def move(pair: tuple[int, int]) -> str:
         try:
-            folders.move(who, pair[0], parent=pair[1])
+            folders.move_folder(who, pair[0], parent=pair[1])
         except InvalidError:
             return "refused"
         return "moved"
@@ -244,7 +244,7 @@ def test_two_devices_cannot_put_two_folders_into_each_other(shelf: Shelf) -> Non
             assert sorted(pool.map(move, pairs)) == ["moved", "refused"]
         assert set(shelf.lines()) == {None, shelf.a.id, shelf.b.id}
         for folder in (shelf.a, shelf.b):
-            folders.move(who, folder.id, parent=None)
+            folders.move_folder(who, folder.id, parent=None)
 
 
 def test_folders_that_lie_in_each_other_are_shown_all_the_same(shelf: Shelf) -> None:

@@ -20,13 +20,13 @@ from app.errors import StoreError
 from app.feeds.parse import parse
 from app.gateways.feeds.digest import Digester
 from app.mappers.feeds import entry_bodies
-from app.mappers.feeds.entries import Numbered
+from app.mappers.feeds.entries import NumberedEntry
 from app.models.accounts.actor import Actor
-from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
+from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, NextCheck, StoreResult
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.entry import NewEntry
 from app.services.feeds import pull_batch
-from app.services.feeds.pull import HOST_SHARE, PullService, batches
+from app.services.feeds.pull import HOST_SHARE, PullService, make_batches
 from app.services.feeds.pull_batch import PullResult
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
@@ -56,13 +56,13 @@ class Site:
 
     def pull(self, feed_ids: Sequence[int], **options: Any) -> PullResult:
         async def run() -> PullResult:
-            with bootstrap.fetcher(self._settings) as fetcher:
+            with bootstrap.build_fetcher(self._settings) as fetcher:
                 return await self.services.pull.pull(feed_ids, fetcher, **options)
 
         return asyncio.run(run())
 
     def unread(self, feed_id: int) -> int:
-        tree = self.services.reading.tree(ALICE)
+        tree = self.services.reading.get_tree(ALICE)
         return next(f.unread for f in tree.feeds if f.feed_id == feed_id)
 
 
@@ -106,12 +106,12 @@ def test_what_is_listed_again_is_no_news(site: Site) -> None:
     assert (again.new, after.last_seq, after.seen != before.seen) == (0, 11, True)
     assert (after.history, after.changed_at) == (before.history, before.changed_at)
     assert after.checked_at != before.checked_at
-    assert [f.new for f in site.services.gateways.feeds.fetches(feed.id)] == [0, 1, 10]
+    assert [f.new for f in site.services.gateways.feeds.find_fetches(feed.id)] == [0, 1, 10]
 
     site.server.set("/feed", file_reply(rss(12, 11, *range(10, 4, -1))))
     mixed = site.pull([feed.id])
     assert (mixed.new, site.feed(feed.id).changed_at) == (1, site.feed(feed.id).checked_at)
-    assert [f.new for f in site.services.gateways.feeds.fetches(feed.id)] == [1, 0, 1, 10]
+    assert [f.new for f in site.services.gateways.feeds.find_fetches(feed.id)] == [1, 0, 1, 10]
 
 
 def test_only_what_was_stored_counts_for_the_rhythm_of_a_feed(site: Site, services: Services) -> None:
@@ -132,10 +132,10 @@ def test_only_what_was_stored_counts_for_the_rhythm_of_a_feed(site: Site, servic
         feeds = services.gateways.feeds
         assert feeds.claim([feed.id], "writer", start, 60)
         update = FeedUpdate(feed.id, "writer", start, tuple(map(entry, numbers)), fields_of=fields_of)
-        return feeds.store([update], start)[0]
+        return feeds.store_updates([update], start)[0]
 
     assert (store(2, 1).new, counted) == (2, [])
-    services.mappers.entries.add([Numbered(feed.id, 3, entry(3))])
+    services.mappers.entries.add([NumberedEntry(feed.id, 3, entry(3))])
     assert (store(4, 3, 2, 1).new, [sorted(guids) for guids in counted]) == (2, [[b"\3" * 8, b"\4" * 8]])
 
 
@@ -169,7 +169,7 @@ def test_pull_keeps_going_past_broken_feeds(site: Site) -> None:
     assert result.to_json()["words"] == {word: told.count(word) for word in told if word}
     assert site.feed(feeds["/good"].id).last_seq > 0
     assert site.feed(feeds["/gone"].id).next_check_at is None
-    assert {len(site.services.gateways.feeds.fetches(f.id)) for f in feeds.values()} == {1}
+    assert {len(site.services.gateways.feeds.find_fetches(f.id)) for f in feeds.values()} == {1}
 
 
 def test_pull_of_a_system_job_skips_what_is_not_due(site: Site) -> None:
@@ -225,7 +225,7 @@ def test_a_feed_that_is_found_out_of_order_while_it_is_asked_does_not_rest(site:
     now = clock.now()
     db.feeds.update_one({"_id": feed.id}, {"$set": {"torn": True, "next_check_at": now}})
 
-    site.services.gateways.feeds.rest([Rest(feed.id, now + dt.timedelta(hours=1))], now)
+    site.services.gateways.feeds.record_unchanged([NextCheck(feed.id, now + dt.timedelta(hours=1))], now)
 
     assert site.pull([feed.id], only_due=True).not_modified == 1
     assert not site.feed(feed.id).torn
@@ -252,7 +252,7 @@ def test_cancelled_pull_stores_what_came_and_gives_back_the_rest(site: Site) -> 
 
     async def run() -> None:
         stored = asyncio.Event()
-        with bootstrap.fetcher(site._settings) as fetcher:
+        with bootstrap.build_fetcher(site._settings) as fetcher:
             work = asyncio.create_task(
                 site.services.pull.pull([fast.id, slow.id], fetcher, progress=lambda _: stored.set())
             )
@@ -287,7 +287,7 @@ def test_suspect_feed_rests_with_its_reason_until_it_can_be_read(site: Site) -> 
     site.server.set("/feed", file_reply(rss(1)))
     feed = site.follow("/feed")
 
-    site.services.pull.suspect(feed.id, "third")
+    site.services.pull.mark_suspect(feed.id, "third")
     rests = site.feed(feed.id)
     site.pull([feed.id])
 
@@ -302,26 +302,26 @@ def test_due_feeds_come_in_batches_until_they_are_pulled(site: Site) -> None:
     feed = site.follow("/feed")
 
     pulls = site.services.pull
-    before = pulls.due(clock.now(), 100)
+    before = pulls.find_due(clock.now(), 100)
     assert pulls.count_due(clock.now(), 100) == 1
     site.pull([feed.id])
 
-    assert pulls.batches(before) == [[feed.id]]
+    assert pulls.make_batches(before) == [[feed.id]]
     assert [(due.host, due.due_at, due.readers) for due in before] == [("127.0.0.1", feed.next_check_at, 1)]
-    assert (pulls.due(clock.now(), 100), pulls.count_due(clock.now(), 100)) == ([], 0)
+    assert (pulls.find_due(clock.now(), 100), pulls.count_due(clock.now(), 100)) == ([], 0)
 
 
 def test_batches_hold_each_feed_once_and_spread_a_host() -> None:
     due = [DueFeed(i, "big.example" if i % 2 else f"h{i}.example") for i in range(400)]
 
-    found = batches(due, 50)
+    found = make_batches(due, 50)
 
     assert sorted(i for batch in found for i in batch) == list(range(400))
     assert max(map(len, found)) <= 50
     assert len(found) == 8
     assert max(sum(i % 2 for i in batch) for batch in found) < 50
-    assert batches([], 50) == []
-    alone = batches([DueFeed(i, "one.example") for i in range(HOST_SHARE)], 50)
+    assert make_batches([], 50) == []
+    alone = make_batches([DueFeed(i, "one.example") for i in range(HOST_SHARE)], 50)
     assert alone == [list(range(HOST_SHARE))]
 
 
@@ -333,14 +333,14 @@ def test_what_a_silent_store_did_not_take_is_an_error_of_the_pull(
     site.server.set("/slow", Reply(body=rss(1), delay=1))
     ids = [site.follow("/fast").id, site.follow("/slow").id]
     feeds = site.services.gateways.feeds
-    real, calls = feeds.store, iter([StoreError()])
+    real, calls = feeds.store_updates, iter([StoreError()])
 
     def store(*args: Any) -> Any:
         for error in calls:
             raise error
         return real(*args)
 
-    monkeypatch.setattr(feeds, "store", store)
+    monkeypatch.setattr(feeds, "store_updates", store)
 
     with pytest.raises(StoreError):
         site.pull(ids)
@@ -375,14 +375,14 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
         def __init__(self, fetcher: Any) -> None:
             self._fetcher = fetcher
 
-        async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
             async for fetched in self._fetcher.stream(requests):
                 yield fetched
             site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"third")))
             await site.services.pull.pull([feed.id], self._fetcher)
 
     async def run() -> None:
-        with bootstrap.fetcher(site._settings) as fetcher:
+        with bootstrap.build_fetcher(site._settings) as fetcher:
             await site.services.pull.pull([feed.id], Overtaken(fetcher))
 
     site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"second")))
@@ -399,13 +399,13 @@ def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch
         site.server.set(path, file_reply(rss(*range(20))))
     feeds = [site.follow(path) for path in paths]
     held: list[int] = []
-    store = site.services.gateways.feeds.store
+    store = site.services.gateways.feeds.store_updates
 
     def watched(updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
         held.append(len(updates))
         return store(updates, now)
 
-    monkeypatch.setattr(site.services.gateways.feeds, "store", watched)
+    monkeypatch.setattr(site.services.gateways.feeds, "store_updates", watched)
 
     result = site.pull([feed.id for feed in feeds])
 
@@ -438,7 +438,7 @@ def test_a_feed_that_fails_unforeseen_costs_its_batch_nothing(
     allowed = dataclasses.replace(settings, fetch_allow=(site.server.origin,))
 
     async def run() -> PullResult:
-        with bootstrap.fetcher(allowed) as fetcher:
+        with bootstrap.build_fetcher(allowed) as fetcher:
             return await faulty.pull([feed.id for feed in feeds.values()], fetcher)
 
     result = asyncio.run(run())

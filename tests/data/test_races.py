@@ -36,7 +36,7 @@ def test_who_subscribes_while_the_first_pull_ends_gets_a_hundred_unread(world: W
     wanted = Subscription(0, alice.user_id, feed_id)
     world.services.gateways.subscriptions.add(wanted, before, NOW)
 
-    assert world.services.reading.tree(alice).unread == 100
+    assert world.services.reading.get_tree(alice).unread == 100
 
 
 def test_a_first_pull_is_another_revision_of_who_waits_for_it(world: World, alice: Actor) -> None:
@@ -60,11 +60,11 @@ def test_a_feed_that_moves_there_and_back_keeps_its_readers(world: World, alice:
     assert world.feeds.move(old, "https://new.example.org/feed") == new
     back = world.feeds.move(new, "https://old.example.org/feed")
 
-    assert {f.feed_id for f in world.services.reading.tree(alice).feeds} == {back}
-    found = world.feeds.find("https://old.example.org/feed")
+    assert {f.feed_id for f in world.services.reading.get_tree(alice).feeds} == {back}
+    found = world.feeds.find_by_url("https://old.example.org/feed")
     assert found is not None
     assert found.id == back
-    assert back in {f.id for f in world.feeds.due(NOW + dt.timedelta(days=2), 10)}
+    assert back in {f.id for f in world.feeds.find_due(NOW + dt.timedelta(days=2), 10)}
 
 
 @pytest.mark.parametrize("text", ["$expires https://a.example/", "$$NOW https://b.example/"])
@@ -86,7 +86,7 @@ def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(
     with pytest.raises(NotFoundError):
         world.services.gateways.subscriptions.add(Subscription(0, 7, old), before, NOW)
 
-    assert world.services.gateways.subscriptions.feed_ids(7) == []
+    assert world.services.gateways.subscriptions.find_feed_ids(7) == []
     assert world.feeds.get(old).subscribers == 0
 
 
@@ -101,21 +101,23 @@ def test_what_readers_do_while_a_feed_is_merged_is_kept(
     for who in (alice, bob, carol):
         services.subscriptions.subscribe(who, "https://old.example.org/feed")
     services.subscriptions.subscribe(Actor(8), "https://new.example.org/feed")
-    of_feed = mapper.of_feed
+    of_feed = mapper.find_by_feed
 
     def late(*args: Any) -> list[Subscription]:
-        monkeypatch.setattr(mapper, "of_feed", of_feed)
+        monkeypatch.setattr(mapper, "find_by_feed", of_feed)
         looked_up = of_feed(*args)
         services.subscriptions.unsubscribe(alice, old)
         services.reading.mark_all(bob, StreamRef(StreamKind.FEED, old))
-        services.subscriptions.pause(carol, old, True)
+        services.subscriptions.set_paused(carol, old, True)
         return looked_up
 
     # The first look finds that somebody reads the feed, the second whom to move.
-    monkeypatch.setattr(mapper, "of_feed", lambda *_: monkeypatch.setattr(mapper, "of_feed", late) or [1])
+    monkeypatch.setattr(
+        mapper, "find_by_feed", lambda *_: monkeypatch.setattr(mapper, "find_by_feed", late) or [1]
+    )
     world.feeds.move(old, "https://new.example.org/feed")
-    assert services.gateways.subscriptions.feed_ids(alice.user_id) == []
-    assert services.reading.tree(bob).unread == 0
+    assert services.gateways.subscriptions.find_feed_ids(alice.user_id) == []
+    assert services.reading.get_tree(bob).unread == 0
     assert services.subscriptions.get(carol, new).paused
     assert world.feeds.get(new).subscribers == 2
 
@@ -133,7 +135,7 @@ def test_a_feed_that_rested_is_polled_at_once_for_a_new_reader(
     wanted = Subscription(0, 7, feed_id)
     world.services.gateways.subscriptions.add(wanted, world.feeds.get(feed_id), now)
 
-    assert [f.id for f in world.feeds.due(now, 10)] == [feed_id] * due
+    assert [f.id for f in world.feeds.find_due(now, 10)] == [feed_id] * due
     assert world.feeds.get(feed_id).read_at == now
 
 
@@ -156,7 +158,7 @@ def test_a_mark_counts_as_reading_once_a_day(
     world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
     world.publish(feed_id, world.minutes(1))
     reading = world.services.reading
-    entry = reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows[0]
+    entry = reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows[0]
     for hours, noted in ((25, 25), (30, 25), (50, 50)):
         monkeypatch.setattr(clock, "now", lambda hours=hours: NOW + dt.timedelta(hours=hours))
         reading.mark(alice, [entry.id], True)
@@ -189,7 +191,7 @@ def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
     interleaved("tree")
     interleaved("page")
 
-    tree, page = reading.screen(actor, StreamQuery(StreamRef.parse(f"feed/{feed_id}")))
+    tree, page = reading.load_tree_and_page(actor, StreamQuery(StreamRef.parse(f"feed/{feed_id}")))
 
     assert len(calls) == 2
     assert not page.rows or tree.feeds[0].unread
@@ -208,7 +210,7 @@ def test_a_transaction_that_is_never_let_through_is_a_store_that_does_not_answer
         raise error
 
     with pytest.raises(StoreError):
-        services.store.transaction(work)
+        services.store.run_in_transaction(work)
 
 
 @pytest.fixture
@@ -223,15 +225,15 @@ def people(services: Services) -> tuple[Actor, Actor]:
 
 def _imported(services: Services, who: Actor, entries: Sequence[int], name: str) -> object:
     found = services.imports.preview(who, opml.write(name, [Outline(f"https://{name}.example/", name)]), "")
-    assert [i.title for i in services.imports.items(who, found.id)] == [name]
+    assert [i.title for i in services.imports.list_items(who, found.id)] == [name]
     return found.id
 
 
 def _marked(services: Services, who: Actor, entries: Sequence[int], name: str) -> object:
     changes, began = services.gateways.changes, clock.now()
-    changes.note(who.user_id, {}, [entries[0]])
-    assert entries[0] in changes.since(who.user_id, began)[1]
-    return changes.last(who.user_id)
+    changes.record_changes(who.user_id, {}, [entries[0]])
+    assert entries[0] in changes.find_since(who.user_id, began)[1]
+    return changes.find_last_id(who.user_id)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -262,9 +264,11 @@ def test_two_processes_that_take_one_id_both_do_their_work(
     for who in people:
         services.subscriptions.subscribe(who, "https://one.example.org/feed")
     world.publish(world.feed("one"), world.minutes(*range(5)))
-    entries = [r.id for r in services.reading.page(people[0], StreamQuery(StreamRef(StreamKind.ALL))).rows]
+    entries = [
+        r.id for r in services.reading.load_page(people[0], StreamQuery(StreamRef(StreamKind.ALL))).rows
+    ]
     first, second = (people[0], people[0]) if own else people
-    last = ids.take()
+    last = ids.reserve_ids()
 
     done = []
     for who, name in ((first, "a"), (second, "ab")):

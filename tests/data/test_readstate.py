@@ -15,12 +15,12 @@ from app.mappers.reading import read_state_packing
 from app.mappers.subscriptions import raw_read_states
 from app.models.reading.stream import SourceFeed
 from app.models.subscriptions.subscription import (
-    Gone,
     ReadState,
+    RemovedEntries,
     StartRule,
+    build_word_masks,
     from_words,
     make_state,
-    mask_of,
 )
 
 LAST = 200
@@ -41,8 +41,8 @@ def test_counts_and_lists_agree_with_sets(read: set[int], upto: int, first: int,
     state = state_of(read, upto)
     assert read_of(state) == read
     within = set(range(first, last + 1))
-    assert state.seqs(first, last) == sorted(within - read)
-    assert state.seqs(first, last, read=True) == sorted(within & read)
+    assert state.find_seqs(first, last) == sorted(within - read)
+    assert state.find_seqs(first, last, read=True) == sorted(within & read)
     if last == LAST:  # a count is always up to the last number there is
         assert state.count_unread(first, last) == len(within - read)
 
@@ -51,7 +51,7 @@ def test_counts_and_lists_agree_with_sets(read: set[int], upto: int, first: int,
 def test_marking_up_to_a_number_reads_all_up_to_it_and_nothing_else(
     read: set[int], upto: int, seq: int
 ) -> None:
-    marked = state_of(read, upto).marked_upto(seq)
+    marked = state_of(read, upto).mark_upto(seq)
     assert read_of(marked) == read | set(range(1, seq + 1))
 
 
@@ -60,7 +60,7 @@ def test_undo_restores_all_but_single_marks_made_since(
     read: set[int], upto: int, seq: int, read_since: set[int], unread_since: set[int]
 ) -> None:
     before = state_of(read, upto)
-    undone = marked_singly(before.marked_upto(seq), read_since, unread_since).undone(before)
+    undone = marked_singly(before.mark_upto(seq), read_since, unread_since).undo_mass_mark(before)
     assert read_of(undone) == (read | read_since) - unread_since
 
 
@@ -72,12 +72,12 @@ def test_undos_one_after_the_other_keep_single_marks_made_since_each(
     befores: list[tuple[ReadState, set[int]]] = []
     for seq, read_since, unread_since in actions:
         befores.append((state, set(range(1, seq + 1)) - now))
-        state = marked_singly(state.marked_upto(seq), read_since, unread_since)
+        state = marked_singly(state.mark_upto(seq), read_since, unread_since)
         now = (now | set(range(1, seq + 1)) | read_since) - unread_since
         befores = [(before, done - read_since - unread_since) for before, done in befores]
         assert read_of(state) == now
     for before, done in reversed(befores):
-        state, now = state.undone(before), now - done
+        state, now = state.undo_mass_mark(before), now - done
         assert read_of(state) == now
 
 
@@ -95,26 +95,26 @@ def marked_singly(state: ReadState, read: set[int], unread: set[int]) -> ReadSta
 def test_numbers_that_hold_nothing_are_counted_within_any_range(
     gone: set[int], first: int, last: int
 ) -> None:
-    found = Gone(*from_words(make_state(0, sum(1 << s for s in gone), 0, ()).words()))
-    assert found.within(first, last) == len(gone & set(range(first, last + 1)))
+    found = RemovedEntries(*from_words(make_state(0, sum(1 << s for s in gone), 0, ()).to_words()))
+    assert found.count_between(first, last) == len(gone & set(range(first, last + 1)))
 
 
 @given(seqs)
 def test_words_round_trip_with_the_sign_bit(read: set[int]) -> None:
     state = make_state(0, sum(1 << s for s in read), 0, ())
-    words = state.words()
+    words = state.to_words()
     assert all(-(1 << 63) <= word < 1 << 63 for word in words.values())
     bits, start = from_words(words)
     assert bits << start == state.bits << state.start
 
 
 def test_mask_of_bit_63_is_negative() -> None:
-    assert mask_of([63, 64]) == {0: -(1 << 63), 1: 1}
+    assert build_word_masks([63, 64]) == {0: -(1 << 63), 1: 1}
 
 
 @given(st.lists(st.tuples(seqs, st.integers(0, LAST)), max_size=5))
 def test_packed_states_unpack_to_the_same(states: list[tuple[set[int], int]]) -> None:
-    feeds = [SourceFeed.of(i, 1, LAST, 7, state_of(r, u), u % 3) for i, (r, u) in enumerate(states, 1)]
+    feeds = [SourceFeed.create(i, 1, LAST, 7, state_of(r, u), u % 3) for i, (r, u) in enumerate(states, 1)]
     assert list(read_state_packing.unpack(read_state_packing.pack(feeds))) == feeds
 
 
@@ -135,7 +135,7 @@ def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None
     other = {k: doc[k] for k in ("_id", "user_id", "title", "feed_id", "rev", "upto", "words", "unread")}
     expected = from_words({str(number): word for number, word in words.items()})
     for each in (doc, other, doc | {"mass": "m"}):
-        found = raw_read_states.subscription(bson.encode(each))
+        found = raw_read_states.decode_subscription(bson.encode(each))
         state = found.state
         assert (found.id, found.user_id, found.feed_id, found.rev, state.upto) == (1, 2, 3, 4, 5)
         assert state.bits << state.start == expected[0] << expected[1]
@@ -163,7 +163,7 @@ def test_a_new_subscription_starts_with_what_is_young() -> None:
     now = dt.datetime(2026, 1, 31, tzinfo=UTC)
     rule = StartRule(dt.timedelta(days=30), 10, 100)
     old, young = now - dt.timedelta(days=31), now
-    assert rule.upto([old] * 100, 500, now) == 490
-    assert rule.upto([old] * 70 + [young] * 30, 500, now) == 470
-    assert rule.upto([young] * 100, 500, now) == 400
-    assert rule.upto([old] * 4, 4, now) == 0
+    assert rule.calculate_upto([old] * 100, 500, now) == 490
+    assert rule.calculate_upto([old] * 70 + [young] * 30, 500, now) == 470
+    assert rule.calculate_upto([young] * 100, 500, now) == 400
+    assert rule.calculate_upto([old] * 4, 4, now) == 0

@@ -24,17 +24,17 @@ def read(world: World, alice: Actor) -> int:
     subscriptions, reading = world.services.subscriptions, world.services.reading
     subscriptions.subscribe(alice, "https://news.example.org/feed", title="Mine", folder_id=folder.id)
     world.publish(feed_id, world.minutes(*range(90)))
-    ids = [row.id for row in reading.page(alice, StreamQuery(ALL, limit=90)).rows]
+    ids = [row.id for row in reading.load_page(alice, StreamQuery(ALL, limit=90)).rows]
     reading.mark_all(alice, ALL)
     reading.mark(alice, ids[3:5], False)
     world.publish(feed_id, world.minutes(0, 0, 0))
-    reading.mark(alice, [reading.page(alice, StreamQuery(ALL, limit=1)).rows[0].id], True)
+    reading.mark(alice, [reading.load_page(alice, StreamQuery(ALL, limit=1)).rows[0].id], True)
     return feed_id
 
 
 def seen(services: Services, who: Actor) -> object:
-    page = services.reading.page(who, StreamQuery(ALL, limit=200))
-    return services.reading.tree(who), [(row.id, row.read) for row in page.rows]
+    page = services.reading.load_page(who, StreamQuery(ALL, limit=200))
+    return services.reading.get_tree(who), [(row.id, row.read) for row in page.rows]
 
 
 def test_an_unsubscribe_taken_back_leaves_no_trace(world: World, alice: Actor, read: int) -> None:
@@ -54,11 +54,11 @@ def test_an_unsubscribe_taken_back_leaves_no_trace(world: World, alice: Actor, r
 
 def test_what_came_in_between_is_unread(world: World, alice: Actor, read: int) -> None:
     services = world.services
-    unread = services.reading.tree(alice).unread
+    unread = services.reading.get_tree(alice).unread
     token = services.subscriptions.unsubscribe(alice, read)
     world.publish(read, world.minutes(0, 0))
     services.subscriptions.restore(alice, token)
-    assert services.reading.tree(alice).unread == unread + 2
+    assert services.reading.get_tree(alice).unread == unread + 2
 
 
 def test_who_subscribed_again_keeps_that(world: World, alice: Actor, read: int) -> None:
@@ -74,7 +74,7 @@ def test_who_subscribed_again_keeps_that(world: World, alice: Actor, read: int) 
 def test_a_folder_that_went_too_is_left_out(world: World, alice: Actor, read: int) -> None:
     services = world.services
     token = services.subscriptions.unsubscribe(alice, read)
-    (folder,) = services.folders.list(alice)
+    (folder,) = services.folders.list_folders(alice)
     services.folders.delete(alice, folder.id)
     again = services.subscriptions.restore(alice, token)
     assert again
@@ -91,7 +91,7 @@ def test_a_feed_whose_first_pull_came_in_between_begins_where_reading_begins(
     now = clock.now()
     world.store(feed_id, [new_entry(n, now) for n in range(500)], now=now)
     services.subscriptions.restore(alice, token)
-    assert services.reading.tree(alice).unread == services.reading.tree(bob).unread == 100
+    assert services.reading.get_tree(alice).unread == services.reading.get_tree(bob).unread == 100
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -104,25 +104,25 @@ def test_a_feed_that_was_merged_in_between_comes_back_as_the_other(
     services.subscriptions.subscribe(alice, "https://old.example.org/feed", title="Mine")
     for feed_id in (old, new):
         world.store(feed_id, entries[:4], now=clock.now())
-    rows = services.reading.page(alice, StreamQuery(ALL)).rows
+    rows = services.reading.load_page(alice, StreamQuery(ALL)).rows
     services.reading.mark(alice, [row.id for row in rows[:2]], True)
     unread = {row.title for row in rows[2:]}
     if many:
-        token, _ = services.manager.unsubscribe(alice, [old])
+        token, _ = services.bulk_edit.unsubscribe(alice, [old])
     else:
         token = services.subscriptions.unsubscribe(alice, old)
     world.feeds.move(old, "https://new.example.org/feed")
     world.store(new, entries[4:], now=clock.now())
-    (services.manager if many else services.subscriptions).restore(alice, token)
+    (services.bulk_edit if many else services.subscriptions).restore(alice, token)
     assert services.subscriptions.get(alice, new).title == "Mine"
-    found = services.reading.page(alice, StreamQuery(ALL)).rows
+    found = services.reading.load_page(alice, StreamQuery(ALL)).rows
     assert {row.title for row in found if not row.read} == {*unread, "Entry 4"}
     assert [world.feeds.get(f).subscribers for f in (old, new)] == [0, 2]
 
 
 def test_after_a_day_it_is_too_late(world: World, alice: Actor, read: int) -> None:
     services = world.services
-    (folder,) = services.folders.list(alice)
+    (folder,) = services.folders.list_folders(alice)
     tokens = services.subscriptions.unsubscribe(alice, read), services.folders.delete(alice, folder.id)
     later = clock.now() + dt.timedelta(hours=25)
     with clock.set_source(lambda: later):
@@ -134,16 +134,16 @@ def test_after_a_day_it_is_too_late(world: World, alice: Actor, read: int) -> No
 
 def test_a_deleted_folder_comes_back_with_what_was_in_it(world: World, alice: Actor, read: int) -> None:
     services = world.services
-    (folder,) = services.folders.list(alice)
+    (folder,) = services.folders.list_folders(alice)
     top = services.folders.create(alice, "Top")
-    services.gateways.folders._folders.edit(alice.user_id, folder.id, {"parent": top.id})
+    services.gateways.folders._folders.update(alice.user_id, folder.id, {"parent": top.id})
     inner = services.folders.create(alice, "Inner", parent=folder.id)
-    before = services.folders.list(alice), seen(services, alice)
+    before = services.folders.list_folders(alice), seen(services, alice)
     token = services.folders.delete(alice, folder.id)
     assert services.subscriptions.get(alice, read).folder_ids == ()
     assert services.folders.restore(alice, token).id == folder.id
-    assert (services.folders.list(alice), seen(services, alice)) == before
-    assert {f.id: f.parent for f in services.folders.list(alice)}[inner.id] == folder.id
+    assert (services.folders.list_folders(alice), seen(services, alice)) == before
+    assert {f.id: f.parent for f in services.folders.list_folders(alice)}[inner.id] == folder.id
     with pytest.raises(NotFoundError):
         services.folders.restore(alice, token)
 
@@ -152,12 +152,12 @@ def test_a_new_folder_of_the_same_name_takes_the_old_one_s_feeds(
     world: World, alice: Actor, read: int
 ) -> None:
     services = world.services
-    (folder,) = services.folders.list(alice)
+    (folder,) = services.folders.list_folders(alice)
     token = services.folders.delete(alice, folder.id)
     new = services.folders.create(alice, "Folder")
     assert services.folders.restore(alice, token) == new
     assert services.subscriptions.get(alice, read).folder_ids == (new.id,)
-    assert services.folders.list(alice) == [new]
+    assert services.folders.list_folders(alice) == [new]
 
 
 def test_a_folder_comes_back_beside_its_namesake_that_lay_in_it(services: Services, alice: Actor) -> None:
@@ -165,10 +165,10 @@ def test_a_folder_comes_back_beside_its_namesake_that_lay_in_it(services: Servic
     outer = folders.create(alice, "News")
     inner, other = folders.create(alice, "News", parent=outer.id), folders.create(alice, "Other")
     token = folders.delete(alice, outer.id)
-    assert [(f.id, f.parent) for f in folders.list(alice)] == [(inner.id, None), (other.id, None)]
+    assert [(f.id, f.parent) for f in folders.list_folders(alice)] == [(inner.id, None), (other.id, None)]
     assert folders.restore(alice, token).id == outer.id
-    folders.move(alice, outer.id, parent=other.id)
-    parents = {f.id: f.parent for f in folders.list(alice)}
+    folders.move_folder(alice, outer.id, parent=other.id)
+    parents = {f.id: f.parent for f in folders.list_folders(alice)}
     assert parents == {inner.id: outer.id, outer.id: other.id, other.id: None}
 
 
@@ -189,7 +189,7 @@ def test_a_folder_comes_back_within_the_limits_of_new_ones(
 
 def test_tokens_of_one_kind_are_none_of_the_other(world: World, alice: Actor, read: int) -> None:
     services = world.services
-    (folder,) = services.folders.list(alice)
+    (folder,) = services.folders.list_folders(alice)
     with pytest.raises(NotFoundError):
         services.subscriptions.restore(alice, services.folders.delete(alice, folder.id))
     with pytest.raises(NotFoundError):

@@ -39,21 +39,24 @@ def test_an_array_is_cut_into_the_documents_it_was_made_of(count: int) -> None:
     odd: list[Doc] = [{}, {"": "\0\x03"}]  # the shortest, and one with what separates documents
     docs = [*odd, *({"n": n} for n in range(count))][:count]
     array = bson.encode({str(place): doc for place, doc in enumerate(docs)})
-    assert [bson.decode(raw) for raw in raw_replies.cut(array)] == docs
+    assert [bson.decode(raw) for raw in raw_replies.split_documents(array)] == docs
 
 
 def test_all_documents_of_a_query_come_as_they_are_stored(numbered: Collection[Doc]) -> None:
     expected = list(numbered.find({"user_id": 1}).sort("_id"))
-    assert decoded(raw_replies.fetch(numbered, {"user_id": 1})) == expected
-    assert decoded(raw_replies.fetch(numbered, {"user_id": 1}, {"text": 1}))[0] == {"_id": 1, "text": "x"}
-    assert decoded(raw_replies.fetch(numbered, {"user_id": 2})) == []
+    assert decoded(raw_replies.fetch_documents(numbered, {"user_id": 1})) == expected
+    assert decoded(raw_replies.fetch_documents(numbered, {"user_id": 1}, {"text": 1}))[0] == {
+        "_id": 1,
+        "text": "x",
+    }
+    assert decoded(raw_replies.fetch_documents(numbered, {"user_id": 2})) == []
 
 
 def test_what_one_reply_cannot_hold_comes_all_the_same(
     numbered: Collection[Doc], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(raw_replies, "MOST", 7)
-    assert len(decoded(raw_replies.fetch(numbered, {"user_id": 1}))) == 120
+    assert len(decoded(raw_replies.fetch_documents(numbered, {"user_id": 1}))) == 120
 
 
 @pytest.mark.parametrize("most", [raw_replies.MOST, 7], ids=["one reply", "a cursor"])
@@ -62,13 +65,13 @@ def test_documents_come_in_the_order_that_is_asked_for(
 ) -> None:
     monkeypatch.setattr(raw_replies, "MOST", most)
     numbered.update_many({}, [{"$set": {"place": {"$subtract": [1000, "$_id"]}}}])
-    found = raw_replies.fetch(numbered, {"user_id": 1}, sort="place", limit=10)
+    found = raw_replies.fetch_documents(numbered, {"user_id": 1}, sort="place", limit=10)
     assert [bson.decode(raw)["_id"] for raw in found] == list(range(239, 219, -2))
 
 
 def test_what_is_larger_than_any_reply_comes_all_the_same(db: Database[Doc]) -> None:
     db["large"].insert_many({"_id": n, "text": "x" * (1 << 20)} for n in range(20))
-    assert [doc["_id"] for doc in decoded(raw_replies.fetch(db["large"], {}))] == list(range(20))
+    assert [doc["_id"] for doc in decoded(raw_replies.fetch_documents(db["large"], {}))] == list(range(20))
 
 
 class Line(socketserver.ThreadingUnixStreamServer):
@@ -123,7 +126,7 @@ def test_a_query_that_a_lost_connection_cuts_off_is_asked_again(
     uri = f"mongodb://{quote(str(line.server_address), safe='')}/?directConnection=true"
     with MongoClient[Doc](uri, timeoutMS=10_000) as client:
         mine = client[numbered.database.name][numbered.name]
-        assert len(decoded(raw_replies.fetch(mine, {"user_id": 0}))) == 120
+        assert len(decoded(raw_replies.fetch_documents(mine, {"user_id": 0}))) == 120
         line.cut_at = b"find\0"
-        assert len(decoded(raw_replies.fetch(mine, {"user_id": 1}))) == 120
+        assert len(decoded(raw_replies.fetch_documents(mine, {"user_id": 1}))) == 120
         assert line.cuts == 1

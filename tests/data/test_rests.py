@@ -11,7 +11,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.gateways.feeds.digest import Digester
 from app.mappers.feeds.feed_states import ALIKE
-from app.models.feeds.feed import FetchRecord, Rest
+from app.models.feeds.feed import FetchRecord, NextCheck
 from app.models.feeds.fetched import Fetched, FetchRequest
 
 HOUR = dt.timedelta(hours=1)
@@ -36,7 +36,7 @@ def test_feeds_with_the_same_time_and_with_others_get_their_own(
     wanted = dict.fromkeys(same, now + HOUR) | dict.fromkeys(fewer, now + 2 * HOUR)
     wanted |= {feed_id: now + dt.timedelta(minutes=n) for n, feed_id in enumerate(others)}
 
-    services.gateways.feeds.rest([Rest(*one) for one in wanted.items()], now)
+    services.gateways.feeds.record_unchanged([NextCheck(*one) for one in wanted.items()], now)
 
     assert _times(db) == {feed_id: (until, now) for feed_id, until in wanted.items()}
 
@@ -51,16 +51,21 @@ def test_what_somebody_holds_or_is_out_of_order_is_left_alone(
     db.feeds.update_one({"_id": torn}, {"$set": {"torn": True}})
     before = _times(db)
 
-    services.gateways.feeds.rest([Rest(feed_id, now + HOUR) for feed_id in (held, torn, *free)], now)
+    services.gateways.feeds.record_unchanged(
+        [NextCheck(feed_id, now + HOUR) for feed_id in (held, torn, *free)], now
+    )
 
     assert _times(db) == before | dict.fromkeys(free, (now + HOUR, now))
 
 
 def test_batches_are_spread_as_feeds_are(services: Services, feed_ids: list[int]) -> None:
-    (poll,) = services.gateways.feeds.look(feed_ids[:1])
+    (poll,) = services.gateways.feeds.find_polls(feed_ids[:1])
     unchanged = Fetched(FetchRequest(poll.url), 304, poll.url, unchanged=True, validators=poll.validators)
     digester, now = Digester(services.settings), clock.now()
-    waits = [digester.rest(poll, unchanged, now, digester.luck()) or dt.timedelta() for _ in range(300)]
+    waits = [
+        digester.calculate_rest(poll, unchanged, now, digester.make_batch_rng()) or dt.timedelta()
+        for _ in range(300)
+    ]
     assert min(waits) < 0.92 * HOUR
     assert max(waits) == HOUR  # no feed rests longer, so half of them rest just so long
     assert sorted(waits)[75] < 0.98 * HOUR
@@ -78,4 +83,4 @@ def test_the_log_of_fetches_says_what_was_nothing(services: Services, db: Any, f
     ]
     for record in told:
         gateway.record_fetches([record])
-    assert gateway.fetches(feed_id) == [*reversed(told), FetchRecord(feed_id, now, 200, 7, 0)]
+    assert gateway.find_fetches(feed_id) == [*reversed(told), FetchRecord(feed_id, now, 200, 7, 0)]

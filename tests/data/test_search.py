@@ -15,9 +15,9 @@ from app import clock
 from app.gateways.reading import search_engine
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import EntryChange, EntryKey, NewEntry
-from app.models.reading.search import Searchable, Term, Wanted, Where
+from app.models.reading.search import SearchDocument, SearchRequest, Term, TermField
 from app.models.reading.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
-from app.models.reading.tokenizer import words
+from app.models.reading.tokenizer import split_words
 from tests.data.conftest import NOW, World, guid
 
 
@@ -57,7 +57,7 @@ def index(world: World, now: dt.datetime = NOW) -> dict[str, int]:
 
 def found(world: World, actor: Actor, query: str, sort: Sort = Sort.NEWEST) -> list[str]:
     with clock.set_source(lambda: NOW):
-        page = world.services.reading.page(actor, StreamQuery(search(query), sort, limit=100))
+        page = world.services.reading.load_page(actor, StreamQuery(search(query), sort, limit=100))
     return [row.title for row in page.rows]
 
 
@@ -106,11 +106,12 @@ def test_a_query_finds_what_it_says(library: World, alice: Actor, query: str, ti
 def test_read_starred_and_tagged_entries_are_told_apart(library: World, alice: Actor) -> None:
     reading, tags = library.services.reading, library.services.tags
     rows = {
-        row.title: row.id for row in reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL), limit=9)).rows
+        row.title: row.id
+        for row in reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL), limit=9)).rows
     }
     reading.mark(alice, [rows["Ice hockey"]], True)
-    reading.star(alice, rows["Ice cores"], True)
-    tags.change(alice, rows["Sea level report"], add=["For Work"])
+    reading.set_starred(alice, rows["Ice cores"], True)
+    tags.change_tags(alice, rows["Sea level report"], add=["For Work"])
     assert found(library, alice, "ice is:read") == ["Ice hockey"]
     assert found(library, alice, "ice is:unread") == ["Ice cores", "Sea level report"]
     assert found(library, alice, "is:starred") == ["Ice cores"]
@@ -118,7 +119,7 @@ def test_read_starred_and_tagged_entries_are_told_apart(library: World, alice: A
     assert found(library, alice, 'tag:"for work"') == ["Sea level report"]
     assert found(library, alice, 'ice -tag:"FOR WORK"') == ["Ice hockey", "Ice cores"]
     assert found(library, alice, "is:starred tag:work") == []
-    both = reading.page(alice, StreamQuery(search("ice"), Sort.NEWEST, limit=9, show=Show.UNREAD))
+    both = reading.load_page(alice, StreamQuery(search("ice"), Sort.NEWEST, limit=9, show=Show.UNREAD))
     assert len(both.rows) == 3, (
         "who reads only what is unread still finds what he has read; is:unread says so"
     )
@@ -128,7 +129,7 @@ def test_folders_narrow_a_search(library: World, alice: Actor) -> None:
     services = library.services
     outer = services.folders.create(alice, "News")
     inner = services.folders.create(alice, "Sports", parent=outer.id)
-    services.subscriptions.edit(alice, library.feed("sport"), folder_ids=[inner.id])
+    services.subscriptions.update(alice, library.feed("sport"), folder_ids=[inner.id])
     assert found(library, alice, "ice folder:news") == ["Ice hockey"]
     assert found(library, alice, "ice -folder:sports") == ["Ice cores", "Sea level report"]
     assert found(library, alice, "ice folder:none") == []
@@ -144,15 +145,15 @@ def test_a_found_list_stays_as_it_was_while_it_is_read(library: World, alice: Ac
     reading = library.services.reading
     with clock.set_source(lambda: NOW):
         query = StreamQuery(search("ice is:unread"), Sort.NEWEST, limit=1)
-        page = reading.page(alice, query)
+        page = reading.load_page(alice, query)
         titles = [row.title for row in page.rows]
         while page.cursor:
             reading.mark(alice, [page.rows[0].id], True)
             library.store(library.feed("sport"), [say(50 + len(titles), "New ice", age=0)])
             index(library)
-            page = reading.page(alice, StreamQuery(query.ref, query.sort, page.cursor, page.snapshot, 1))
+            page = reading.load_page(alice, StreamQuery(query.ref, query.sort, page.cursor, page.snapshot, 1))
             titles += [row.title for row in page.rows]
-        assert reading.newer(alice, page.snapshot) == 0, "what is new need not be what is searched for"
+        assert reading.count_newer(alice, page.snapshot) == 0, "what is new need not be what is searched for"
     assert titles == ["Ice hockey", "Ice cores", "Sea level report"]
 
 
@@ -161,8 +162,8 @@ def test_new_and_changed_entries_are_indexed_once(library: World, alice: Actor) 
     assert index(library) == {"feeds": 0, "entries": 0}
     change = EntryChange(guid_hash=guid(2), title="Glaciers")
     library.store(nature, [say(9, "A new one")], changed=[change], now=later)
-    assert library.services.indexing.due(NOW) == [], "not before its time"
-    assert len(library.services.indexing.due(later)) == 1
+    assert library.services.indexing.find_due_jobs(NOW) == [], "not before its time"
+    assert len(library.services.indexing.find_due_jobs(later)) == 1
     assert index(library, later) == {"feeds": 1, "entries": 2}
     assert index(library, later) == {"feeds": 0, "entries": 0}
     assert found(library, alice, "glaciers") == ["Glaciers"]
@@ -182,7 +183,7 @@ def test_what_a_crash_left_is_indexed_the_next_time(
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(gateway, "done", killed)
+        patch.setattr(gateway, "mark_indexed", killed)
         with pytest.raises(SystemExit):
             index(library)
     assert index(library)["entries"] == 1
@@ -192,9 +193,9 @@ def test_what_a_crash_left_is_indexed_the_next_time(
 def test_news_that_comes_while_a_feed_is_indexed_is_not_forgotten(library: World, alice: Actor) -> None:
     nature, gateway = library.feed("nature"), library.services.gateways.indexing
     library.store(nature, [say(9, "First")])
-    [feed] = gateway.due(NOW, 10)
+    [feed] = gateway.find_unindexed(NOW, 10)
     library.store(nature, [say(10, "Second")], now=NOW + dt.timedelta(seconds=1))
-    gateway.done(feed)
+    gateway.mark_indexed(feed)
     index(library, NOW + dt.timedelta(seconds=1))
     assert found(library, alice, "second") == ["Second"]
 
@@ -223,7 +224,7 @@ def test_a_feed_that_cannot_be_indexed_holds_no_other_up(
     library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway, bad = library.services.gateways.indexing, library.feed("sport")
-    entries = gateway.entries
+    entries = gateway.read_entries
 
     def broken(feed: Any) -> Any:
         if feed.id == bad:
@@ -232,10 +233,10 @@ def test_a_feed_that_cannot_be_indexed_holds_no_other_up(
 
     db.searchables.delete_many({})
     library.services.indexing.rebuild(NOW)
-    monkeypatch.setattr(gateway, "entries", broken)
+    monkeypatch.setattr(gateway, "read_entries", broken)
     assert index(library)["feeds"] == 3
     assert {d["feed_id"] for d in db.searchables.find()} == {library.feed("nature"), library.feed("other")}
-    monkeypatch.setattr(gateway, "entries", entries)
+    monkeypatch.setattr(gateway, "read_entries", entries)
     assert index(library, NOW + dt.timedelta(minutes=59))["feeds"] == 0
     assert index(library, NOW + dt.timedelta(hours=1))["feeds"] == 1
     assert db.searchables.count_documents({}) == 6
@@ -246,24 +247,26 @@ def test_retention_takes_entries_out_but_not_marked_ones(
 ) -> None:
     services, nature = library.services, library.feed("nature")
     oldest = db.entries.find_one({"feed_id": nature, "seq": 1})["_id"]
-    services.tags.change(alice, oldest, add=["keep"])
+    services.tags.change_tags(alice, oldest, add=["keep"])
     monkeypatch.setattr(services.gateways.feeds, "_keep", 1)
-    assert services.gateways.feeds.retain(nature) == 1, "of three one is kept by number and one by its tag"
+    assert services.gateways.feeds.apply_retention(nature) == 1, (
+        "of three one is kept by number and one by its tag"
+    )
     services.indexing.rebuild(NOW)
     index(library)
     assert {d["_id"] for d in db.searchables.find({"feed_id": nature, "seq": {"$lt": 3}})} <= {oldest}
     assert db.searchables.count_documents({"feed_id": nature, "seq": 2}) == 0
-    title = services.reading.article(alice, oldest).entry.title
+    title = services.reading.get_article(alice, oldest).entry.title
     assert found(library, alice, "tag:keep") == [title], "it is found by its mark"
     assert found(library, alice, "tag:keep is:unread") == []
-    assert services.reading.article(alice, oldest).tags[0].name == "keep"
+    assert services.reading.get_article(alice, oldest).tags[0].name == "keep"
 
 
 def test_an_entry_that_went_to_another_feed_is_found_there_alone(library: World, db: Database[Any]) -> None:
     engine, (one, two) = library.services.gateways.search, (11, 22)
-    engine.index([Searchable(id=1, feed_id=one, seq=1, at=1, title="Moved")])
-    engine.index([Searchable(id=1, feed_id=two, seq=1, at=1, title="Moved")])
-    wanted = Wanted(feeds={one: (1, 9), two: (1, 9)}, newest=9, terms=(Term(("moved",)),))
+    engine.index([SearchDocument(id=1, feed_id=one, seq=1, at=1, title="Moved")])
+    engine.index([SearchDocument(id=1, feed_id=two, seq=1, at=1, title="Moved")])
+    wanted = SearchRequest(feeds={one: (1, 9), two: (1, 9)}, newest=9, terms=(Term(("moved",)),))
     assert engine.find(wanted, 9).keys == [EntryKey(1, two, 1, 1)]
     assert db.searchables.count_documents({"_id": 1}) == 1
 
@@ -274,25 +277,25 @@ FEEDS = (11, 22, 33)
 _texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 _term = st.builds(
     Term,
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(lambda w: tuple(words(" ".join(w)))),
-    st.sampled_from(Where),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(lambda w: tuple(split_words(" ".join(w)))),
+    st.sampled_from(TermField),
 )
 _entry = st.tuples(
     st.sampled_from(FEEDS), st.integers(0, 40), _texts, st.sampled_from(("", "sea rare")), _texts
 )
 
 
-def _holds(entry: Searchable, term: Term) -> bool:
-    fields = {Where.TITLE: [entry.title], Where.AUTHOR: [entry.author]}
+def _holds(entry: SearchDocument, term: Term) -> bool:
+    fields = {TermField.TITLE: [entry.title], TermField.AUTHOR: [entry.author]}
     for text in fields.get(term.where, [entry.title, entry.author, entry.text]):
-        found_words = words(text)
+        found_words = split_words(text)
         size = len(term.words)
         if any(tuple(found_words[i : i + size]) == term.words for i in range(len(found_words))):
             return True
     return False
 
 
-def _naive(entries: list[Searchable], wanted: Wanted) -> list[EntryKey]:
+def _naive(entries: list[SearchDocument], wanted: SearchRequest) -> list[EntryKey]:
     keys = [
         EntryKey(e.id, e.feed_id, e.seq, e.at)
         for e in entries
@@ -302,7 +305,7 @@ def _naive(entries: list[Searchable], wanted: Wanted) -> list[EntryKey]:
         and (wanted.until is None or e.at <= wanted.until)
         and (wanted.ids is None or e.id in wanted.ids)
     ]
-    return sorted((k for k in keys if wanted.includes(k)), key=wanted.order)
+    return sorted((k for k in keys if wanted.is_match(k)), key=wanted.make_sort_key)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
@@ -318,12 +321,12 @@ def test_the_engine_finds_what_a_naive_search_finds(
     for feed in FEEDS:
         engine.remove(feed, 1 << 40)
     entries = [
-        Searchable(id=1000 + i, feed_id=f, seq=i + 1, at=at, title=title, author=author, text=text)
+        SearchDocument(id=1000 + i, feed_id=f, seq=i + 1, at=at, title=title, author=author, text=text)
         for i, (f, at, title, author, text) in enumerate(rows)
     ]
     engine.index(entries)
     border = st.none() | st.integers(0, 40)
-    wanted = Wanted(
+    wanted = SearchRequest(
         feeds={f: (2, 60) for f in data.draw(st.sets(st.sampled_from(FEEDS)))},
         newest=40,
         terms=tuple(data.draw(st.lists(_term, max_size=3))),

@@ -23,7 +23,7 @@ USUAL = Preferences()
 
 
 def test_a_stream_is_shown_as_it_was_left(services: Services, alice: Actor, bob: Actor) -> None:
-    views = services.streamviews
+    views = services.stream_views
     plain = StreamView("panes", "cozy", "unread-on-top", "all")
     assert views.get(alice, ONE, USUAL) == plain
     views.set(alice, ONE, USUAL, {"view": "list", "sort": "oldest"})
@@ -53,22 +53,22 @@ def test_whole_texts_are_a_view_and_a_density(
     services: Services, alice: Actor, steps: list[dict[str, str]], view: str, density: str
 ) -> None:
     for step in steps:
-        services.streamviews.set(alice, ONE, USUAL, step)
-    found = services.streamviews.get(alice, ONE, USUAL)
+        services.stream_views.set(alice, ONE, USUAL, step)
+    found = services.stream_views.get(alice, ONE, USUAL)
     assert (found.view, found.density) == (view, density)
 
 
 def test_settings_of_whole_texts_show_one_column() -> None:
-    assert StreamView.of(Preferences(density="expanded")).view == "expanded"
-    assert StreamView.of(Preferences(view="expanded")).density == "expanded"
-    assert StreamView.of(Preferences(view="expanded"), {"view": "panes"}).density == "cozy"
+    assert StreamView.resolve(Preferences(density="expanded")).view == "expanded"
+    assert StreamView.resolve(Preferences(view="expanded")).density == "expanded"
+    assert StreamView.resolve(Preferences(view="expanded"), {"view": "panes"}).density == "cozy"
 
 
 @pytest.mark.parametrize("changes", [{"view": "grid"}, {"language": "de"}, {"sort": ""}, {"show": "read"}])
 def test_a_wrong_view_changes_nothing(services: Services, alice: Actor, changes: dict[str, str]) -> None:
     with pytest.raises(InvalidError):
-        services.streamviews.set(alice, ONE, USUAL, {"density": "card", **changes})
-    assert services.streamviews.get(alice, ONE, USUAL) == StreamView.of(USUAL)
+        services.stream_views.set(alice, ONE, USUAL, {"density": "card", **changes})
+    assert services.stream_views.get(alice, ONE, USUAL) == StreamView.resolve(USUAL)
 
 
 def test_the_views_of_one_person_are_bounded(services: Services, alice: Actor) -> None:
@@ -76,8 +76,8 @@ def test_the_views_of_one_person_are_bounded(services: Services, alice: Actor) -
     start = clock.now()
     for n in range(5):
         with clock.set_source(lambda n=n: start + dt.timedelta(seconds=n)):
-            small.streamviews.set(alice, StreamRef.parse(f"feed/{n + 1}"), USUAL, {"view": "list"})
-    shown = [small.streamviews.get(alice, StreamRef.parse(f"feed/{n + 1}"), USUAL).view for n in range(5)]
+            small.stream_views.set(alice, StreamRef.parse(f"feed/{n + 1}"), USUAL, {"view": "list"})
+    shown = [small.stream_views.get(alice, StreamRef.parse(f"feed/{n + 1}"), USUAL).view for n in range(5)]
     small.close()
     assert shown == ["panes", "panes", "list", "list", "list"]
 
@@ -86,32 +86,32 @@ def test_the_views_of_one_person_are_bounded(services: Services, alice: Actor) -
 def test_unread_alone_is_a_list_that_stays_as_it_was(world: World, alice: Actor, sort: Sort) -> None:
     reading = world.services.reading
     (feed_id,) = follow(world, alice, list(range(30)))
-    everything = reading.page(alice, StreamQuery(ALL, sort, limit=100))
+    everything = reading.load_page(alice, StreamQuery(ALL, sort, limit=100))
     reading.mark(alice, [row.id for row in everything.rows[::2]], True)
-    first = reading.page(alice, StreamQuery(ALL, sort, limit=8, show=Show.UNREAD))
+    first = reading.load_page(alice, StreamQuery(ALL, sort, limit=8, show=Show.UNREAD))
     assert (first.total, first.unread, first.split) == (15, 15, None)
     reading.mark_all(alice, ALL)
     world.publish(feed_id, world.minutes(0))
     # What is read meanwhile stays in its place, what comes is announced.
     query = StreamQuery(ALL, sort, first.cursor, first.snapshot, 8, Show.UNREAD)
-    rest = reading.page(alice, query)
+    rest = reading.load_page(alice, query)
     assert [row.id for row in (*first.rows, *rest.rows)] == [row.id for row in everything.rows[1::2]]
     assert (rest.cursor, rest.total) == (None, 15)
     assert all(row.read for row in rest.rows)
-    assert reading.newer(alice, first.snapshot) == 1
+    assert reading.count_newer(alice, first.snapshot) == 1
     again = dataclasses.replace(query, cursor=None)
-    assert [row.id for row in reading.page(alice, again).rows] == [row.id for row in first.rows]
+    assert [row.id for row in reading.load_page(alice, again).rows] == [row.id for row in first.rows]
     with pytest.raises(InvalidError):
-        reading.page(alice, dataclasses.replace(query, show=Show.ALL))
+        reading.load_page(alice, dataclasses.replace(query, show=Show.ALL))
 
 
 def test_stars_are_listed_read_or_not(world: World, alice: Actor) -> None:
     reading = world.services.reading
     follow(world, alice, [1, 2, 3])
-    entry = reading.page(alice, StreamQuery(ALL)).rows[0].id
-    reading.star(alice, entry, True)
+    entry = reading.load_page(alice, StreamQuery(ALL)).rows[0].id
+    reading.set_starred(alice, entry, True)
     reading.mark(alice, [entry], True)
-    page = reading.page(alice, StreamQuery(StreamRef.parse("starred"), show=Show.UNREAD))
+    page = reading.load_page(alice, StreamQuery(StreamRef.parse("starred"), show=Show.UNREAD))
     assert ([row.id for row in page.rows], page.total) == ([entry], None)
 
 
@@ -119,9 +119,9 @@ def test_whole_texts_come_in_bounded_batches(world: World, services: Services, a
     settings = dataclasses.replace(services.settings, whole_page_size=4, whole_text_max=1000)
     small = bootstrap.build(settings)
     follow(world, alice, list(range(60)))
-    page = small.reading.page(alice, StreamQuery(ALL, whole=True))
+    page = small.reading.load_page(alice, StreamQuery(ALL, with_bodies=True))
     assert [row.html for row in page.rows] == ["<p>Text</p>"] * 4
-    assert small.reading.page(alice, StreamQuery(ALL)).rows[0].html is None
+    assert small.reading.load_page(alice, StreamQuery(ALL)).rows[0].html is None
     # A place far down is restored by at most ten batches at once.
-    assert len(small.reading.page(alice, StreamQuery(ALL, whole=True, limit=500)).rows) == 40
+    assert len(small.reading.load_page(alice, StreamQuery(ALL, with_bodies=True, limit=500)).rows) == 40
     small.close()

@@ -36,5 +36,5 @@ def test_who_waits_for_a_transaction_of_a_killed_process_outlasts_it(
     assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
     with contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store:
         things, by_us = store.database["things"], {"$set": {"by": "us"}}
-        store.transaction(lambda session: things.update_one({"_id": 1}, by_us, session=session))
+        store.run_in_transaction(lambda session: things.update_one({"_id": 1}, by_us, session=session))
     assert db["things"].find_one() == {"_id": 1, "by": "us"}

@@ -149,5 +149,5 @@ def documents() -> Sequence[tuple[bytes, frozenset[bytes]]]:
 
 
 def _hashes(body: bytes, url: str = "http://feed.example/feed") -> frozenset[bytes]:
-    diff = identity.diff(parse(body, url=url), b"")
-    return frozenset(diff.hash_of(entry) for entry in diff.new)
+    diff = identity.diff_feed(parse(body, url=url), b"")
+    return frozenset(diff.get_hash(entry) for entry in diff.new)

@@ -81,7 +81,7 @@ class Reader:
 
     def problems(self, services: Services) -> list[str]:
         """Say where what is stored is not what was acknowledged."""
-        mine = {s.feed_id: s.state for s in services.mappers.subscriptions.of_user(self.actor.user_id)}
+        mine = {s.feed_id: s.state for s in services.mappers.subscriptions.find_by_user(self.actor.user_id)}
         db = services.store.database
         read = {
             e["_id"]: e["feed_id"] in mine and mine[e["feed_id"]].is_read(e["seq"])

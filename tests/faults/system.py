@@ -103,7 +103,7 @@ class System:
             "PYTHONPATH": f"{faulty}{os.pathsep}{REPO}",
         }
         self.up = Up(home / "var", 0, **self.environment).wait_ready()
-        settings = embedded.resolved(self.up.settings)
+        settings = embedded.resolve_addresses(self.up.settings)
         ports = (self.farm.server.port,)
         self.settings = dataclasses.replace(
             settings, poll_min=1, poll_max=poll_max, fetch_allow=("127.0.0.0/8",), fetch_ports=ports
@@ -241,7 +241,7 @@ class System:
             return bool(self.client.ping())
         if part == "mongodb":
             return bool(self.db.client.admin.command("hello")["isWritablePrimary"])
-        signs = [self.client.get(key) for key in self.client.scan_iter(redis_keys.alive(part, "*"))]
+        signs = [self.client.get(key) for key in self.client.scan_iter(redis_keys.make_alive_key(part, "*"))]
         return any(json.loads(sign)["pid"] == self.up.pids()[part] for sign in signs if sign)
 
     def probe(self, queue: Queue = Queue.PULL) -> None:

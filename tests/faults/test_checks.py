@@ -91,7 +91,7 @@ def test_R03_what_a_dead_writer_left_is_seen_until_nobody_reads_the_feed(db: Any
 
 def test_R03_a_star_too_many_is_seen(services: Services, db: Any, feed_id: int) -> None:
     entry = db.entries.find_one({"feed_id": feed_id})["_id"]
-    services.reading.star(ANN, entry, True)
+    services.reading.set_starred(ANN, entry, True)
     assert checks.miscounted(db) == []
     db.entries.update_one({"_id": entry}, {"$inc": {"stars": 1}})
     assert len(checks.miscounted(db)) == 1
@@ -105,7 +105,7 @@ def test_R03_unread_entries_are_counted_one_by_one(services: Services, db: Any, 
     first, second = [e["_id"] for e in db.entries.find({"feed_id": feed_id}).limit(2)]
     services.reading.mark(ANN, [first, second], False)
     services.reading.mark(ANN, [second], True)
-    assert checks.unread(db, ANN.user_id) == services.reading.tree(ANN).unread == 1
+    assert checks.unread(db, ANN.user_id) == services.reading.get_tree(ANN).unread == 1
 
 
 def test_R03_a_mark_beyond_the_end_is_seen(db: Any, feed_id: int) -> None:
@@ -143,7 +143,7 @@ def test_R04_an_end_by_another_attempt_is_seen(redis_client: redis.Redis) -> Non
 
 def test_R04_what_is_left_is_seen(services: Services, redis_client: redis.Redis) -> None:
     services.jobs.enqueue(Job(Task.ECHO, {"left": 1}, Queue.PULL))
-    redis_client.rpush(redis_keys.inflight("gone"), "x")
+    redis_client.rpush(redis_keys.make_inflight_key("gone"), "x")
     assert len(checks.stuck_jobs(redis_client)) == 3
 
 

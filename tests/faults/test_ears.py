@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.models.jobs import redis_keys
-from app.models.notifications.events import Kind
+from app.models.notifications.events import EventKind
 from controller.audience import REPLAY_MAX
 from tests.faults.browser import Browser
 from tests.faults.ears import Crowd, Ear
@@ -37,7 +37,7 @@ def test_F04_browsers_show_what_a_reload_shows_over_killed_controllers(system: S
         for _ in range(EARS_EACH)
     ]
     with system.quiet():  # who stores entries tells of them a moment later
-        start = system.services.events.position()
+        start = system.services.events.get_position()
     with Crowd(ears):
         system.wait(lambda: all(ear.counts for ear in ears), "all listen")
         system.farm.freeze(False)
@@ -85,7 +85,7 @@ def _told(system: System, start: str, feed_ids: set[int]) -> collections.Counter
     rows: list[Any] = system.client.xrange(redis_keys.PEOPLE, min=f"({start}")  # type: ignore[assignment]
     told: collections.Counter[int] = collections.Counter()
     for _, row in rows:
-        if row[b"kind"].decode() == Kind.NEW:
+        if row[b"kind"].decode() == EventKind.NEW:
             told.update(
                 {int(feed): n for feed, n in json.loads(row[b"data"]).items() if int(feed) in feed_ids}
             )

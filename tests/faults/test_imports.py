@@ -35,12 +35,12 @@ def test_F14_an_import_ends_complete_over_kills_and_an_emptied_redis(system: Sys
     system.wait(ended, "both imports have ended")
     for who, one in zip(people, kept, strict=True):
         assert imports.get(who, one.id).counts == {"added": len(urls), "failed": 1}
-        assert [item.url for item in imports.failures(who, one.id)] == [missing]
-        assert len(system.services.folders.list(who)) == 3
+        assert [item.url for item in imports.list_failures(who, one.id)] == [missing]
+        assert len(system.services.folders.list_folders(who)) == 3
         # What the import told is a promise like any other: R01 holds for each of them.
         system.subscribe(who, urls)
     # Let go of after the import has ended, by its worker or by the next look of the updater.
-    system.wait(lambda: not system.services.mappers.imports.slots(), "no turn is taken any more")
+    system.wait(lambda: not system.services.mappers.imports.find_slots(), "no turn is taken any more")
 
 
 def test_F14_an_import_that_is_cut_off_goes_on_where_it_was(system: System) -> None:

@@ -68,7 +68,7 @@ class _Slow:
 
 def _waiting(system: System) -> int:
     """Return how many jobs of the system wait."""
-    return int(system.client.llen(redis_keys.queue(Queue.PULL_SYSTEM)))
+    return int(system.client.llen(redis_keys.make_queue_key(Queue.PULL_SYSTEM)))
 
 
 def test_F13_one_host_sees_two_connections_at_most(system: System, scale: int) -> None:
@@ -112,8 +112,8 @@ def _old_job(system: System) -> Ticket:
     """Queue a job as the first version wrote it: without what later versions added to its record."""
     ticket = system.services.jobs.enqueue(Job(Task.ECHO, {"old": system.seed}, Queue.MAINTENANCE))
     known = {b"status", b"since", b"data", b"origin", b"created_at", b"enqueued_at", b"timeout"}
-    names: list[Any] = system.client.hkeys(redis_keys.job(ticket.id))
-    system.client.hdel(redis_keys.job(ticket.id), *(name for name in names if name not in known))
+    names: list[Any] = system.client.hkeys(redis_keys.make_job_key(ticket.id))
+    system.client.hdel(redis_keys.make_job_key(ticket.id), *(name for name in names if name not in known))
     return ticket
 
 

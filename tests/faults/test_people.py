@@ -60,7 +60,7 @@ def _readers(system: System) -> list[Reader]:
 def _reader(system: System, urls: list[str], others: list[str], seed: int) -> Reader:
     actor, browser = system.person()
     feed_ids = system.subscribe(actor, urls)
-    state = {s.feed_id: s.state for s in system.services.mappers.subscriptions.of_user(actor.user_id)}
+    state = {s.feed_id: s.state for s in system.services.mappers.subscriptions.find_by_user(actor.user_id)}
     found = system.db.entries.find({"feed_id": {"$in": feed_ids}}, {"feed_id": 1, "seq": 1})
     entries = {e["_id"]: state[e["feed_id"]].is_read(e["seq"]) for e in found}
     return Reader(actor, browser, entries, others, seed)

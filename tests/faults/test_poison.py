@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from app import clock
-from app.adapters.redis.jobs import job_id
+from app.adapters.redis.jobs import hash_job
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.faults.faulty import CRASHES, FAULTS
@@ -56,12 +56,12 @@ def test_F12_poisonous_feeds_are_given_up_alone_and_with_a_reason(system: System
 
 def _pulls(feed_id: int) -> list[str]:
     """Return the jobs of this feed alone: its reader's pull, and the updater's."""
-    return [job_id(task, {"feed_ids": [feed_id]}) for task in (Task.PULL, Task.PULL_SYSTEM)]
+    return [hash_job(task, {"feed_ids": [feed_id]}) for task in (Task.PULL, Task.PULL_SYSTEM)]
 
 
 def _given_up(system: System, feed_id: int) -> bool:
     """Whether a job of this feed alone ended dead, and none is left that could crash anybody."""
-    states = {system.services.jobs.status(ident).state for ident in _pulls(feed_id)}
+    states = {system.services.jobs.get_status(ident).state for ident in _pulls(feed_id)}
     return State.FAILED in states and states <= {State.FAILED, State.FINISHED, State.MISSING}
 
 
@@ -89,7 +89,7 @@ def _deaths(system: System, feed_id: int) -> dict[str, str]:
     """Return the workers that died of this feed, and how, as the histories of its jobs tell it, in order."""
     lines = []
     for ident in _pulls(feed_id):
-        history = system.client.hget(redis_keys.job(ident), "history") or b""
+        history = system.client.hget(redis_keys.make_job_key(ident), "history") or b""
         assert isinstance(history, bytes)
         lines += [json.loads(line) for line in history.decode().splitlines()]
     crashes = sorted((line["at"], line["worker"], line["where"]) for line in lines)

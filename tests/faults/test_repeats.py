@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from app import clock
-from app.adapters.redis.jobs import job_id
+from app.adapters.redis.jobs import hash_job
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.faults import checks
@@ -47,11 +47,13 @@ def test_F16_what_comes_fifty_times_is_done_once(system: System, scale: int) -> 
             tickets = _at_once(50, lambda job=job: jobs.enqueue(job))  # type: ignore[misc]
             assert {ticket.id for ticket in tickets} == {tickets[0].id}
             assert sum(ticket.fresh for ticket in tickets) == 1
-            system.client.rpush(redis_keys.queue(Queue.PULL), *[tickets[0].id] * 50)
+            system.client.rpush(redis_keys.make_queue_key(Queue.PULL), *[tickets[0].id] * 50)
         finally:
             system.client.srem(redis_keys.PAUSED, str(Queue.PULL))
         assert [o.error for o in jobs.await_many(tickets, 60)] == [None]
-    system.wait(lambda: not system.client.llen(redis_keys.queue(Queue.PULL)), "the copies are dropped")
+    system.wait(
+        lambda: not system.client.llen(redis_keys.make_queue_key(Queue.PULL)), "the copies are dropped"
+    )
     done = [key for key, _ in support.traces(system.client) if start <= key < start + scale]
     assert sorted(done) == list(range(start, start + scale))
     # The same feed pulled by many at once, under many tokens: each entry is there once (R02, R03).
@@ -82,7 +84,7 @@ def test_F16_a_push_that_comes_twenty_times_is_one_pull(system: System) -> None:
         last = clock.now() + dt.timedelta(hours=1)
         _put(system, token, pulled_at=last)
         push()
-        row = websubs.by_token(token)
+        row = websubs.find_by_token(token)
         assert row is not None
         assert row.pull_at == _stored(last) + dt.timedelta(seconds=system.settings.websub_interval)
         over = clock.now() - dt.timedelta(seconds=1)
@@ -100,13 +102,13 @@ def _run(system: System, feed_id: int, pull: Job, work: Callable[[], object]) ->
     system.db.feeds.update_one(
         {"_id": feed_id}, {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=1)}}
     )
-    client, queue, ident = system.client, str(Queue.PULL_SYSTEM), job_id(pull.task, pull.args)
+    client, queue, ident = system.client, str(Queue.PULL_SYSTEM), hash_job(pull.task, pull.args)
     before = len(_pulled(system, ident))
     client.sadd(redis_keys.PAUSED, queue)
     try:
         client.srem(redis_keys.DRAINING, queue)
         work()
-        system.wait(lambda: system.services.jobs.status(ident).state is State.QUEUED, "the pull waits")
+        system.wait(lambda: system.services.jobs.get_status(ident).state is State.QUEUED, "the pull waits")
     finally:
         # From here on it runs, and what it makes due is not polled.
         client.sadd(redis_keys.DRAINING, queue)

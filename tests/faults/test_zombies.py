@@ -17,7 +17,7 @@ import pytest
 
 from app import clock
 from app.embedded.child import poll
-from app.gateways.feeds.digest import crashed
+from app.gateways.feeds.digest import make_crash_update
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from tests.faults import faulty
@@ -69,20 +69,20 @@ def _zombie_worker(system: System) -> None:
     # Into a queue that no running worker serves: else one of them may be faster than the zombie. It need not
     # be the only one that waits: news of the feeds of an earlier test bring jobs for the search.
     with system.client.pipeline() as pipe:
-        pipe.lrem(redis_keys.queue(queue), 1, ticket.id)
-        pipe.rpush(redis_keys.queue(own), ticket.id)
+        pipe.lrem(redis_keys.make_queue_key(queue), 1, ticket.id)
+        pipe.rpush(redis_keys.make_queue_key(own), ticket.id)
         assert pipe.execute() == [1, 1]
     held: list[Any] = []
     while not held:  # the manager may find out before it took anything, and then it is registered no more
         zombie = support.desk(system.client, system.settings, "zombie")
-        zombie.serve([own])
+        zombie.set_queues([own])
         with contextlib.suppress(UnregisteredError):
-            held = list(zombie.take(8, {}, ()))
+            held = list(zombie.claim_jobs(8, {}, ()))
     assert [job.id for job in held] == [ticket.id]
     system.client.srem(redis_keys.PAUSED, str(queue))
     ends = list(system.services.jobs.await_many([ticket], 100))
     assert [end.error for end in ends] == [None]
-    late = [outcome.finished(job, {"late": True}, system.settings) for job in held]
+    late = [outcome.finish_job(job, {"late": True}, system.settings) for job in held]
     assert zombie.finish(late) == [False]
     assert [end.value for end in system.services.jobs.await_many([ticket], 0)] == [{"zombie": system.seed}]
 
@@ -96,7 +96,9 @@ def _zombie_writer(system: System) -> None:
     zombie = _claim(system, feed_id, "zombie", now - dt.timedelta(seconds=60))
     _claim(system, feed_id, "heir", now + dt.timedelta(seconds=600))
     feeds = system.services.gateways.feeds
-    assert [result.stored for result in feeds.store([crashed(zombie, now, 60)], now)] == [False]
+    assert [result.stored for result in feeds.store_updates([make_crash_update(zombie, now, 60)], now)] == [
+        False
+    ]
     assert feeds.get(feed_id).error is None
     feeds.release("heir", [feed_id])
 
@@ -121,13 +123,14 @@ def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: S
     pid = faulty.frozen(system.home)
     assert pid is not None
     name = {int(pid): name for name, pid in _STARTED.findall(system.up.log("manager"))}[pid]
-    held = [job.decode() for job in system.client.lrange(redis_keys.inflight(name), 0, -1)]
+    held = [job.decode() for job in system.client.lrange(redis_keys.make_inflight_key(name), 0, -1)]
     feeds = system.services.gateways.feeds
     with _frozen(system.up.pids()["manager"]), _second_manager(system):
         if not LONG:
             system.db.feeds.update_one({"_id": feed_id}, {"$set": {"claimed_until": clock.now()}})
         system.wait(
-            lambda: not system.client.exists(redis_keys.inflight(name)), "another manager takes its work"
+            lambda: not system.client.exists(redis_keys.make_inflight_key(name)),
+            "another manager takes its work",
         )
         system.wait(lambda: feeds.get(feed_id).last_seq == 1, "and does it")
         poll(lambda: False, FROZEN)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse.dates import parse_date
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from tests.support.corpus import Row
@@ -59,7 +59,7 @@ def _norm(value: Any) -> Any:
 
 def _body(markup: str | None) -> str:
     """Return the text of some HTML without white space: what two parsers have to agree on."""
-    return re.sub(r"\s+", "", plain(re.sub(r"<[^>]*>", " ", markup or "")))
+    return re.sub(r"\s+", "", extract_plain_text(re.sub(r"<[^>]*>", " ", markup or "")))
 
 
 # -- asserts: field by field, in the names of Miniflux, feedjira, CodeHollow, rubycocos and NetNewsWire
@@ -193,7 +193,7 @@ def feed_rs(row: Row, feed: ParsedFeed) -> Iterator[Claim]:
     value = row.data["expect"]["value"]
     icon = value["icon"] or value["logo"] or {}
     known = {
-        "title": (feed.title, plain(_content(value["title"]))),
+        "title": (feed.title, extract_plain_text(_content(value["title"]))),
         "description": (_body(feed.description), _body(_content(value["description"]))),
         "language": ((feed.language or "").lower(), value["language"]),
         "ttl": (feed.ttl_minutes, value["ttl"]),
@@ -212,7 +212,7 @@ def _item_claims(row: Row, entry: ParsedEntry, item: dict[str, Any]) -> Iterator
     tags = dict.fromkeys(t["label"] or t["term"] for t in item["categories"])
     known = {
         "id": (entry.guid, item["id"]),
-        "title": (entry.title, plain(_content(item["title"]))),
+        "title": (entry.title, extract_plain_text(_content(item["title"]))),
         "link": (entry.url, _alternate(item["links"])),
         "published": (entry.published, item["published"]),
         "updated": (entry.updated, item["updated"]),
@@ -276,7 +276,9 @@ PREDICATES: dict[str, Callable[[Claim], bool]] = {
     "unread": lambda c: c.ours is UNREAD,
     "untitled": lambda c: c.field.endswith("title") and c.ours == "" and c.theirs != "",
     "fetched_url": lambda c: c.field in ("feed.siteurl", "feed.feedurl") and c.ours is None,
-    "markup_in_title": lambda c: c.field.endswith("title") and plain(html.unescape(str(c.theirs))) == c.ours,
+    "markup_in_title": lambda c: (
+        c.field.endswith("title") and extract_plain_text(html.unescape(str(c.theirs))) == c.ours
+    ),
     "original_link": _is_original,
     "no_inheritance": lambda c: c.field == "tags.length" and c.ours < c.theirs,
     "media_pictures": _has_media,

@@ -10,8 +10,8 @@ import pytest
 
 from app.feeds import identity
 from app.feeds.parse import Limits, parse
-from app.feeds.parse.incremental import Known, news
-from app.models.feeds.chain import JSON_NAME, NAMESPACE, Chain, Hop, share_id, to_json, to_xml
+from app.feeds.parse.incremental import LastFetch, find_changes
+from app.models.feeds.chain import JSON_NAME, NAMESPACE, Chain, Hop, make_share_id, to_json, to_xml
 
 AT = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)
 ANN = Hop("tag:a.example,2026:share/123", "Ann & “Co” <ann>", "https://a.example/@ann/123", AT)
@@ -116,24 +116,25 @@ def test_the_limit_is_the_reader_s() -> None:
 
 
 def test_a_chain_that_changes_is_a_change_and_others_have_the_hash_of_before() -> None:
-    def found(inside: str, known: Known) -> Any:
-        return news(atom(inside), known, url=URL, content_type=None, limits=Limits())
+    def found(inside: str, known: LastFetch) -> Any:
+        return find_changes(atom(inside), known, url=URL, content_type=None, limits=Limits())
 
-    first = found(to_xml(CHAIN), Known())
-    known = Known(first.diff.seen, chunks=first.chunks)
+    first = found(to_xml(CHAIN), LastFetch())
+    known = LastFetch(first.diff.seen, chunks=first.chunks)
     other = CHAIN._replace(hops=(Hop(state="removed"),))
     assert len(found(to_xml(other), known).diff.changed) == 1
     assert found(to_xml(CHAIN), known).diff.changed == ()
     (plain,) = parse(atom(""), url=URL, limits=Limits()).entries
     files = ""
     parts = ("c", plain.title, plain.content, plain.summary, plain.author, "", files)
-    assert identity.content_hash(plain)[4:] == identity._hash(*parts)[:4]
+    assert identity.hash_content(plain)[4:] == identity._hash(*parts)[:4]
 
 
 def test_ids_are_tags() -> None:
-    assert share_id("https://a.example:8443", 5) == "tag:a.example,1970-01-01:share/5"
+    assert make_share_id("https://a.example:8443", 5) == "tag:a.example,1970-01-01:share/5"
     assert (
-        share_id("https://a.example", 1771400000000000) == "tag:a.example,2026-02-18:share/1771400000000000"
+        make_share_id("https://a.example", 1771400000000000)
+        == "tag:a.example,2026-02-18:share/1771400000000000"
     )
 
 

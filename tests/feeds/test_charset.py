@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from app.feeds.parse.charset import declared, decode, lookup, to_utf8
+from app.feeds.parse.charset import decode, find_declared_charset, lookup, to_utf8
 from tests.support.corpus import rows
 
 TEXT = "Grüße – „ok“ Žluťoučký"
@@ -82,8 +82,11 @@ def test_labels_mean_what_browsers_mean(label: str) -> None:
 
 
 def test_declarations_are_found_only_at_the_front() -> None:
-    assert declared(b" " * 5000 + b'<?xml version="1.0" encoding="koi8-r"?>') is None
-    assert declared(b"<meta http-equiv=content-type content='text/html; charset=koi8-r'>") == "koi8-r"
+    assert find_declared_charset(b" " * 5000 + b'<?xml version="1.0" encoding="koi8-r"?>') is None
+    assert (
+        find_declared_charset(b"<meta http-equiv=content-type content='text/html; charset=koi8-r'>")
+        == "koi8-r"
+    )
 
 
 def test_utf8_comes_out_without_a_mark() -> None:

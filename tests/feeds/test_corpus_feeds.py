@@ -18,12 +18,12 @@ import feedparser
 import pytest
 
 from app.errors import ParseError
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse import charset, parse
 from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.repair import without_prolog
+from app.feeds.parse.repair import strip_prolog
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.expectations import URL
 from tests.support.corpus import Row, genuine_feeds, root, rows
@@ -48,12 +48,12 @@ def _ours(path: str) -> ParsedFeed:
 @functools.cache
 def _theirs(path: str) -> Any:
     """feedparser on the same characters: it has no part in finding out the charset."""
-    body = without_prolog(charset.to_utf8((root() / path).read_bytes())[0].lstrip())
+    body = strip_prolog(charset.to_utf8((root() / path).read_bytes())[0].lstrip())
     return feedparser.parse(body, response_headers={}, sanitize_html=False, resolve_relative_uris=False)
 
 
 def _norm(markup: str | None) -> str:
-    return re.sub(r"\s+", "", plain(plain(re.sub(r"<[^>]*>", " ", markup or ""))))
+    return re.sub(r"\s+", "", extract_plain_text(extract_plain_text(re.sub(r"<[^>]*>", " ", markup or ""))))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from app import clock
 from app.cli import cli
-from app.feeds.discover import Discoverer, candidates
-from app.feeds.discover.rank import per_week
+from app.feeds.discover import Discoverer, find_candidates
+from app.feeds.discover.rank import count_weekly_entries
 from app.feeds.parse import parse
 from app.models.feeds.discovery import Candidate, Discovered, Source
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -51,7 +51,7 @@ def test_pages_of_the_corpus_give_what_they_announce() -> None:
             continue
         compared += 1
         more, _ = discover_exceptions.MORE.get(row.path, ([], ""))
-        found = [c.url for c in candidates(row.read(), _url(row)) if c.source in ANNOUNCED]
+        found = [c.url for c in find_candidates(row.read(), _url(row)) if c.source in ANNOUNCED]
         if found != [*more, *announced(row)]:
             wrong[row.path] = (found, announced(row))
     assert wrong == {}
@@ -64,7 +64,7 @@ def test_autodiscovery_suite() -> None:
     for row in rows:
         expect = row.expect or {}
         base = urljoin(PAGE, row.data["reference"].get("base") or "")
-        found = candidates(row.read(), PAGE)
+        found = find_candidates(row.read(), PAGE)
         assert [found[0].url] == [urljoin(base, href.strip()) for href in expect["feed_links"]], row.path
         assert (found[0].source, found[0].type) == (Source.LINK, "atom")
 
@@ -73,7 +73,7 @@ def test_pages_of_miniflux_suite() -> None:
     rows = [r for r in corpus.rows("html") if (r.expect or {}).get("style") == "asserts"]
     assert len(rows) == 11
     for row in rows:
-        found = [c for c in candidates(row.read(), "http://example.org/") if c.source is Source.LINK]
+        found = [c for c in find_candidates(row.read(), "http://example.org/") if c.source is Source.LINK]
         for check in (row.expect or {})["asserts"]:
             assert _miniflux(found, check["path"]) == check["value"], (row.path, check)
 
@@ -98,7 +98,7 @@ def test_every_saved_page_is_asserted_or_listed() -> None:
 def test_titles_are_read_in_the_page_s_charset() -> None:
     page = '<title>x</title><link rel=alternate type="application/rss+xml" title="Новости" href=/r>'
     for charset in ("utf-8", "windows-1251", "koi8-r"):
-        found = candidates(page.encode(charset), PAGE, f"text/html; charset={charset}")
+        found = find_candidates(page.encode(charset), PAGE, f"text/html; charset={charset}")
         assert (found[0].title, found[0].url) == ("Новости", "http://www.example.org/r")
 
 
@@ -119,7 +119,7 @@ def test_titles_are_read_in_the_page_s_charset() -> None:
     ],
 )
 def test_ways_to_announce_a_feed(html: str) -> None:
-    assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r"
+    assert find_candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r"
 
 
 @pytest.mark.parametrize(
@@ -130,17 +130,17 @@ def test_ways_to_announce_a_feed(html: str) -> None:
     ],
 )
 def test_H13_what_a_page_names_comes_without_tracking(html: str) -> None:
-    assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r?sig=a%2Bb"
+    assert find_candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r?sig=a%2Bb"
 
 
 def test_H13_rules_for_sites_do_not_take_tracking_along() -> None:
-    found = candidates(b"", "https://www.reddit.com/r/python/?sort=new&utm_source=share")
+    found = find_candidates(b"", "https://www.reddit.com/r/python/?sort=new&utm_source=share")
     assert found[0].url == "https://www.reddit.com/r/python/.rss?sort=new"
 
 
 @pytest.mark.parametrize("path", ["feed.xml", "blog.rss", "?feed=rss2"])
 def test_a_link_without_a_type_is_announced_where_it_looks_like_a_feed(path: str) -> None:
-    found = candidates(f"<link rel=alternate href='/{path}'>".encode(), PAGE)[0]
+    found = find_candidates(f"<link rel=alternate href='/{path}'>".encode(), PAGE)[0]
     assert (found.url, found.source) == (f"http://www.example.org/{path}", Source.LINK)
 
 
@@ -164,7 +164,7 @@ def test_a_link_without_a_type_is_announced_where_it_looks_like_a_feed(path: str
     ],
 )
 def test_what_announces_nothing(html: str) -> None:
-    assert {c.source for c in candidates(html.encode(), PAGE)} == {Source.GUESS}
+    assert {c.source for c in find_candidates(html.encode(), PAGE)} == {Source.GUESS}
 
 
 def test_links_that_look_like_feeds_come_after_the_announced() -> None:
@@ -173,14 +173,14 @@ def test_links_that_look_like_feeds_come_after_the_announced() -> None:
         "<a href='feed://www.example.org/f'>f</a><a href=/x><img alt=RSS></a><a href=/?feed=rss2>s</a>"
         "<link rel=alternate type=application/rss+xml href=/first>"
     )
-    found = [c for c in candidates(html.encode(), PAGE) if c.source is not Source.GUESS]
+    found = [c for c in find_candidates(html.encode(), PAGE) if c.source is not Source.GUESS]
     assert [c.url.removeprefix("http://www.example.org") for c in found] == [
         *("/first", "/index.xml", "http://feeds.feedburner.com/blog", "/sub", "/f", "/x", "/?feed=rss2")
     ]
 
 
 def test_usual_places_are_at_the_root_and_in_the_folder() -> None:
-    guesses = [c.url for c in candidates(b"", "https://example.org/~me/blog/post.html")]
+    guesses = [c.url for c in find_candidates(b"", "https://example.org/~me/blog/post.html")]
     assert guesses[:2] == ["https://example.org/feed/", "https://example.org/~me/blog/feed/"]
     assert "https://example.org/~me/blog/index.rss" in guesses
     assert len(guesses) == len(set(guesses))
@@ -190,7 +190,7 @@ def test_usual_places_are_at_the_root_and_in_the_folder() -> None:
     "body", [b"\x00\xff" * 500, b"<" * 100_000, b"<div>" * 20_000, "\ud83d".encode("utf-16", "surrogatepass")]
 )
 def test_X08_hostile_pages_are_no_error(body: bytes) -> None:
-    assert all(c.source is Source.GUESS for c in candidates(body, PAGE))
+    assert all(c.source is Source.GUESS for c in find_candidates(body, PAGE))
 
 
 # -- the whole search, with the real fetcher and parser
@@ -472,7 +472,7 @@ def test_at_most_six_candidates_are_asked_at_once() -> None:
     class Counting:
         running = most = 0
 
-        async def stream(self, requests: list[FetchRequest]) -> Any:
+        async def stream_fetches(self, requests: list[FetchRequest]) -> Any:
             self.running += len(requests)
             self.most = max(self.most, self.running)
             for request in requests:
@@ -501,9 +501,9 @@ def test_real_feeds_are_found_behind_a_page(world: World, server: RawServer) -> 
 
 def test_entries_a_week() -> None:
     week = [NOW - dt.timedelta(days=d) for d in (14, 10, 7, 1)]
-    assert per_week(week, NOW) == 2.0
-    assert per_week(week[:1], NOW) is None
-    assert per_week([NOW, NOW], NOW) == 14.0
+    assert count_weekly_entries(week, NOW) == 2.0
+    assert count_weekly_entries(week[:1], NOW) is None
+    assert count_weekly_entries([NOW, NOW], NOW) == 14.0
 
 
 # -- the command

@@ -121,7 +121,7 @@ def test_a_fetch_that_cannot_begin_ends_alone(server: RawServer) -> None:
         with local_fetcher(server) as fetcher:
             asked = [FetchRequest(server.url("/f"), key=n, validators=bad) for n in range(3)]
             asked += [FetchRequest(server.url("/f"), key=n) for n in range(3, 6)]
-            found = {fetched.request.key: word(fetched) async for fetched in fetcher.stream(asked)}
+            found = {fetched.request.key: word(fetched) async for fetched in fetcher.stream_fetches(asked)}
         return [found[n] for n in range(6)]
 
     assert asyncio.run(asyncio.wait_for(work(), 60)) == ["bad_response"] * 3 + [None] * 3
@@ -299,7 +299,7 @@ def test_what_came_in_time_counts_when_it_is_read_late(
         fetcher._engine.submit(FetchRequest(server.url("/f")), got.append)
 
         def asked() -> bool:
-            fetcher._engine.turn(0)
+            fetcher._engine.run_once(0)
             return bool(server.requests)
 
         eventually(asked)
@@ -307,7 +307,7 @@ def test_what_came_in_time_counts_when_it_is_read_late(
         assert answered.wait(30)
         late = time.monotonic() + 3600
         monkeypatch.setattr(curl_loop, "time", SimpleNamespace(monotonic=lambda: late))
-        eventually(lambda: fetcher._engine.turn(0) or got)
+        eventually(lambda: fetcher._engine.run_once(0) or got)
     assert [(g.status, word(g)) for g in got] == [(200, None)]
 
 
@@ -340,7 +340,7 @@ def test_streams_share_the_places_of_one_fetcher() -> None:
 
         async def batch(fetcher: Fetcher, key: int) -> list[int]:
             requests = [FetchRequest(url, key=key) for url in urls * 2]
-            return [got.request.key async for got in fetcher.stream(requests) if got.status == 200]
+            return [got.request.key async for got in fetcher.stream_fetches(requests) if got.status == 200]
 
         async def work() -> list[list[int]]:
             with local_fetcher(server, fetch_connections=6, fetch_per_host=1) as fetcher:
@@ -361,9 +361,9 @@ def test_a_slow_host_holds_back_its_own_batch_only(server: RawServer) -> None:
 
     async def work() -> int:
         with local_fetcher(server) as fetcher:
-            stream = fetcher.stream([FetchRequest(server.url("/slow"))])
+            stream = fetcher.stream_fetches([FetchRequest(server.url("/slow"))])
             blocked = asyncio.ensure_future(anext(stream))
-            quick = [got async for got in fetcher.stream([FetchRequest(server.url("/f"))] * 5)]
+            quick = [got async for got in fetcher.stream_fetches([FetchRequest(server.url("/f"))] * 5)]
             assert not blocked.done()
             blocked.cancel()
             await asyncio.gather(blocked, return_exceptions=True)
@@ -379,7 +379,7 @@ def test_a_cancelled_stream_frees_its_places(server: RawServer, eventually: Even
     server.set("/f", Reply(body=FEED))
 
     async def consume(fetcher: Fetcher) -> None:
-        async for _ in fetcher.stream([FetchRequest(server.url("/slow"))] * 10):
+        async for _ in fetcher.stream_fetches([FetchRequest(server.url("/slow"))] * 10):
             pass
 
     async def work() -> list[int]:
@@ -390,7 +390,7 @@ def test_a_cancelled_stream_frees_its_places(server: RawServer, eventually: Even
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             assert fetcher.running == 0
-            return [got.status async for got in fetcher.stream([FetchRequest(server.url("/f"))] * 3)]
+            return [got.status async for got in fetcher.stream_fetches([FetchRequest(server.url("/f"))] * 3)]
 
     assert asyncio.run(work()) == [200] * 3
     assert len(server.seen("/slow")) == 2
@@ -401,7 +401,7 @@ def test_one_fetcher_serves_loop_after_loop_and_blocking_calls(server: RawServer
     server.set("/f", Reply(body=FEED))
 
     async def once() -> list[int]:
-        return [got.status async for got in fetcher.stream([FetchRequest(server.url("/f"))])]
+        return [got.status async for got in fetcher.stream_fetches([FetchRequest(server.url("/f"))])]
 
     assert asyncio.run(once()) == [200]
     assert get(fetcher, server.url("/f")).status == 200
@@ -411,7 +411,7 @@ def test_one_fetcher_serves_loop_after_loop_and_blocking_calls(server: RawServer
 
 def test_a_stream_without_requests_ends(fetcher: Fetcher) -> None:
     async def none() -> list[Fetched]:
-        return [got async for got in fetcher.stream([])]
+        return [got async for got in fetcher.stream_fetches([])]
 
     assert asyncio.run(none()) == []
     assert list(fetcher.fetch_many([])) == []
@@ -419,6 +419,6 @@ def test_a_stream_without_requests_ends(fetcher: Fetcher) -> None:
 
 def test_refused_addresses_come_back_from_a_stream(fetcher: Fetcher) -> None:
     async def work() -> list[str | None]:
-        return [word(got) async for got in fetcher.stream([FetchRequest("http://10.0.0.1/")] * 2)]
+        return [word(got) async for got in fetcher.stream_fetches([FetchRequest("http://10.0.0.1/")] * 2)]
 
     assert asyncio.run(work()) == ["refused", "refused"]

@@ -88,7 +88,7 @@ def test_several_forms_at_once(server: RawServer, fetcher: Fetcher) -> None:
 
     async def run() -> list[int]:
         requests = [FetchRequest(server.url("/hub"), key=n, form=b"n=%d" % n) for n in range(20)]
-        return [fetched.request.key async for fetched in fetcher.stream(requests)]
+        return [fetched.request.key async for fetched in fetcher.stream_fetches(requests)]
 
     assert sorted(asyncio.run(run())) == list(range(20))
     assert {r.body for r in server.seen("/hub")} == {b"n=%d" % n for n in range(20)}

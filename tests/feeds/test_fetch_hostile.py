@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from app.errors import FEED_MESSAGES, FetchError, feed_message, outside_word
+from app.errors import FEED_MESSAGES, FetchError, get_feed_message, get_public_word
 from app.feeds.fetch import Fetcher, slot
 from app.feeds.fetch.body import MAX_MEMBERS, decode
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -309,11 +309,11 @@ def test_S13_refused_closed_and_slow_look_alike_outside(server: RawServer) -> No
             for url in ("http://10.0.0.1/", "http://localhost/", closed.url("/"), server.url("/slow"))
         ]
     assert {word(e) for e in ends} == {"refused", "connect_failed", "timeout"}
-    outside = {outside_word(word(e) or "") for e in ends}
+    outside = {get_public_word(word(e) or "") for e in ends}
     assert outside == {"unreachable"}
-    assert {feed_message(w) for w in outside} == {FEED_MESSAGES["unreachable"]}
-    assert outside_word("refused", admin=True) == "refused"
-    assert outside_word("http_404") == "http_404"
+    assert {get_feed_message(w) for w in outside} == {FEED_MESSAGES["unreachable"]}
+    assert get_public_word("refused", admin=True) == "refused"
+    assert get_public_word("http_404") == "http_404"
 
 
 def test_S13_no_message_holds_a_part_of_the_answer(server: RawServer) -> None:

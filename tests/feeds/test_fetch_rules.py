@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from app.config import Settings
-from app.errors import feed_fix, feed_message
+from app.errors import get_feed_fix, get_feed_message
 from app.feeds.fetch import curl_loop, resolver, slot
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.resolver import Answer
-from app.feeds.fetch.transfer import Received, Transfer
+from app.feeds.fetch.transfer import HopResult, Transfer
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
@@ -151,13 +151,13 @@ def test_S08_without_the_check_of_answers_the_guard_refuses(
 def test_S08_without_the_guard_the_check_of_answers_refuses(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot, "permitted", lambda *_: True)
+    monkeypatch.setattr(slot, "is_permitted", lambda *_: True)
     assert attack(world) == ("refused", 0)
 
 
 def test_S08_without_both_the_attack_arrives(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curl_loop.Engine, "_use_addresses", no_answers_check)
-    monkeypatch.setattr(slot, "permitted", lambda *_: True)
+    monkeypatch.setattr(slot, "is_permitted", lambda *_: True)
     assert attack(world) == (None, 1)
 
 
@@ -427,7 +427,7 @@ def test_S11_who_left_home_is_away_for_good() -> None:
     transfer.begin()
     away = []
     for target in ("/b", "http://other.example/", "/c", "http://pub.example/"):
-        transfer.judge(Received(302, [f"Location: {target}\r\n".encode()]))
+        transfer.finish_hop(HopResult(302, [f"Location: {target}\r\n".encode()]))
         away.append(not transfer.requested)
     assert away == [False, True, True, True]
 
@@ -491,5 +491,5 @@ def test_an_address_with_a_password_names_it_as_the_reason() -> None:
 def test_statuses_with_more_than_one_cause_are_not_called_by_one(
     status: str, says: str, advises: str
 ) -> None:
-    assert says in feed_message(status)
-    assert advises in feed_fix(status)
+    assert says in get_feed_message(status)
+    assert advises in get_feed_fix(status)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.feeds.fetch.freshness import LONGEST, max_age
+from app.feeds.fetch.freshness import LONGEST, read_max_age
 
 DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
 
@@ -27,4 +27,4 @@ DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
     ],
 )
 def test_max_age_reads_cache_control_then_expires(headers: dict[str, str], seconds: int | None) -> None:
-    assert max_age(headers) == seconds
+    assert read_max_age(headers) == seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.feeds.hosts import host_of
+from app.models.feeds.hosts import parse_host
 
 
 def _parsed(url: str) -> str:
@@ -41,9 +41,9 @@ def _parsed(url: str) -> str:
     ],
 )
 def test_the_host_of_an_address(url: str, host: str) -> None:
-    assert host_of(url) == host == _parsed(url)
+    assert parse_host(url) == host == _parsed(url)
 
 
 @given(st.from_regex(r"https?:/?/?[a-zA-Z0-9.:@\[\]?#/\\ \t_%-]*", fullmatch=True))
 def test_it_is_what_the_parser_says(url: str) -> None:
-    assert host_of(url) == _parsed(url)
+    assert parse_host(url) == _parsed(url)

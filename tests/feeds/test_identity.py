@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.identity import ROW, Diff, content_hash, diff, guid_hash
+from app.feeds.identity import ROW, Diff, diff_feed, hash_content, hash_guid
 from app.feeds.parse import parse
 from app.models.feeds.parsed import Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support.corpus import genuine_feeds
@@ -36,38 +36,38 @@ def feed(*entries: ParsedEntry) -> ParsedFeed:
 
 
 def follow(found: Diff, *entries: ParsedEntry) -> Diff:
-    return diff(feed(*entries), found.seen, volatile=found.volatile, guids=found.guids)
+    return diff_feed(feed(*entries), found.seen, volatile=found.volatile, guids=found.guids)
 
 
 def test_all_is_new_at_first_and_nothing_at_the_second_time() -> None:
     entries = [entry(n) for n in range(5)]
-    first = diff(feed(*entries), b"")
+    first = diff_feed(feed(*entries), b"")
     assert first.new == tuple(entries)
-    assert first.seen == b"".join(content_hash(e) + guid_hash(e) for e in entries)
+    assert first.seen == b"".join(hash_content(e) + hash_guid(e) for e in entries)
     assert len(first.seen) == 5 * ROW
     again = follow(first, *entries)
     assert (again.new, again.changed, again.seen) == ((), (), first.seen)
 
 
 def test_new_changed_and_gone_entries() -> None:
-    first = diff(feed(entry(1), entry(2), entry(3)), b"")
+    first = diff_feed(feed(entry(1), entry(2), entry(3)), b"")
     edited = entry(2, content="edited")
     second = follow(first, entry(4), edited, entry(3))
     assert second.new == (entry(4),)
     assert second.changed == (edited,)
-    assert second.hash_of(edited) == guid_hash(edited) == guid_hash(entry(2))
+    assert second.get_hash(edited) == hash_guid(edited) == hash_guid(entry(2))
     assert len(second.seen) == 3 * ROW
     assert follow(second, entry(1)).new == (entry(1),), "the store knows it by its unique index"
 
 
 def test_other_dates_are_no_change() -> None:
     """Some feeds stamp every entry with the time of the fetch."""
-    first = diff(feed(entry(1)), b"")
+    first = diff_feed(feed(entry(1)), b"")
     assert follow(first, entry(1, published=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))).changed == ()
 
 
 def test_an_empty_answer_forgets_nothing() -> None:
-    first = diff(feed(entry(1)), b"")
+    first = diff_feed(feed(entry(1)), b"")
     empty = follow(first)
     assert empty.seen == first.seen
     assert follow(empty, entry(1)).new == ()
@@ -75,42 +75,42 @@ def test_an_empty_answer_forgets_nothing() -> None:
 
 def test_without_guid_the_link_identifies_then_title_date_and_content() -> None:
     by_link = entry(1, guid=None)
-    assert guid_hash(by_link) == guid_hash(entry(2, guid=None, url=by_link.url))
+    assert hash_guid(by_link) == hash_guid(entry(2, guid=None, url=by_link.url))
     bare = entry(1, guid=None, url=None)
-    assert guid_hash(bare) == guid_hash(entry(1, guid=None, url=None))
-    assert guid_hash(bare) != guid_hash(bare._replace(content="other"))
-    assert guid_hash(entry(1, guid=by_link.url)) != guid_hash(by_link), "a guid is no link"
+    assert hash_guid(bare) == hash_guid(entry(1, guid=None, url=None))
+    assert hash_guid(bare) != hash_guid(bare._replace(content="other"))
+    assert hash_guid(entry(1, guid=by_link.url)) != hash_guid(by_link), "a guid is no link"
 
 
 def test_the_same_entry_twice_is_one() -> None:
-    found = diff(feed(entry(1), entry(1), entry(2)), b"")
+    found = diff_feed(feed(entry(1), entry(1), entry(2)), b"")
     assert found.new == (entry(1), entry(2))
     assert len(found.seen) == 2 * ROW
 
 
 def test_a_guid_that_all_entries_share_identifies_none() -> None:
     entries = [entry(n, guid="http://e.org/") for n in range(4)]
-    first = diff(feed(*entries), b"")
+    first = diff_feed(feed(*entries), b"")
     assert first.new == tuple(entries)
-    assert len({first.hash_of(e) for e in first.new}) == 4
+    assert len({first.get_hash(e) for e in first.new}) == 4
     more = entry(9, guid="http://e.org/")
     assert follow(first, more, *entries).new == (more,)
 
 
 def test_an_entry_stays_what_it_is_when_another_comes_with_its_guid_or_goes() -> None:
     first, copied, third = entry(1), entry(2, guid="g1"), entry(3)
-    found = diff(feed(first), b"")
+    found = diff_feed(feed(first), b"")
     found = follow(found, copied, first)
-    assert (found.new, found.changed, found.plain) == ((copied,), (), False)
-    other = found.hash_of(copied)
-    assert other != guid_hash(first)
+    assert (found.new, found.changed, found.is_aligned) == ((copied,), (), False)
+    other = found.get_hash(copied)
+    assert other != hash_guid(first)
     edited = copied._replace(content="edited")
     found = follow(found, third, edited)
-    assert (found.new, found.changed, found.hash_of(edited)) == ((third,), (edited,), other)
+    assert (found.new, found.changed, found.get_hash(edited)) == ((third,), (edited,), other)
     found = follow(found, third, edited, first._replace(content="edited"))
     assert (found.new, found.changed) == ((first._replace(content="edited"),), ()), "the store knows its guid"
     found = follow(found, third)
-    assert (found.new, found.changed, found.plain) == ((), (), True)
+    assert (found.new, found.changed, found.is_aligned) == ((), (), True)
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -122,7 +122,7 @@ def test_a_feed_with_other_guids_does_not_flood_after_a_document_that_was_short_
         return [entry(n, guid=f"other {n}" if once else str(rng.random())) for n in numbers]
 
     window = range(10, 0, -1)
-    found = diff(feed(*(entry(n) for n in window)), b"")
+    found = diff_feed(feed(*(entry(n) for n in window)), b"")
     for short in (window, window[:4], window[3:5], window[:1]):
         found = follow(found, *fetch(*short))
         found = follow(found, *fetch(*window))
@@ -136,8 +136,8 @@ def test_a_feed_with_other_guids_does_not_flood_after_a_document_that_was_short_
 
 def test_a_single_entry_with_other_guids_is_known_by_its_text() -> None:
     rng = random.Random(4)
-    found = diff(feed(entry(1)), b"")
-    stored = guid_hash(entry(1))
+    found = diff_feed(feed(entry(1)), b"")
+    stored = hash_guid(entry(1))
     for _ in range(3):
         found = follow(found, entry(1, guid=str(rng.random())))
         assert (found.new, found.changed, found.seen[-8:]) == ((), (), stored)
@@ -150,7 +150,7 @@ def test_a_single_entry_with_other_guids_is_known_by_its_text() -> None:
 
 def test_a_single_entry_that_once_repeated_its_text_loses_none_that_follows() -> None:
     """As a comic of the day, which shows a picture and has always the same link and title."""
-    found = diff(feed(entry(1, guid="monday")), b"")
+    found = diff_feed(feed(entry(1, guid="monday")), b"")
     found = follow(found, entry(1, guid="tuesday"))
     for day in ("wednesday", "thursday", "friday"):
         other = entry(1, guid=day, content=day)
@@ -166,29 +166,34 @@ def test_a_document_that_lists_one_entry_makes_no_feed_one_that_changes_its_guid
     many: int, guid: bool
 ) -> None:
     entries = [entry(n, guid=f"g{n}" * guid) for n in range(many, 0, -1)]
-    first = diff(feed(*entries), b"")
+    first = diff_feed(feed(*entries), b"")
     for alone in (entries[0], entries[-1], entries[many // 2]):
         short = follow(first, alone)
         assert (short.new, short.changed) == ((), ())
         back = follow(short, *entries)
         assert (back.changed, back.volatile, back.seen) == ((), False, first.seen)
-        assert [back.hash_of(e) for e in back.new] == [guid_hash(e) for e in entries if e != alone], (
+        assert [back.get_hash(e) for e in back.new] == [hash_guid(e) for e in entries if e != alone], (
             "so that the store knows them"
         )
 
 
 def test_a_site_that_begins_with_one_entry_and_then_lists_many_is_as_any_other() -> None:
-    found = diff(feed(entry(1)), b"")
+    found = diff_feed(feed(entry(1)), b"")
     for most in (10, 11, 30):
         known = len(found.seen) // ROW
         found = follow(found, *(entry(n) for n in range(most, 0, -1)))
-        assert (len(found.new), found.changed, found.volatile, found.plain) == (most - known, (), False, True)
+        assert (len(found.new), found.changed, found.volatile, found.is_aligned) == (
+            most - known,
+            (),
+            False,
+            True,
+        )
 
 
 @pytest.mark.parametrize("what", ["url", "title", "content", "image"])
 def test_a_single_entry_that_says_something_else_is_another(what: str) -> None:
     other = entry(1, guid="other", **{what: "https://e.org/other"})
-    found = follow(diff(feed(entry(1)), b""), other)
+    found = follow(diff_feed(feed(entry(1)), b""), other)
     assert (found.new, found.volatile) == ((other,), False)
 
 
@@ -199,13 +204,13 @@ def test_the_next_of_a_series_is_new_where_the_last_one_is_remembered_only() -> 
         return entry(99, guid=f"https-thread{week}", content=f"thread of week {week}")
 
     old = entry(99, guid="thread1", content="thread of week 1")
-    found = diff(feed(old, *(entry(n) for n in (4, 3, 2, 1))), b"")
+    found = diff_feed(feed(old, *(entry(n) for n in (4, 3, 2, 1))), b"")
     found = follow(found, thread(1), *_moved(4, 3, 2, 1))
     assert (found.new, found.changed) == ((), ())
     found = follow(found, *_moved(5, 4, 3, 2, 1))
     more = thread(2)
     found = follow(found, more, *_moved(5, 4, 3, 2))
-    assert (found.new, found.changed, found.hash_of(more)) == ((more,), (), guid_hash(more))
+    assert (found.new, found.changed, found.get_hash(more)) == ((more,), (), hash_guid(more))
 
 
 def test_what_is_known_of_such_a_feed_has_an_end() -> None:
@@ -224,8 +229,8 @@ def test_a_feed_that_changes_its_guids_does_not_flood() -> None:
     def fetch(*numbers: int) -> list[ParsedEntry]:
         return [entry(n, guid=str(rng.random())) for n in numbers]
 
-    found = diff(feed(*fetch(3, 2, 1)), b"")
-    old = {found.hash_of(e) for e in found.new}
+    found = diff_feed(feed(*fetch(3, 2, 1)), b"")
+    old = {found.get_hash(e) for e in found.new}
     found = follow(found, *fetch(4, 3, 2))
     assert found.volatile
     assert [e.title for e in found.new] == ["title 4"]
@@ -244,12 +249,12 @@ def test_a_site_that_goes_over_to_https_does_not_flood(guid: bool) -> None:
         links = [f"{scheme}://e.org/{n}" for n in numbers]
         return [entry(n, url=link, guid=link * guid) for n, link in zip(numbers, links, strict=True)]
 
-    first = diff(feed(*at("http", *range(10))), b"")
+    first = diff_feed(feed(*at("http", *range(10))), b"")
     entries = at("https", 10, *range(9))
     second = follow(first, *entries)
     assert second.new == (entries[0],)
     assert second.changed == tuple(entries[1:]), "their links are other ones"
-    assert second.hash_of(entries[1]) == guid_hash(at("http", 0)[0])
+    assert second.get_hash(entries[1]) == hash_guid(at("http", 0)[0])
     third = follow(second, *entries)
     assert (third.new, third.changed) == ((), ())
 
@@ -261,13 +266,13 @@ def test_https_does_not_flood_beside_many_new_entries(guid: bool, many: int) -> 
         links = [f"{scheme}://e.org/{n}" for n in numbers]
         return [entry(n, url=link, guid=link * guid) for n, link in zip(numbers, links, strict=True)]
 
-    first = diff(feed(*at("http", *range(10, 0, -1))), b"")
+    first = diff_feed(feed(*at("http", *range(10, 0, -1))), b"")
     entries = at("https", *range(10 + many, many, -1))
     found = follow(first, *entries)
     assert [e.title for e in found.new] == [f"title {n}" for n in range(10 + many, 10, -1)]
     assert [e.title for e in found.changed] == [f"title {n}" for n in range(10, many, -1)], "other links"
-    assert {found.hash_of(e) for e in found.changed} == {
-        guid_hash(e) for e in at("http", *range(many + 1, 11))
+    assert {found.get_hash(e) for e in found.changed} == {
+        hash_guid(e) for e in at("http", *range(many + 1, 11))
     }
     for listed in (entries, entries[:many], entries):
         found = follow(found, *listed)
@@ -276,7 +281,7 @@ def test_https_does_not_flood_beside_many_new_entries(guid: bool, many: int) -> 
 
 @pytest.mark.parametrize("many", [2, 7])
 def test_titles_that_change_together_with_the_links_are_changes_too(many: int) -> None:
-    first = diff(feed(*(entry(n, guid=f"http://e.org/{n}") for n in range(9))), b"")
+    first = diff_feed(feed(*(entry(n, guid=f"http://e.org/{n}") for n in range(9))), b"")
     edited = entry(0, guid="https://e.org/0", title="edited"), entry(1, guid="http://e.org/1", title="edited")
     other = entry(2, guid="https://e.org/2")
     found = follow(first, *(entry(n, guid=f"https://e.org/{n}") for n in range(9, 9 + many)), *edited, other)
@@ -287,7 +292,7 @@ def test_entries_that_look_alike_go_over_to_https_one_by_one() -> None:
     def photos(scheme: str, *numbers: int) -> list[ParsedEntry]:
         return [entry(n, guid=f"{scheme}://e.org/{n}.jpg", url=None, title="Photo") for n in numbers]
 
-    found = follow(diff(feed(*photos("http", *range(6))), b""), *photos("https", *range(3, 9)))
+    found = follow(diff_feed(feed(*photos("http", *range(6))), b""), *photos("https", *range(3, 9)))
     assert [e.content for e in found.new] == ["content 6", "content 7", "content 8"]
     again = follow(found, *photos("https", *range(3, 9)))
     assert (again.new, again.changed, again.seen) == ((), (), found.seen)
@@ -296,18 +301,18 @@ def test_entries_that_look_alike_go_over_to_https_one_by_one() -> None:
 def test_what_is_listed_with_http_and_with_https_is_two() -> None:
     plain = [entry(n, guid=f"http://e.org/{n}") for n in range(3)]
     secure = entry(9, guid="https://e.org/1")
-    found = follow(diff(feed(*plain), b""), secure, *plain)
-    assert (found.new, found.changed, found.hash_of(secure)) == ((secure,), (), guid_hash(secure))
+    found = follow(diff_feed(feed(*plain), b""), secure, *plain)
+    assert (found.new, found.changed, found.get_hash(secure)) == ((secure,), (), hash_guid(secure))
 
 
 def test_a_changed_entry_of_such_a_feed_keeps_the_identity_it_was_stored_under() -> None:
-    first = diff(feed(*(entry(n, guid=f"a{n}") for n in range(4))), b"")
-    stored = first.hash_of(first.new[2])
+    first = diff_feed(feed(*(entry(n, guid=f"a{n}") for n in range(4))), b"")
+    stored = first.get_hash(first.new[2])
     edited = entry(2, guid="b2", content="edited")
     second = follow(first, *(edited if n == 2 else entry(n, guid=f"b{n}") for n in range(4)))
     assert second.new == ()
     assert second.changed == (edited,)
-    assert second.hash_of(edited) == stored
+    assert second.get_hash(edited) == stored
 
 
 def _moved(*numbers: int, **changes: object) -> list[ParsedEntry]:
@@ -316,22 +321,22 @@ def _moved(*numbers: int, **changes: object) -> list[ParsedEntry]:
 
 def _flagged() -> Diff:
     """A feed of five that changed all its guids once."""
-    found = follow(diff(feed(*(entry(n) for n in (5, 4, 3, 2, 1))), b""), *_moved(5, 4, 3, 2, 1))
+    found = follow(diff_feed(feed(*(entry(n) for n in (5, 4, 3, 2, 1))), b""), *_moved(5, 4, 3, 2, 1))
     assert (found.volatile, found.new, found.changed) == (True, (), ())
     return found
 
 
 def test_guids_that_changed_once_identify_again_and_the_flag_goes_with_the_old_entries() -> None:
-    found, stored = _flagged(), guid_hash(entry(5))
+    found, stored = _flagged(), hash_guid(entry(5))
     for newest in range(6, 16):
         assert found.volatile
         found = follow(found, *_moved(*range(newest, newest - 5, -1)))
         (new,) = found.new
-        assert (new.title, found.hash_of(new), found.changed) == (f"title {newest}", guid_hash(new), ())
+        assert (new.title, found.get_hash(new), found.changed) == (f"title {newest}", hash_guid(new), ())
         assert (stored in {found.seen[at + 8 : at + 16] for at in range(0, len(found.seen), ROW)}) == (
             newest < 15
         ), "as long again as it was listed: one short document must not make it new"
-    assert (found.volatile, found.plain, found.guids) == (False, True, b"")
+    assert (found.volatile, found.is_aligned, found.guids) == (False, True, b"")
     assert follow(found, *_moved(15, 14, 13, 12, 11)) == dataclasses.replace(found, new=(), _hashes={})
 
 
@@ -340,7 +345,7 @@ def test_once_guids_are_steady_a_new_title_or_link_is_a_change_and_nothing_new()
     edited = entry(3, guid="https3", title="edited", url="http://e.org/moved")
     found = follow(found, *_moved(6, 5, 4), edited, *_moved(2))
     assert [e.title for e in found.new] == ["title 6"]
-    assert (found.changed, found.hash_of(edited)) == ((edited,), guid_hash(entry(3)))
+    assert (found.changed, found.get_hash(edited)) == ((edited,), hash_guid(entry(3)))
     twin = entry(6, guid="https7")
     found = follow(found, twin, *_moved(6, 5, 4), edited)
     assert found.new == (twin,), "the same link and title, but both guids are listed"
@@ -355,7 +360,7 @@ def test_once_all_that_is_listed_has_its_own_guid_all_titles_may_change() -> Non
     edited = _moved(14, 13, 12, 11, 10, title="The site: a title")
     found = follow(found, *edited)
     assert (found.new, found.changed) == ((edited[0],), tuple(edited[1:]))
-    assert {found.hash_of(e) for e in found.changed} == {guid_hash(e) for e in edited[1:]}
+    assert {found.get_hash(e) for e in found.changed} == {hash_guid(e) for e in edited[1:]}
 
 
 def test_while_entries_of_before_are_listed_all_titles_may_change() -> None:
@@ -363,7 +368,7 @@ def test_while_entries_of_before_are_listed_all_titles_may_change() -> None:
     edited = _moved(7, 6, 5, 4, 3, title="The site: a title")
     found = follow(found, *edited)
     assert (found.new, found.changed) == ((edited[0],), tuple(edited[1:]))
-    assert found.hash_of(edited[2]) == guid_hash(entry(5))
+    assert found.get_hash(edited[2]) == hash_guid(entry(5))
 
 
 def test_an_entry_that_goes_over_to_https_beside_a_short_list_brings_back_nothing() -> None:
@@ -371,10 +376,10 @@ def test_an_entry_that_goes_over_to_https_beside_a_short_list_brings_back_nothin
         return entry(0, guid=f"{scheme}://e.org/0")
 
     first = [entry(n) for n in range(12, 0, -1)]
-    found = follow(diff(feed(*first, pinned("http")), b""), *first[:3], pinned("http"))
+    found = follow(diff_feed(feed(*first, pinned("http")), b""), *first[:3], pinned("http"))
     found = follow(found, *first[:3], pinned("https"))
     found = follow(found, *first, pinned("https"))
-    assert {found.hash_of(e) for e in found.new} <= {guid_hash(e) for e in first}, "the store knows them"
+    assert {found.get_hash(e) for e in found.new} <= {hash_guid(e) for e in first}, "the store knows them"
 
 
 def test_guids_that_last_for_some_fetches_do_not_flood() -> None:
@@ -398,7 +403,7 @@ def test_guids_that_count_the_places_stay_without_meaning() -> None:
     def fetch(prefix: str, *numbers: int) -> list[ParsedEntry]:
         return [entry(n, guid=f"{prefix}{place}") for place, n in enumerate(numbers)]
 
-    found = follow(diff(feed(*fetch("a", 4, 3, 2, 1)), b""), *fetch("b", 4, 3, 2, 1))
+    found = follow(diff_feed(feed(*fetch("a", 4, 3, 2, 1)), b""), *fetch("b", 4, 3, 2, 1))
     for newest in range(5, 12):
         found = follow(found, *fetch("b", *range(newest, newest - 4, -1)))
         assert ([e.title for e in found.new], found.changed) == ([f"title {newest}"], ())
@@ -409,7 +414,7 @@ def test_guids_that_count_the_places_stay_without_meaning() -> None:
 def test_alike_entries_with_true_guids_are_all_told() -> None:
     """Photos without title and link: only the guid tells them apart, and a window slides over them."""
     photos = [entry(n, url=None, title="Photo") for n in range(10)]
-    found = diff(feed(*photos[:5]), b"")
+    found = diff_feed(feed(*photos[:5]), b"")
     for start in range(1, 5):
         found = follow(found, *photos[start : start + 5])
         assert not found.volatile
@@ -417,7 +422,7 @@ def test_alike_entries_with_true_guids_are_all_told() -> None:
 
 
 def test_a_feed_that_shows_other_entries_is_not_taken_for_a_volatile_one() -> None:
-    first = diff(feed(*(entry(n) for n in range(5))), b"")
+    first = diff_feed(feed(*(entry(n) for n in range(5))), b"")
     second = follow(first, *(entry(n) for n in range(10, 15)))
     assert not second.volatile
     assert len(second.new) == 5
@@ -440,8 +445,8 @@ def test_genuine_feeds_are_unchanged_when_fetched_again() -> None:
     listed = new = 0
     for row in genuine_feeds():
         parsed = parse(row.read(), url="http://e.org/feed")
-        first = diff(parsed, b"")
-        again = diff(parse(row.read(), url="http://e.org/feed"), first.seen, volatile=first.volatile)
+        first = diff_feed(parsed, b"")
+        again = diff_feed(parse(row.read(), url="http://e.org/feed"), first.seen, volatile=first.volatile)
         assert (again.new, again.changed, again.volatile) == ((), (), first.volatile), row.path
         listed, new = listed + len(parsed.entries), new + len(first.new)
     assert new / listed > 0.99, "few entries of the wild stand in their feed twice"
@@ -453,7 +458,7 @@ def test_genuine_feeds_with_new_guids_do_not_flood() -> None:
         keys = {(e.url, e.title) for e in parsed.entries}
         if len(keys) < max(5, len(parsed.entries)):
             continue
-        first = diff(parsed, b"")
+        first = diff_feed(parsed, b"")
         other = [e._replace(guid=f"other {n}") for n, e in enumerate(parsed.entries)]
-        again = diff(dataclasses.replace(parsed, entries=tuple(other)), first.seen)
+        again = diff_feed(dataclasses.replace(parsed, entries=tuple(other)), first.seen)
         assert (again.new, again.changed, again.volatile) == ((), (), True), row.path

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.identity import ROW, Diff, diff, guid_hash
+from app.feeds.identity import ROW, Diff, diff_feed, hash_guid
 from app.models.feeds.parsed import ParsedEntry
 from tests.feeds.test_identity import entry, feed
 
@@ -18,7 +18,7 @@ HOUR = dt.timedelta(hours=1)
 
 
 def follow(found: Diff, *entries: ParsedEntry, since: dt.datetime | None = LAST) -> Diff:
-    return diff(feed(*entries), found.seen, volatile=found.volatile, guids=found.guids, since=since)
+    return diff_feed(feed(*entries), found.seen, volatile=found.volatile, guids=found.guids, since=since)
 
 
 def at(site: str, *numbers: int, guid: bool = False, **changes: object) -> list[ParsedEntry]:
@@ -44,13 +44,13 @@ def test_links_that_are_others_at_each_fetch_bring_news_only() -> None:
         return at(f"http://bing.example/{rng.random()}", *numbers)
 
     found = follow(Diff((), (), b""), *fetch(*range(10, 0, -1)))
-    stored = {found.hash_of(e) for e in found.new}
+    stored = {found.get_hash(e) for e in found.new}
     for newest in range(10, 30):
         found = follow(found, *fetch(*range(newest, newest - 10, -1)))
         assert [e.title for e in found.new] == [f"title {newest}"] * (newest > 10)
         assert found.volatile
-        stored |= {found.hash_of(e) for e in found.new}
-        assert {found.hash_of(e) for e in found.changed} <= stored, "their links are other ones"
+        stored |= {found.get_hash(e) for e in found.new}
+        assert {found.get_hash(e) for e in found.changed} <= stored, "their links are other ones"
     assert len(stored) == 29
     assert len(found.seen) <= 2 * 10 * ROW
 
@@ -70,8 +70,8 @@ def test_after_many_news_at_once_links_that_change_flood_no_more() -> None:
     told: dict[str, bytes] = {}
     for newest in (10, 17, 17, 18):
         found = follow(found, *at(f"http://e.org/{rng.random()}", *range(newest, newest - 10, -1)))
-        told |= {e.title: found.hash_of(e) for e in found.new}
-        assert newest < 17 or {e.title: found.hash_of(e) for e in found.changed}.items() <= told.items()
+        told |= {e.title: found.get_hash(e) for e in found.new}
+        assert newest < 17 or {e.title: found.get_hash(e) for e in found.changed}.items() <= told.items()
     assert [e.title for e in found.new] == ["title 18"]
 
 
@@ -82,10 +82,10 @@ def test_a_site_that_moves_does_not_flood(guid: bool, old: str, more: int) -> No
     """To another domain, or to "www", and maybe over to https with that."""
     new = "https://www.blog.example"
     first = follow(Diff((), (), b""), *at(old, *range(10, 0, -1), guid=guid))
-    stored = {f"title {n}": guid_hash(at(old, n, guid=guid)[0]) for n in range(11)}
+    stored = {f"title {n}": hash_guid(at(old, n, guid=guid)[0]) for n in range(11)}
     found = follow(first, *at(new, *range(10 + more, more, -1), guid=guid))
     assert [e.title for e in found.new] == [f"title {n}" for n in range(10 + more, 10, -1)]
-    assert {e.title: found.hash_of(e) for e in found.changed} == {
+    assert {e.title: found.get_hash(e) for e in found.changed} == {
         f"title {n}": stored[f"title {n}"] for n in range(more + 1, 11)
     }, "so that what was read stays read, and leads to where it is now"
     for newest in range(10 + more, 45):
@@ -93,8 +93,8 @@ def test_a_site_that_moves_does_not_flood(guid: bool, old: str, more: int) -> No
         found = follow(found, *at(new, *range(newest, newest - 10, -1), guid=guid))
         assert [e.title for e in found.new] == [f"title {newest}"] * (newest > 10 + more)
         assert found.changed == ()
-        assert not found.new or found.hash_of(found.new[0]) == guid_hash(found.new[0])
-    assert (before.volatile, found.volatile, found.plain) == (False, False, True), "as any other again"
+        assert not found.new or found.get_hash(found.new[0]) == hash_guid(found.new[0])
+    assert (before.volatile, found.volatile, found.is_aligned) == (False, False, True), "as any other again"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_two_that_were_listed_under_one_guid_are_not_taken_for_each_other() -> N
     entries = fetch("http://c.example", None)
     found = follow(second, *entries)
     assert found.new == (entries[1],)
-    assert found.hash_of(entries[0]) == first.hash_of(first.new[0])
+    assert found.get_hash(entries[0]) == first.get_hash(first.new[0])
 
 
 def test_what_is_younger_than_the_last_fetch_is_new_whatever_it_says() -> None:

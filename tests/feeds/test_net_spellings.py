@@ -19,8 +19,8 @@ def test_S02_a_scheme_that_only_folds_to_https_is_invalid(url: str) -> None:
 
 
 def test_S02_a_redirect_to_such_a_scheme_stays_a_path() -> None:
-    base = Endpoint("http", "pub.example", 80, "http://pub.example/a", literal=False)
-    there = Policy(Settings()).follow(base, "httpſ://127.0.0.1/", requested=True)
+    base = Endpoint("http", "pub.example", 80, "http://pub.example/a", is_ip_literal=False)
+    there = Policy(Settings()).check_target(base, "httpſ://127.0.0.1/", requested=True)
     assert there.host == "pub.example"
 
 
@@ -49,11 +49,11 @@ def test_S11_no_wide_entry_opens_metadata_in_any_spelling(host: str) -> None:
 
 def test_S11_a_wide_entry_opens_what_is_private_otherwise() -> None:
     wide = Policy(dataclasses.replace(Settings(), fetch_allow=("0.0.0.0/0", "::/0")))
-    assert wide.check_url("http://10.0.0.1/").literal
-    assert wide.check_url("http://[fd00::1]/").literal
+    assert wide.check_url("http://10.0.0.1/").is_ip_literal
+    assert wide.check_url("http://[fd00::1]/").is_ip_literal
 
 
 def test_S11_an_exact_entry_opens_one_spelling() -> None:
     one = Policy(dataclasses.replace(Settings(), fetch_allow=("64:ff9b::a9fe:a9fe/128", "::/0")))
-    assert one.check_url("http://[64:ff9b::a9fe:a9fe]/").literal
+    assert one.check_url("http://[64:ff9b::a9fe:a9fe]/").is_ip_literal
     assert "metadata" in _refusal(one, "http://[::ffff:169.254.169.254]/")

@@ -108,7 +108,7 @@ def test_what_is_no_feed_is_told_apart(text: str, word: str) -> None:
 
 
 def test_limits_come_from_the_settings() -> None:
-    limits = Limits.of(Settings(feed_max_items=7, title_max=20, xml_max_depth=9))
+    limits = Limits.from_settings(Settings(feed_max_items=7, title_max=20, xml_max_depth=9))
     assert (limits.items, limits.title, limits.depth) == (7, 20, 9)
 
 

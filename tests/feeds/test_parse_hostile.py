@@ -16,7 +16,7 @@ import pytest
 
 from app import feeds
 from app.errors import FeedError, ParseError
-from app.feeds.identity import diff
+from app.feeds.identity import diff_feed
 from app.feeds.parse import Limits, parse
 from app.models.feeds.parsed import ParsedFeed, ParserPath, has_picture
 from tests.feeds.mutate import mutate
@@ -449,7 +449,7 @@ def test_X12_mutated_feeds_raise_nothing_but_feed_errors(seed: int) -> None:
         except FeedError:
             continue
         read_well += 1
-        diff(feed, b"")
+        diff_feed(feed, b"")
         repr(feed).encode()
     assert read_well > 60, "the damage is so great that nothing is tested"
 

@@ -16,7 +16,7 @@ import app
 import controller
 import queue_manager
 import workers
-from app.feeds.html.patterns import possessive
+from app.feeds.html.patterns import build_possessive
 
 PACKAGES = (app, controller, queue_manager, workers)
 #: Of these one turn reads one character or nothing, so that none can be half done.
@@ -35,13 +35,13 @@ SINGLE = frozenset([ops.LITERAL, ops.NOT_LITERAL, ops.IN, ops.ANY, ops.CATEGORY]
     ],
 )
 def test_a_turn_in_vain_reads_nothing(expression: str, times: str, text: str, end: int) -> None:
-    found = re.match(possessive(expression, times), text)
+    found = re.match(build_possessive(expression, times), text)
     assert found is not None
     assert found.end() == end
 
 
 def test_it_never_goes_back() -> None:
-    assert re.match(possessive("a") + "a", "aaa") is None
+    assert re.match(build_possessive("a") + "a", "aaa") is None
 
 
 def _expressions() -> Iterator[tuple[str, re.Pattern[Any]]]:
@@ -93,7 +93,7 @@ def test_the_check_of_expressions_finds(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[^<]*+", "a++", r"\s*+", ".?+", possessive("ab?c"), possessive("a", "{1,3}")]
+    "text", ["[^<]*+", "a++", r"\s*+", ".?+", build_possessive("ab?c"), build_possessive("a", "{1,3}")]
 )
 def test_the_check_of_expressions_leaves_alone(text: str) -> None:
     assert not _unsafe(re.compile(text))

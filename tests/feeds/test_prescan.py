@@ -17,7 +17,7 @@ MIB = 1 << 20
 def test_X08_the_look_at_tags_in_tags_is_linear(unit: str) -> None:
     """Quadratic work on a mebibyte runs into the time-out of the test run."""
     markup = unit * (MIB // len(unit))
-    prescan.hostile(markup)
+    prescan.is_hostile(markup)
     assert isinstance(sanitize(markup, "http://e.example/"), str)
 
 
@@ -39,23 +39,23 @@ _MANY = prescan.MAX_ATTRIBUTES + 1
     ],
 )
 def test_X02_no_spelling_hides_attributes(tag: str) -> None:
-    assert prescan.hostile(f"<p>Text.</p>{tag}text")
+    assert prescan.is_hostile(f"<p>Text.</p>{tag}text")
 
 
 @pytest.mark.parametrize("attribute", ["a ", "a=b ", "a='>' ", 'a=""', "a/"])
 def test_X02_the_last_attribute_allowed_is_allowed(attribute: str) -> None:
-    assert not prescan.hostile("<p " + attribute * (_MANY - 1) + ">text</p>")
+    assert not prescan.is_hostile("<p " + attribute * (_MANY - 1) + ">text</p>")
 
 
 def test_X02_depth_is_seen_among_elements_that_are_closed() -> None:
     closed = "<p>Text.</p>" * 300
-    assert not prescan.hostile(closed)
-    assert not prescan.hostile(closed + "<div>" * (prescan.MAX_DEPTH - 1))
-    assert prescan.hostile(closed + "<div>" * (prescan.MAX_DEPTH + 1))
+    assert not prescan.is_hostile(closed)
+    assert not prescan.is_hostile(closed + "<div>" * (prescan.MAX_DEPTH - 1))
+    assert prescan.is_hostile(closed + "<div>" * (prescan.MAX_DEPTH + 1))
 
 
 def test_X02_tags_in_tags_are_no_crime() -> None:
-    assert not prescan.hostile('if a <b and c <d then <img alt="x < y" src=z> <p title=">" b<c>text</p>')
+    assert not prescan.is_hostile('if a <b and c <d then <img alt="x < y" src=z> <p title=">" b<c>text</p>')
 
 
 _DEEP = 2 * prescan.MAX_DEPTH
@@ -76,16 +76,16 @@ _DEEP = 2 * prescan.MAX_DEPTH
     ],
 )
 def test_X02_nothing_hides_depth(unit: str) -> None:
-    assert prescan.hostile(unit * _DEEP)
+    assert prescan.is_hostile(unit * _DEEP)
 
 
 def test_X02_elements_that_close_themselves_hide_no_reopened_ones() -> None:
     unclosed = "<p>" + "<b><i><u>" * 30
-    assert not prescan.hostile(unclosed + "<p>text</p>" * 300)
-    assert prescan.hostile(unclosed + "</p><p>text</p>" * 3000)
+    assert not prescan.is_hostile(unclosed + "<p>text</p>" * 300)
+    assert prescan.is_hostile(unclosed + "</p><p>text</p>" * 3000)
 
 
 def test_long_but_flat_html_is_known_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prescan, "_Open", None)
     row = "<tr><td class='a'><a href=\"/x\">x</a><br/></td><td width=10%><b>y</b></td></tr>"
-    assert not prescan.hostile("<table>" + row * 400 + "</table>")
+    assert not prescan.is_hostile("<table>" + row * 400 + "</table>")

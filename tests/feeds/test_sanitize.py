@@ -464,7 +464,7 @@ def test_H07_of_embedly_only_addresses_of_the_web_are_followed(page: str) -> Non
     ],
 )
 def test_H07_other_frames_are_no_players_but_links_that_tell_their_host(src: str) -> None:
-    assert embeds.watch_url(src) is None
+    assert embeds.find_watch_url(src) is None
     shown = re.findall(r">▶ ([^<]*)</a>", clean(f"<iframe src='{src}'></iframe>", BASE))
     assert shown in ([], ["youtube.com.evil.example"], ["evil.example"], ["youtube.com"])
     assert ":8443" in src or shown != ["youtube.com"]
@@ -897,7 +897,7 @@ def test_X02_hostile_shapes_become_text_in_linear_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nested", "attributes", "formatting reopened", "empty p", "tables"])
 def test_X02_the_scan_itself_refuses_them(name: str) -> None:
-    assert prescan.hostile(SHAPES[name])
+    assert prescan.is_hostile(SHAPES[name])
 
 
 def test_X02_no_genuine_entry_is_refused() -> None:
@@ -905,16 +905,16 @@ def test_X02_no_genuine_entry_is_refused() -> None:
         (row.path, entry.url)
         for row in corpus.genuine_feeds()
         for entry in _entries(row)
-        if prescan.hostile(sanitize._prepare(entry.content or entry.summary))
+        if prescan.is_hostile(sanitize._prepare(entry.content or entry.summary))
     ]
     assert refused == []
 
 
 def test_X02_old_html_without_end_tags_is_not_refused() -> None:
-    assert not prescan.hostile("<p>text <br>" * 2000)
-    assert not prescan.hostile("<ul>" + "<li>item <b>x</b>" * 2000 + "</ul>")
-    assert not prescan.hostile("<table>" + "<tr><td>a<td>b" * 1000 + "</table>")
-    assert not prescan.hostile("<dl>" + "<dt>a<dd>b" * 1000 + "</dl>")
+    assert not prescan.is_hostile("<p>text <br>" * 2000)
+    assert not prescan.is_hostile("<ul>" + "<li>item <b>x</b>" * 2000 + "</ul>")
+    assert not prescan.is_hostile("<table>" + "<tr><td>a<td>b" * 1000 + "</table>")
+    assert not prescan.is_hostile("<dl>" + "<dt>a<dd>b" * 1000 + "</dl>")
 
 
 UNITS = [
@@ -965,9 +965,9 @@ UNITS = [
 @pytest.mark.parametrize("unit", ["&", "& ", "&a", "&#", "&;", "&unknown "])
 def test_X02_ampersands_that_begin_nothing_are_not_given_to_the_parser(unit: str) -> None:
     """The parser's time grows with their square: a mebibyte of them took half a minute."""
-    assert prescan.hostile(unit * (prescan.LONE_MOST + 1))
-    assert not prescan.hostile(unit * prescan.LONE_MOST)
-    assert not prescan.hostile("&lt;&#38;&#x26;" * prescan.LONE_MOST)
+    assert prescan.is_hostile(unit * (prescan.LONE_MOST + 1))
+    assert not prescan.is_hostile(unit * prescan.LONE_MOST)
+    assert not prescan.is_hostile("&lt;&#38;&#x26;" * prescan.LONE_MOST)
     assert clean("AT&T " * 60_000, BASE).startswith("<p>AT&amp;T AT&amp;T ")
 
 

@@ -14,7 +14,17 @@ from app.config import Settings
 from app.errors import ParseError
 from app.feeds import schedule
 from app.feeds.parse import parse
-from app.feeds.schedule import DAYS, EMPTY, History, Limits, forecast, plan, record, seed, table
+from app.feeds.schedule import (
+    DAYS,
+    EMPTY,
+    History,
+    Limits,
+    forecast_day,
+    forecast_interval,
+    plan,
+    record_arrivals,
+    seed,
+)
 from app.models.feeds.schedule import Hints
 from tests.support import corpus
 
@@ -82,37 +92,39 @@ def reason(history: History, **told: Any) -> str:
 
 @given(anything, now_times)
 def test_forecast_lies_between_two_minutes_and_an_hour(history: History, now: dt.datetime) -> None:
-    assert all(119.99 <= seconds <= 3600 for seconds in table(history, now))
+    assert all(119.99 <= seconds <= 3600 for seconds in forecast_day(history, now))
 
 
 @given(anything)
 def test_table_holds_the_forecast_of_each_hour_ahead(history: History) -> None:
-    expected = {(NOW + n * HOUR).hour: forecast(history, NOW + n * HOUR) for n in range(24)}
-    assert table(history, NOW) == [expected[hour] for hour in range(24)]
+    expected = {(NOW + n * HOUR).hour: forecast_interval(history, NOW + n * HOUR) for n in range(24)}
+    assert forecast_day(history, NOW) == [expected[hour] for hour in range(24)]
 
 
 def test_ttl_is_the_mean_gap_within_the_hour() -> None:
     """n entries cut an hour into n + 1 gaps; ten such days are needed for it to be the forecast."""
     for per_hour in (1, 2, 3, 5, 10, 20, 29):
-        assert forecast(posting({12}, per_hour, DAYS), NOW) == 3600
-        assert forecast(posting({12}, per_hour, DAYS), NOW + 2 * HOUR) == pytest.approx(3600 / (per_hour + 1))
+        assert forecast_interval(posting({12}, per_hour, DAYS), NOW) == 3600
+        assert forecast_interval(posting({12}, per_hour, DAYS), NOW + 2 * HOUR) == pytest.approx(
+            3600 / (per_hour + 1)
+        )
 
 
 @given(st.integers(0, DAYS - 1), st.integers(1, 40))
 def test_fast_poll_needs_ten_days_of_posting(days: int, per_hour: int) -> None:
     """One day missing of ten is one hour in the mean: five minutes and more instead of two."""
-    assert forecast(posting({12}, per_hour, days), NOW + 2 * HOUR) >= (9 * 120 + 3600) / 10 - 0.01
+    assert forecast_interval(posting({12}, per_hour, days), NOW + 2 * HOUR) >= (9 * 120 + 3600) / 10 - 0.01
 
 
 def test_ten_days_of_posting_earn_the_fast_poll() -> None:
     history = posting({12}, 30, DAYS)
-    assert forecast(history, NOW + 2 * HOUR) == pytest.approx(120)
+    assert forecast_interval(history, NOW + 2 * HOUR) == pytest.approx(120)
     assert 120 <= delay(history, NOW + 2 * HOUR) <= 132
 
 
 @given(st.integers(1, 60))
 def test_a_burst_of_one_day_earns_nothing_much(per_hour: int) -> None:
-    assert forecast(posting({12}, per_hour, 1), NOW + 2 * HOUR) >= (9 * 3600 + 120) / 10 - 0.01
+    assert forecast_interval(posting({12}, per_hour, 1), NOW + 2 * HOUR) >= (9 * 3600 + 120) / 10 - 0.01
 
 
 def test_entries_of_one_moment_are_one_arrival() -> None:
@@ -123,7 +135,7 @@ def test_entries_of_one_moment_are_one_arrival() -> None:
 def test_night_drifts_back_to_hourly() -> None:
     """The feed stops: each day without entries moves every hour towards an hour, after ten it is there."""
     history = posting({12}, 30, DAYS)
-    pace = [forecast(history, NOW + 2 * HOUR + after * DAY) for after in range(DAYS + 2)]
+    pace = [forecast_interval(history, NOW + 2 * HOUR + after * DAY) for after in range(DAYS + 2)]
     assert pace == sorted(pace)
     assert pace[0] == pytest.approx(120)
     assert pace[-2:] == [3600, 3600]
@@ -132,7 +144,7 @@ def test_night_drifts_back_to_hourly() -> None:
 
 def test_night_is_hourly_while_the_day_is_fast() -> None:
     midnight = NOW.replace(hour=0)
-    forecasts = table(posting(set(range(8, 20)), 30, DAYS), midnight)
+    forecasts = forecast_day(posting(set(range(8, 20)), 30, DAYS), midnight)
     assert forecasts == pytest.approx([3600] * 8 + [120] * 12 + [3600] * 4)
 
 
@@ -140,8 +152,8 @@ def test_running_hour_is_recomputed_at_each_update() -> None:
     history, pace = posting({10}, 5, DAYS), []
     for minute in range(0, 60, 4):
         now = NOW + dt.timedelta(minutes=minute)
-        history = record(history, [now], now)
-        pace.append(forecast(history, now))
+        history = record_arrivals(history, [now], now)
+        pace.append(forecast_interval(history, now))
     assert pace == sorted(pace, reverse=True)
     assert pace[0] == pytest.approx(600)
     assert pace[-1] == pytest.approx((9 * 600 + 3600 / 16) / 10)
@@ -152,7 +164,7 @@ def test_running_hour_is_recomputed_at_each_update() -> None:
 
 @given(anything, st.lists(moments, max_size=50), now_times)
 def test_history_round_trip_and_size(history: History, more: list[dt.datetime], now: dt.datetime) -> None:
-    found = record(history, more, now)
+    found = record_arrivals(history, more, now)
     packed = found.pack()
     assert History.unpack(packed) == History.from_doc(packed) == found
     assert len(packed) <= 170
@@ -169,16 +181,16 @@ def test_history_stays_small_when_it_is_full() -> None:
 
 @given(anything, now_times)
 def test_nothing_new_changes_nothing(history: History, now: dt.datetime) -> None:
-    assert record(history, [], now) is history
-    assert record(history, [now - 20 * DAY, now - 400 * DAY], now) is history
+    assert record_arrivals(history, [], now) is history
+    assert record_arrivals(history, [now - 20 * DAY, now - 400 * DAY], now) is history
 
 
 @given(st.lists(moments, max_size=60, unique=True), st.integers(0, 60))
 def test_seed_is_what_recording_would_have_made(times: list[dt.datetime], cut: int) -> None:
     """Hour by hour the same table, as long as no arrival is cut in two."""
     times = sorted({t.replace(minute=t.minute // 2 * 2, second=0, microsecond=0) for t in times})
-    history = record(seed(times[:cut], NOW), times[cut:], NOW)
-    assert table(history, NOW) == table(seed(times, NOW), NOW)
+    history = record_arrivals(seed(times[:cut], NOW), times[cut:], NOW)
+    assert forecast_day(history, NOW) == forecast_day(seed(times, NOW), NOW)
 
 
 def test_seed_leaves_out_what_is_older_than_ten_days_or_ahead() -> None:
@@ -189,14 +201,14 @@ def test_seed_leaves_out_what_is_older_than_ten_days_or_ahead() -> None:
 
 
 def test_entry_from_the_future_arrived_now() -> None:
-    assert record(EMPTY, [NOW + 300 * DAY], NOW) == record(EMPTY, [NOW], NOW)
+    assert record_arrivals(EMPTY, [NOW + 300 * DAY], NOW) == record_arrivals(EMPTY, [NOW], NOW)
 
 
 def test_clock_set_back_keeps_the_history_usable() -> None:
-    history = record(EMPTY, [NOW], NOW)
-    earlier = record(history, [NOW - 2 * DAY], NOW - 2 * DAY)
+    history = record_arrivals(EMPTY, [NOW], NOW)
+    earlier = record_arrivals(history, [NOW - 2 * DAY], NOW - 2 * DAY)
     assert earlier.day == schedule.EMPTY.day + (NOW - 2 * DAY - dt.datetime(1970, 1, 1, tzinfo=UTC)).days
-    assert forecast(earlier, NOW - 2 * DAY) < 3600
+    assert forecast_interval(earlier, NOW - 2 * DAY) < 3600
 
 
 def test_times_count_in_utc_whatever_their_offset() -> None:
@@ -247,7 +259,7 @@ def test_hour_borders_are_stepped_through(history: History, now: dt.datetime) ->
     at, share = now, 0.0
     while at < planned:
         end = min(at.replace(minute=0, second=0, microsecond=0) + HOUR, planned)
-        share += (end - at).total_seconds() / forecast(history, at)
+        share += (end - at).total_seconds() / forecast_interval(history, at)
         at = end
     assert share == pytest.approx(1, abs=1e-6)
 
@@ -313,7 +325,7 @@ def test_error_back_off_doubles_to_a_day(errors: int, luck: int) -> None:
 
 def test_limits_come_from_the_settings() -> None:
     settings = Settings(poll_min=60, poll_max=600, error_backoff_min=10, poll_push=999, poll_unread=5000)
-    limits = Limits.of(settings)
+    limits = Limits.from_settings(settings)
     wait = plan(EMPTY, NOW, Hints(max_age=9999), limits, rng=random.Random(1)).next_check_at - NOW
     assert limits == Limits(60, 600, 999, 5000, 10, 86400)
     assert wait == dt.timedelta(minutes=10)
@@ -342,7 +354,7 @@ def test_every_dated_feed_of_the_corpus_gets_a_plan() -> None:
             continue
         now = min(max(dates), NOW)
         history = seed(dates, now)
-        assert all(120 <= seconds <= 3600 for seconds in table(history, now)), row
+        assert all(120 <= seconds <= 3600 for seconds in forecast_day(history, now)), row
         assert 120 <= delay(history, now) <= 3600, row
         assert len(history.pack()) <= 170, row
         checked += 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.html.text import excerpt, language, plain
+from app.feeds.html.text import extract_plain_text, make_excerpt, parse_language_tag
 
 CASES = [
     ("a < b", "a < b"),
@@ -48,12 +48,12 @@ CASES = [
 
 @pytest.mark.parametrize(("markup", "expected"), CASES)
 def test_plain_text_of_a_title(markup: str, expected: str) -> None:
-    assert plain(markup) == expected
+    assert extract_plain_text(markup) == expected
 
 
 @given(st.text(alphabet=st.sampled_from("<>&;#abp/! \n\"'=x1-[]"), max_size=200))
 def test_plain_never_raises_and_leaves_no_control_characters(markup: str) -> None:
-    result = plain(markup)
+    result = extract_plain_text(markup)
     assert result == result.strip()
     assert "\n" not in result
 
@@ -62,33 +62,33 @@ def test_plain_never_raises_and_leaves_no_control_characters(markup: str) -> Non
 def test_text_without_markup_only_loses_controls_and_doubled_spaces(words: str) -> None:
     words = words.replace("<", "").replace("&", "")
     if words.isprintable():
-        assert plain(words) == " ".join(words.split())
+        assert extract_plain_text(words) == " ".join(words.split())
 
 
 @pytest.mark.parametrize("space", ["\n", "\r\n", "\t", "\xa0", "\x0b", "\u2028"])
 def test_every_white_space_is_one_space_and_hides_no_control(space: str) -> None:
-    assert plain(f"one{space}two") == "one two"
-    assert plain(f"one\x93{space}two\x85\x07") == "one“ two…"
+    assert extract_plain_text(f"one{space}two") == "one two"
+    assert extract_plain_text(f"one\x93{space}two\x85\x07") == "one“ two…"
 
 
 @pytest.mark.parametrize("turn", [*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"])
 def test_H05_nothing_turns_the_text_around_a_title(turn: str) -> None:
     """An unclosed one would use up the end of its <bdi>, and turn what follows in the line."""
     for markup in (f"one{turn}two", f"&#{ord(turn)};one<b>two</b>"):
-        assert plain(markup) == "onetwo"
-    assert excerpt(f"<p>one{turn}two</p>", 50) == "onetwo"
+        assert extract_plain_text(markup) == "onetwo"
+    assert make_excerpt(f"<p>one{turn}two</p>", 50) == "onetwo"
 
 
 def test_marks_that_scripts_and_emoji_need_stay() -> None:
     for text in ("\u200fשלום\u200e", "می\u200cخواهم", "👩\u200d💻", "\u061cنص"):
-        assert plain(text) == text
+        assert extract_plain_text(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["\u200b", "\u2060 \u200b", "\U000e0041\U000e0042", "\u200e\u200f", "\u202e \xa0"]
 )
 def test_a_title_that_nobody_sees_is_none(text: str) -> None:
-    assert plain(text) == ""
+    assert extract_plain_text(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -104,29 +104,29 @@ def test_a_title_that_nobody_sees_is_none(text: str) -> None:
     ],
 )
 def test_H05_a_language_is_a_tag_or_nothing(text: str, tag: str | None) -> None:
-    assert language(text) == tag
+    assert parse_language_tag(text) == tag
 
 
 def test_excerpt_ends_at_a_word() -> None:
-    assert excerpt("<p>One two&nbsp;three</p><p>four, five</p>", 16) == "One two three…"
-    assert excerpt("<p>One</p><p>two</p>", 50) == "One two"
+    assert make_excerpt("<p>One two&nbsp;three</p><p>four, five</p>", 16) == "One two three…"
+    assert make_excerpt("<p>One</p><p>two</p>", 50) == "One two"
 
 
 def test_excerpt_of_much_white_space_is_as_long_as_of_little() -> None:
-    assert excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 9) == "One two…"
-    assert excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 50) == "One two three"
-    assert excerpt('<p title="&gt; x">One</p>' + " " * 400 + "two", 7) == "One two"
+    assert make_excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 9) == "One two…"
+    assert make_excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 50) == "One two three"
+    assert make_excerpt('<p title="&gt; x">One</p>' + " " * 400 + "two", 7) == "One two"
 
 
 def test_excerpt_reads_no_further_than_it_needs() -> None:
     # An unclosed tag far behind the window must not matter, nor must megabytes of it.
     long = "<p>" + "word " * 1000 + "<a href='" + "x" * 5_000_000
-    assert excerpt(long, 100).startswith("word word")
-    assert len(excerpt(long, 100)) <= 101
+    assert make_excerpt(long, 100).startswith("word word")
+    assert len(make_excerpt(long, 100)) <= 101
 
 
 def test_excerpt_of_entities_is_not_undone_twice() -> None:
-    assert excerpt("<p>Write &amp;lt; for less-than</p>", 80) == "Write &lt; for less-than"
+    assert make_excerpt("<p>Write &amp;lt; for less-than</p>", 80) == "Write &lt; for less-than"
 
 
 HOSTILE = ["<", "<!--", "<script>", "<a ", '<a "', "<a '\"", "&lt;b>", "<b>x", "<![CDATA[", "&amp;", '"x" ']
@@ -135,5 +135,5 @@ HOSTILE = ["<", "<!--", "<script>", "<a ", '<a "', "<a '\"", "&lt;b>", "<b>x", "
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_X08_plain_text_of_hostile_markup_is_linear(unit: str) -> None:
     # A quadratic expression would need hours for a mebibyte; the test's time limit ends that.
-    assert isinstance(plain(unit * (1048576 // len(unit))), str)
-    assert isinstance(plain("<a " + unit * (1048576 // len(unit))), str)
+    assert isinstance(extract_plain_text(unit * (1048576 // len(unit))), str)
+    assert isinstance(extract_plain_text("<a " + unit * (1048576 // len(unit))), str)

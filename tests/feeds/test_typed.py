@@ -30,7 +30,7 @@ LINKED = [
 
 @pytest.mark.parametrize(("text", "goal"), LINKED)
 def test_what_is_a_link(text: str, goal: str) -> None:
-    found = re.findall(r'href="([^"]*)"', linkify.line(text))
+    found = re.findall(r'href="([^"]*)"', linkify.render_line(text))
     wanted = goal if goal.lower().startswith("http") or not goal else f"http://{goal}"
     assert [f.replace("&amp;", "&") for f in found] == ([wanted] if goal else [])
 
@@ -38,4 +38,4 @@ def test_what_is_a_link(text: str, goal: str) -> None:
 @pytest.mark.parametrize("part", ["a-a.", "a.", "(", "https://", "a-", "https://a.b", "a@"])
 def test_a_long_text_takes_no_long_time(part: str) -> None:
     """With a pattern that tries all ways, some of these take minutes."""
-    assert linkify.line(part * (20_000 // len(part)))
+    assert linkify.render_line(part * (20_000 // len(part)))

@@ -75,7 +75,7 @@ def test_a_name_with_a_private_address_is_never_asked(server: Server, ann: Actor
             row = server.row(url)
             assert row is not None
             with world.fetcher() as fetcher:
-                asyncio.run(server.services.hub.verify(row.id, fetcher))
+                asyncio.run(server.services.hub.verify_intents(row.id, fetcher))
             assert server.row(url) is None
         assert world.connects == []
 
@@ -105,7 +105,7 @@ def test_only_public_feeds_of_this_server_are_topics(
     people.join("none")
     hidden = people.join("hidden")
     people.open(hidden)
-    server.services.mappers.profiles.change(hidden.user_id, {"hidden": True})
+    server.services.mappers.profiles.update(hidden.user_id, {"hidden": True})
     foreign = ["https://other.example/@ann/atom.xml", "atom.xml", "\0"]
     for topic in [*map(server.wire.url, TOPICS), *foreign]:
         answer = server.post(mode="subscribe", topic=topic, callback=callback.url())
@@ -120,7 +120,7 @@ def test_a_name_in_another_script_is_a_topic(
     people.open(who)
     row = server.subscribe(callback.url(), quote("Ольга"))
     assert row is not None
-    server.services.sharing.post(who, "", "Привет")
+    server.services.sharing.publish_post(who, "", "Привет")
     server.work()
     assert "Привет" in callback.pushes[0].get_data().decode()
 
@@ -177,9 +177,9 @@ def test_subscriptions_are_counted_and_renewals_are_not(
 ) -> None:
     with limited(server, **{limit: 2}) as few:
         for path in ("/1", "/2", "/1"):
-            few.hub.request(HubForm("subscribe", server.topic(), callback.url(path)), "net")
+            few.hub.submit_request(HubForm("subscribe", server.topic(), callback.url(path)), "net")
         with pytest.raises(TooLargeError) as refused:
-            few.hub.request(HubForm("subscribe", server.topic(), callback.url("/3")), "net")
+            few.hub.submit_request(HubForm("subscribe", server.topic(), callback.url("/3")), "net")
     assert refused.value.ids["field"] == field
 
 
@@ -195,7 +195,7 @@ def test_one_address_asks_so_often_and_no_longer_a_body(
 def test_without_a_hub_there_is_none(server: Server, ann: Actor, callback: Callback) -> None:
     with limited(server, hub="off") as off:
         assert off.hub.address is None
-        off.hub.tell(1)
-        assert off.hub.due(clock.now(), 10) == []
-    assert not rules.is_on(Settings())
-    assert rules.is_on(Settings(base_url="https://eventr.example.org"))
+        off.hub.notify_subscribers(1)
+        assert off.hub.find_due_jobs(clock.now(), 10) == []
+    assert not rules.is_enabled(Settings())
+    assert rules.is_enabled(Settings(base_url="https://eventr.example.org"))

@@ -14,7 +14,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import InvalidError
-from app.models.feeds.chain import Chain, share_id
+from app.models.feeds.chain import Chain, make_share_id
 from app.models.feeds.websub import HubState
 from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
@@ -71,13 +71,13 @@ def test_a_share_goes_from_server_to_server_with_its_chain(here: Server, there: 
     there.pull(feed_id)
     there.work()
     here.work()
-    (row,) = there.services.mappers.websubs.current([feed_id]).values()
+    (row,) = there.services.mappers.websubs.find_current([feed_id]).values()
     assert row.state is HubState.ACTIVE
 
     share = here.services.sharing.share(ann, entries[0], note="Look").share
     here.work()
     there.work()
-    row = there.services.mappers.websubs.current([feed_id])[feed_id]
+    row = there.services.mappers.websubs.find_current([feed_id])[feed_id]
     assert (row.pushes, row.forged) == (1, 0)
     (key,) = _entries(there, feed_id)
     entry = there.services.gateways.entries.get(bob.user_id, key)
@@ -85,17 +85,21 @@ def test_a_share_goes_from_server_to_server_with_its_chain(here: Server, there: 
     chain = _known(entry.remote)
     (hop,) = chain.hops
     origin = here.services.settings.own_origin
-    assert (hop.id, hop.name, hop.url) == (share_id(origin, share.id), "ann", f"{origin}/@ann/{share.id}")
+    assert (hop.id, hop.name, hop.url) == (
+        make_share_id(origin, share.id),
+        "ann",
+        f"{origin}/@ann/{share.id}",
+    )
     assert (hop.at, hop.state) == (share.at.replace(microsecond=0), "")
     root = here.services.gateways.entries.get(ann.user_id, entries[0])
     assert (chain.url, chain.title) == (root.url, root.title)
 
     # He passes it on: his chain begins with hers, and says so to the next server, which is hers.
     mine = there.services.sharing.share(bob, key).share
-    page = there.services.sharing.chain(bob, mine.id)
+    page = there.services.sharing.list_chain(bob, mine.id)
     assert page.remote == chain
     assert [node.share_id for node in page.nodes] == [mine.id]
-    way = there.services.sharing.way(None, mine)
+    way = there.services.sharing.build_chain(None, mine)
     assert way.hops[0] == hop
     assert [h.name for h in way.hops] == ["ann", "bob"]
     assert (way.url, way.title) == (chain.url, chain.title)
@@ -105,9 +109,9 @@ def test_a_share_goes_from_server_to_server_with_its_chain(here: Server, there: 
     assert here.services.gateways.entries.get(cleo.user_id, key).remote == _seconds(way)
 
     # What she changes comes with the next push.
-    here.services.sharing.edit(ann, share.id, note="Look again")
+    here.services.sharing.update_share(ann, share.id, note="Look again")
     here.work()
-    assert there.services.mappers.websubs.current([feed_id])[feed_id].pushes == 2
+    assert there.services.mappers.websubs.find_current([feed_id])[feed_id].pushes == 2
 
 
 def test_hops_that_nobody_may_see_have_no_name(people: People) -> None:
@@ -123,12 +127,22 @@ def test_hops_that_nobody_may_see_have_no_name(people: People) -> None:
     second = sharing.share(bob, first.id).share
     third = sharing.share(cleo, second.id).share
     last = sharing.share(dan, third.id).share
-    assert [h.name for h in sharing.way(None, last).hops] == ["ann", "bob", "cleo", "dan"]
-    sharing.edit(ann, first.id, note="", audience=Audience.FOLLOWERS)
-    sharing.remove(cleo, third.id)
-    assert [h.name or h.state for h in sharing.way(None, last).hops] == ["private", "bob", "removed", "dan"]
-    assert [h.name or h.state for h in sharing.way(bob, last).hops] == ["ann", "bob", "removed", "dan"]
-    assert not any(h.id or h.url or h.at for h in sharing.way(None, last).hops if h.state)
+    assert [h.name for h in sharing.build_chain(None, last).hops] == ["ann", "bob", "cleo", "dan"]
+    sharing.update_share(ann, first.id, note="", audience=Audience.FOLLOWERS)
+    sharing.remove_share(cleo, third.id)
+    assert [h.name or h.state for h in sharing.build_chain(None, last).hops] == [
+        "private",
+        "bob",
+        "removed",
+        "dan",
+    ]
+    assert [h.name or h.state for h in sharing.build_chain(bob, last).hops] == [
+        "ann",
+        "bob",
+        "removed",
+        "dan",
+    ]
+    assert not any(h.id or h.url or h.at for h in sharing.build_chain(None, last).hops if h.state)
 
 
 def test_a_post_is_the_root_of_its_chain(people: People) -> None:
@@ -137,14 +151,14 @@ def test_a_post_is_the_root_of_its_chain(people: People) -> None:
     people.open(ann)
     people.open(bob)
     people.follow(bob, "ann")
-    post = sharing.post(ann, "Title", "Words")
+    post = sharing.publish_post(ann, "Title", "Words")
     passed = sharing.share(bob, post.id).share
     origin = people.services.settings.own_origin
     for share in (post, passed):
-        way = sharing.way(None, share)
+        way = sharing.build_chain(None, share)
         assert (way.url, way.title) == (f"{origin}/@ann/{post.id}", "Title")
-    sharing.edit(ann, post.id, note="Words", audience=Audience.FOLLOWERS)
-    way = sharing.way(None, passed)
+    sharing.update_share(ann, post.id, note="Words", audience=Audience.FOLLOWERS)
+    way = sharing.build_chain(None, passed)
     assert (way.url, way.title, way.hops[0].state) == ("", "", "private")
 
 

@@ -111,13 +111,13 @@ def test_who_has_the_name_next_is_somebody_else(
     bob = people.join("bob")
     people.open(bob)
     _rename(server, bob, "ann")
-    server.services.sharing.post(bob, "", "Of the other one")
+    server.services.sharing.publish_post(bob, "", "Of the other one")
     # What was asked for under this name is Bob's now.
     row = server.subscribe(callback.url("/both"), "ann")
     assert row is not None
     assert row.user_id == bob.user_id
     server.services.sharing.share(ann, entries[0], note="Of the first one")
-    server.services.sharing.post(bob, "", "More of the other one")
+    server.services.sharing.publish_post(bob, "", "More of the other one")
     server.work()
     assert [push.path for push in callback.pushes] == ["/both"]
     assert b"More of the other one" in callback.pushes[0].get_data()
@@ -160,13 +160,13 @@ def test_names_cost_no_queries_each(
             row = server.subscribe(callback.url(f"/{n}"), name)
             assert row is not None
             server.services.sharing.share(ann, entries[n])
-            recorded.gateways.profiles.get(ann.user_id)
+            recorded.gateways.profiles.find(ann.user_id)
             found.commands.clear()
             hubs = recorded.hub._hubs
-            taken = hubs.take(row.feed_id, now())
+            taken = hubs.claim_deliveries(row.feed_id, now())
             assert [bool(t.digest) for t in taken] == [True] * (n + 1)
             # The feed itself has one more entry each time, of the same feed.
             counts.append(len(found.commands))
-            hubs.told(taken, (), now())
+            hubs.record_results(taken, (), now())
             now.go(minutes=5)
     assert counts[1] == counts[2] == counts[3]

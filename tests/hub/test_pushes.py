@@ -27,7 +27,7 @@ from tests.support import manager
 from tests.support.rawserver import RawServer, Reply
 from tests.support.servers import Callback, Server
 from workers import registry
-from workers.updater.updater import queue_more
+from workers.updater.updater import queue_due_work
 
 Eventually = Callable[..., Any]
 
@@ -109,9 +109,9 @@ def test_a_callback_that_never_answers_holds_nobody_up_for_long(
         db.insert_one({**doc, "_id": 5, "callback": slow.url("/cb")})
         server.services.sharing.share(ann, entries[0])
         with fetcher:
-            done = asyncio.run(server.services.hub.push(row.feed_id, fetcher, seconds=6))
+            done = asyncio.run(server.services.hub.push_changes(row.feed_id, fetcher, seconds=6))
     assert done == {"pushed": 1, "dropped": 0}
-    late = server.services.mappers.hubs.get(5)
+    late = server.services.mappers.hubs.find(5)
     assert late is not None
     assert late.failures == 1
 
@@ -124,7 +124,7 @@ def test_what_is_owed_outlives_redis_and_a_crash_before_anybody_was_told(
 ) -> None:
     server.subscribe(callback.url())
     services = server.services
-    profile = services.gateways.profiles.get(ann.user_id)
+    profile = services.gateways.profiles.find(ann.user_id)
     assert profile is not None
     entry = services.gateways.entries.get(ann.user_id, entries[0])
     # As far as a share that dies right after it was stored.
@@ -141,8 +141,8 @@ def test_a_push_whose_worker_died_is_sent_again(
     assert row is not None
     server.services.sharing.share(ann, entries[0])
     hubs = server.services.mappers.hubs
-    hubs.spread(row.feed_id, now())
-    assert hubs.take(row.feed_id, now(), now() + rules.CLAIM, 10) != []
+    hubs.mark_owed(row.feed_id, now())
+    assert hubs.claim_subscribers(row.feed_id, now(), now() + rules.CLAIM, 10) != []
     server.work()
     assert callback.pushes == []
     now.go(minutes=4)
@@ -157,12 +157,12 @@ def test_a_share_during_a_push_is_pushed_after_it(
     assert row is not None
     hubs = server.services.mappers.hubs
     server.services.sharing.share(ann, entries[0])
-    hubs.spread(row.feed_id, now())
-    (taken,) = hubs.take(row.feed_id, now(), now() + rules.CLAIM, 10)
+    hubs.mark_owed(row.feed_id, now())
+    (taken,) = hubs.claim_subscribers(row.feed_id, now(), now() + rules.CLAIM, 10)
     now.go(seconds=1)
     server.services.sharing.share(ann, entries[1])
-    hubs.spread(row.feed_id, now())
-    hubs.end([(taken, b"old")], {}, (), now())
+    hubs.mark_owed(row.feed_id, now())
+    hubs.record_results([(taken, b"old")], {}, (), now())
     server.work()
     assert callback.pushes[0].get_data().count(b"<entry>") == 2
 
@@ -231,20 +231,20 @@ def test_subscribers_go_with_the_account(
 def test_the_updater_and_workers_know_these_jobs(
     server: Server, ann: Actor, entries: list[int], callback: Callback, redis_client: redis.Redis
 ) -> None:
-    registry.load()
+    registry.load_tasks()
     redis_client.flushall()
     server.post(mode="subscribe", topic=server.topic(), callback=callback.url())
     redis_client.flushall()
-    queue_more(server.services)
-    (job, *_) = server.services.hub.due(clock.now(), 10)
-    assert registry.find(job.task) is not None
+    queue_due_work(server.services)
+    (job, *_) = server.services.hub.find_due_jobs(clock.now(), 10)
+    assert registry.find_task(job.task) is not None
     ticket = server.services.jobs.enqueue(job)
     assert not ticket.fresh, "the updater has queued it"
-    assert server.services.jobs.status(ticket.id).state is State.QUEUED
+    assert server.services.jobs.get_status(ticket.id).state is State.QUEUED
     server.work()
     server.services.sharing.share(ann, entries[0])
-    (push,) = server.services.hub.due(clock.now(), 10)
-    assert registry.find(push.task) is not None
+    (push,) = server.services.hub.find_due_jobs(clock.now(), 10)
+    assert registry.find_task(push.task) is not None
 
 
 def test_real_workers_verify_and_push(

@@ -54,7 +54,7 @@ def _add(server: Server, known: Subscriber, urls: list[str], first: int = 1) -> 
 
 
 def _push(server: Server, feed_id: int, seconds: float) -> dict[str, int]:
-    return asyncio.run(server.services.hub.push(feed_id, server.fetcher, seconds=seconds))
+    return asyncio.run(server.services.hub.push_changes(feed_id, server.fetcher, seconds=seconds))
 
 
 @pytest.mark.parametrize("path", ["/0", "/drip"])
@@ -66,7 +66,7 @@ def test_a_push_has_so_much_time_and_no_more(
     _add(server, row, [tarpit.url(path)])
     server.services.sharing.share(ann, entries[0])
     assert _push(server, row.feed_id, 600) == {"pushed": 1, "dropped": 0}
-    slow = server.services.mappers.hubs.get(1)
+    slow = server.services.mappers.hubs.find(1)
     assert slow is not None
     assert slow.failures == 1
 
@@ -83,14 +83,14 @@ def test_a_silent_host_rests_with_all_its_callbacks(
         _add(server, row, [tarpit.url(f"/{n}") for n in range(8)])
         few.sharing.share(ann, entries[0])
         with Fetcher(few.settings) as fetcher:
-            done = asyncio.run(few.hub.push(row.feed_id, fetcher, seconds=60))
+            done = asyncio.run(few.hub.push_changes(row.feed_id, fetcher, seconds=60))
     assert done == {"pushed": 1, "dropped": 0}
     assert len(tarpit.requests) == 2
     hubs = server.services.mappers.hubs
-    assert [hubs.get(n).failures for n in range(1, 9)] == [1, 1, 0, 0, 0, 0, 0, 0]  # type: ignore[union-attr]
-    assert hubs.take(row.feed_id, now(), now(), 10) == []
+    assert [hubs.find(n).failures for n in range(1, 9)] == [1, 1, 0, 0, 0, 0, 0, 0]  # type: ignore[union-attr]
+    assert hubs.claim_subscribers(row.feed_id, now(), now(), 10) == []
     now.go(seconds=90)
-    assert len(hubs.take(row.feed_id, now(), now(), 10)) == 8, "they are tried again"
+    assert len(hubs.claim_subscribers(row.feed_id, now(), now(), 10)) == 8, "they are tried again"
 
 
 def test_who_failed_before_comes_last(
@@ -104,8 +104,8 @@ def test_who_failed_before_comes_last(
     now.go(seconds=1)
     server.services.sharing.share(ann, entries[0])
     hubs = server.services.mappers.hubs
-    hubs.spread(row.feed_id, now())
-    assert [t.id for t in hubs.take(row.feed_id, now(), now(), 2)] == [row.id, 1]
+    hubs.mark_owed(row.feed_id, now())
+    assert [t.id for t in hubs.claim_subscribers(row.feed_id, now(), now(), 2)] == [row.id, 1]
 
 
 def test_questions_are_asked_together_and_by_one_job(
@@ -120,7 +120,7 @@ def test_questions_are_asked_together_and_by_one_job(
 
     async def ask() -> list[object]:
         hub = server.services.hub
-        jobs = [hub.verify(i, server.fetcher) for i in ids]
+        jobs = [hub.verify_intents(i, server.fetcher) for i in ids]
         return [done["confirmed"] for done in await asyncio.gather(*jobs)]
 
     assert asyncio.run(ask()) == [False, None, None, None]
@@ -129,4 +129,4 @@ def test_questions_are_asked_together_and_by_one_job(
     assert good.since is not None
     asked = [row.ask for url in urls[:3] if (row := server.row(url))]
     assert [ask and ask.failures for ask in asked] == [1, 1, 1]
-    assert [job for job in server.services.hub.due(now(), 10) if job.task is Task.HUB_VERIFY] == []
+    assert [job for job in server.services.hub.find_due_jobs(now(), 10) if job.task is Task.HUB_VERIFY] == []

@@ -50,9 +50,9 @@ def test_what_is_edited_and_taken_back_is_pushed_too(
     server.subscribe(callback.url(), topic=server.topic(end="feed.json"))
     share = sharing.share(ann, entries[0], note="one").share
     server.work()
-    sharing.edit(ann, share.id, note="two")
+    sharing.update_share(ann, share.id, note="two")
     server.work()
-    sharing.remove(ann, share.id)
+    sharing.remove_share(ann, share.id)
     server.work()
     bodies = [push.get_data() for push in callback.pushes]
     assert [(b"one" in b, b"two" in b) for b in bodies] == [(True, False), (False, True), (False, False)]

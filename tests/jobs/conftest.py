@@ -22,7 +22,7 @@ QUICK = {"job_backoff": 0.05, "stop_grace": 1.0, "worker_nice": 0}
 @pytest.fixture(autouse=True, scope="session")
 def _tasks() -> None:
     """The registry, as a worker process fills it."""
-    registry.load()
+    registry.load_tasks()
 
 
 @pytest.fixture
@@ -50,7 +50,9 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(
-    request: pytest.FixtureRequest, servers: embedded.Running, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    servers: embedded.EmbeddedServers,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Engine]:
     """One manager for all tests of a module, because a start costs two seconds.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyte
 
-from app.commands.repl.link import Link, local
+from app.commands.repl.link import ManagerClient, make_local_dial
 from app.config import Settings
 from queue_manager.control import listen
 from tests.jobs import support
@@ -48,8 +48,8 @@ def run(settings: Settings, *args: str, given: str | None = None) -> subprocess.
 
 def ask(settings: Settings, command: str) -> Any:
     """Return the result of one command, through the command line's own connection."""
-    with contextlib.closing(Link(local(settings, None))) as link:
-        return link.call(command.split())
+    with contextlib.closing(ManagerClient(make_local_dial(settings, None))) as link:
+        return link.run_command(command.split())
 
 
 def audit(process: support.Process) -> list[str]:
@@ -93,7 +93,7 @@ class Client:
 @contextlib.contextmanager
 def client(settings: Settings, pid: int) -> Iterator[Client]:
     """A bare client of a manager's socket."""
-    with contextlib.closing(Client(listen.connect(listen.socket_path(settings, pid)))) as made:
+    with contextlib.closing(Client(listen.connect(listen.get_socket_path(settings, pid)))) as made:
         yield made
 
 

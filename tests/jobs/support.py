@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import psutil
 import redis
 
-from app.config import Settings, env_name
+from app.config import Settings, build_env_name
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.recovery import Recovery
-from workers.queue_client import Desk, connect
+from workers.queue_client import QueueClient, connect
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Process:
         names += ("worker_memory", "worker_stall", "stop_grace", "updater_interval", "updater_lease")
         names += ("metrics_listen", "metrics_token", "report_urls", "log_level")
         names += ("pull_batch", "updater_work", "fetch_allow", "fetch_ports", "job_timeout", "worker_nice")
-        ours = {env_name(n): _text(v) for n in names if (v := getattr(settings, n)) is not None}
+        ours = {build_env_name(n): _text(v) for n in names if (v := getattr(settings, n)) is not None}
         self.log = log
         with log.open("a") as out:
             self.popen = subprocess.Popen(
@@ -119,10 +119,10 @@ def groups(settings: Settings, *, workers: int = 1, slots: int = 8, extra: str =
     return path
 
 
-def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> Desk:
+def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> QueueClient:
     """A registered worker's desk, without a process."""
     client.hset(redis_keys.WORKERS, worker, "test:1:1")
-    return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue], settings.dead_max)
+    return QueueClient(connect(settings.redis_url), worker, [str(q) for q in Queue], settings.dead_max)
 
 
 def left(client: redis.Redis) -> set[str]:
@@ -162,7 +162,7 @@ def states(client: redis.Redis, ids: Sequence[str]) -> collections.Counter[str]:
     """How many of these jobs are in which state, all at one moment."""
     with client.pipeline(transaction=True) as pipe:
         for job_id in ids:
-            pipe.hget(redis_keys.job(job_id), "status")
+            pipe.hget(redis_keys.make_job_key(job_id), "status")
         return collections.Counter((s or b"missing").decode() for s in pipe.execute())
 
 

@@ -17,17 +17,17 @@ from app.models.jobs.jobs import Job, Outcome, Queue, State, Task, Ticket
 from controller.client import AsyncResultReader
 from tests.jobs import support
 from workers import outcome as endings
-from workers.job import Taken
-from workers.queue_client import Desk
+from workers.job import ClaimedJob
+from workers.queue_client import QueueClient
 
 
 def _jobs(count: int, start: int = 0) -> list[Job]:
     return [Job(Task.ECHO, {"key": key}, Queue.PULL) for key in range(start, start + count)]
 
 
-def _end_all(desk: Desk, settings: Settings, value: Callable[[Taken], Any]) -> None:
-    while taken := desk.take(7, {}, ()):
-        desk.finish([endings.finished(job, value(job), settings) for job in taken])
+def _end_all(desk: QueueClient, settings: Settings, value: Callable[[ClaimedJob], Any]) -> None:
+    while taken := desk.claim_jobs(7, {}, ()):
+        desk.finish([endings.finish_job(job, value(job), settings) for job in taken])
 
 
 def _in_thread(work: Callable[[], Any]) -> threading.Thread:
@@ -42,8 +42,8 @@ def test_a_hundred_results_come_as_they_end(
     desk = support.desk(redis_client, settings)
     tickets = jobs.enqueue_many(_jobs(100))
     waiting = jobs.await_many(tickets, 20)
-    (first,) = desk.take(1, {}, ())
-    desk.finish([endings.finished(first, first.args["key"], settings)])
+    (first,) = desk.claim_jobs(1, {}, ())
+    desk.finish([endings.finish_job(first, first.args["key"], settings)])
     # Delivered while 99 have not even begun.
     got = [next(waiting)]
     assert got == [Outcome(first.id, value=0)]
@@ -83,8 +83,8 @@ def test_at_the_deadline_there_is_what_has_ended(
 ) -> None:
     desk = support.desk(redis_client, settings)
     tickets = jobs.enqueue_many(_jobs(100))
-    taken = desk.take(95, {}, ())
-    desk.finish([endings.finished(job, 1, settings) for job in taken])
+    taken = desk.claim_jobs(95, {}, ())
+    desk.finish([endings.finish_job(job, 1, settings) for job in taken])
     assert len(list(jobs.await_many(tickets, 0.3))) == 95
 
 
@@ -93,18 +93,18 @@ def test_retries_are_not_ends_and_failures_are(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_jobs(1)[0])
-    (taken,) = desk.take(1, {}, ())
-    desk.finish([endings.failed(taken, ValueError(), settings)])
+    (taken,) = desk.claim_jobs(1, {}, ())
+    desk.finish([endings.fail_job(taken, ValueError(), settings)])
     assert list(jobs.await_many([ticket], 0.1)) == []
-    (again,) = eventually(lambda: desk.take(1, {}, ()))
+    (again,) = eventually(lambda: desk.claim_jobs(1, {}, ()))
     refused = endings.BadJobError("bad_result", "A sentence.")
-    desk.finish([endings.failed(again, refused, settings)])
+    desk.finish([endings.fail_job(again, refused, settings)])
     assert list(jobs.await_many([ticket], 1)) == [Outcome(ticket.id, None, "bad_result", "A sentence.")]
 
 
 def test_a_lost_job_is_reported(jobs: RedisJobs, redis_client: redis.Redis) -> None:
     ticket = jobs.enqueue(_jobs(1)[0])
-    redis_client.delete(redis_keys.job(ticket.id))
+    redis_client.delete(redis_keys.make_job_key(ticket.id))
     assert [outcome.error for outcome in jobs.await_many([ticket], 10)] == ["lost"]
 
 
@@ -134,7 +134,7 @@ def test_the_async_waiter_gets_the_same(
     ending = _in_thread(lambda: _end_all(desk, settings, lambda job: job.args["key"]))
 
     async def gather(wanted: list[Ticket], timeout: float) -> list[Outcome]:
-        async with AsyncResultReader.of(settings) as reader:
+        async with AsyncResultReader.from_settings(settings) as reader:
             return [outcome async for outcome in reader.await_many(wanted, timeout)]
 
     got = asyncio.run(gather(tickets, 20))
@@ -146,10 +146,10 @@ def test_the_async_waiter_gets_the_same(
 def test_progress_shows_in_the_status(jobs: RedisJobs, redis_client: redis.Redis, settings: Settings) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_jobs(1)[0])
-    (taken,) = desk.take(1, {}, ())
-    desk.report([endings.Report(taken, {"step": "fetch", "done": 3})])
-    assert jobs.status(ticket.id).progress == {"step": "fetch", "done": 3}
-    desk.finish([endings.finished(taken, None, settings)])
-    desk.report([endings.Report(taken, {"step": "late"})])
-    assert jobs.status(ticket.id).progress == {"step": "fetch", "done": 3}
-    assert jobs.status("0" * 32).state is State.MISSING
+    (taken,) = desk.claim_jobs(1, {}, ())
+    desk.report([endings.ProgressReport(taken, {"step": "fetch", "done": 3})])
+    assert jobs.get_status(ticket.id).progress == {"step": "fetch", "done": 3}
+    desk.finish([endings.finish_job(taken, None, settings)])
+    desk.report([endings.ProgressReport(taken, {"step": "late"})])
+    assert jobs.get_status(ticket.id).progress == {"step": "fetch", "done": 3}
+    assert jobs.get_status("0" * 32).state is State.MISSING

@@ -7,12 +7,12 @@ import threading
 from types import FrameType
 from typing import Any
 
-from workers.wakeup import Bell
+from workers.wakeup import WakeupSignal
 
 
 def test_a_handler_may_ring_at_any_line_of_the_wait() -> None:
     """As a signal does it: between two lines of the thread that waits, whatever locks it holds there."""
-    bell = Bell()
+    bell = WakeupSignal()
     rung: list[str] = []
     heard: list[bool] = []
 
@@ -20,7 +20,7 @@ def test_a_handler_may_ring_at_any_line_of_the_wait() -> None:
         if event == "line":
             rung.append(frame.f_code.co_name)
             sys.settrace(None)  # a handler does not interrupt itself
-            bell.ring()
+            bell.notify()
             sys.settrace(interrupt)
         return interrupt
 
@@ -39,18 +39,18 @@ def test_a_handler_may_ring_at_any_line_of_the_wait() -> None:
 
 
 def test_a_ring_before_the_wait_is_heard_once_however_often_it_rang() -> None:
-    bell = Bell()
+    bell = WakeupSignal()
     for _ in range(1000):
-        bell.ring()
+        bell.notify()
     assert bell.wait(0)
     assert not bell.wait(0)
 
 
 def test_another_thread_ends_the_wait() -> None:
-    bell = Bell()
+    bell = WakeupSignal()
     heard: list[bool] = []
     thread = threading.Thread(target=lambda: heard.append(bell.wait(60)))
     thread.start()
-    bell.ring()
+    bell.notify()
     thread.join(20)
     assert heard == [True]

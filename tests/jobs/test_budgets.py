@@ -48,84 +48,84 @@ def _age(client: redis.Redis, key: str, seconds: float) -> None:
 
 
 def test_a_burst_goes_at_once_and_the_rest_one_after_the_other(budget: RedisBudget) -> None:
-    waits = budget.take(["a.example"] * 6)
+    waits = budget.take_tokens(["a.example"] * 6)
     assert waits[:3] == [0, 0, 0]
     assert waits[3:] == [pytest.approx(100 * n, abs=1) for n in (1, 2, 3)]
     # Whoever comes next is put behind them: nobody comes back at the same time.
-    assert budget.take(["a.example"]) == [_about(400)]
-    assert budget.take(["b.example"]) == [0]
+    assert budget.take_tokens(["a.example"]) == [_about(400)]
+    assert budget.take_tokens(["b.example"]) == [0]
 
 
 def test_tokens_come_back_at_the_rate(budget: RedisBudget, redis_client: redis.Redis) -> None:
-    budget.take(["a.example"] * 4)
+    budget.take_tokens(["a.example"] * 4)
     _age(redis_client, redis_keys.HOST_RATE + "a.example", 101)
-    assert [bool(wait) for wait in budget.take(["a.example"] * 2)] == [False, True]
+    assert [bool(wait) for wait in budget.take_tokens(["a.example"] * 2)] == [False, True]
     _age(redis_client, redis_keys.HOST_RATE + "a.example", 10_000)
     # Never more than a burst, however long the pause was.
-    assert [bool(wait) for wait in budget.take(["a.example"] * 4)] == [False, False, False, True]
+    assert [bool(wait) for wait in budget.take_tokens(["a.example"] * 4)] == [False, False, False, True]
 
 
 def test_answers_keep_the_order_of_what_was_asked(budget: RedisBudget) -> None:
     hosts = ["a.example", "b.example"] * 5
-    waits = budget.take(hosts)
+    waits = budget.take_tokens(hosts)
     for host in set(hosts):
         own = [wait for name, wait in zip(hosts, waits, strict=True) if name == host]
         assert own == sorted(own)
         assert own.count(0) == 3
-    assert budget.take([]) == []
+    assert budget.take_tokens([]) == []
 
 
 def test_hosts_of_a_row_share_its_rate(budget: RedisBudget) -> None:
     # Twice the rate: a burst of six for all of them together.
-    waits = budget.take([f"{n}.big.example" for n in range(7)])
+    waits = budget.take_tokens([f"{n}.big.example" for n in range(7)])
     assert [bool(wait) for wait in waits] == [False] * 6 + [True]
-    assert budget.take(["big.example"])[0] > 0
-    assert budget.take(["verybig.example"]) == [0]
+    assert budget.take_tokens(["big.example"])[0] > 0
+    assert budget.take_tokens(["verybig.example"]) == [0]
 
 
 def test_a_host_without_a_rate_is_asked_as_often_as_one_likes(budget: RedisBudget) -> None:
-    assert not any(budget.take(["free.example"] * 1000))
-    assert not any(budget.take(["127.0.0.1"] * 1000))
+    assert not any(budget.take_tokens(["free.example"] * 1000))
+    assert not any(budget.take_tokens(["127.0.0.1"] * 1000))
 
 
 def test_people_run_ahead_and_the_updater_pays_back(budget: RedisBudget) -> None:
-    assert not any(budget.take(["a.example"] * 6, urgent=True))
-    assert budget.take(["a.example"], urgent=True)[0] > 0
-    assert budget.take(["a.example"])[0] > 0
+    assert not any(budget.take_tokens(["a.example"] * 6, urgent=True))
+    assert budget.take_tokens(["a.example"], urgent=True)[0] > 0
+    assert budget.take_tokens(["a.example"])[0] > 0
 
 
 def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
-    budget.punish("a.example", 600, "https://a.example/feed")
-    waits = budget.take(["a.example"] * 3)
+    budget.pause_host("a.example", 600, "https://a.example/feed")
+    waits = budget.take_tokens(["a.example"] * 3)
     assert waits == [_about(600 + 100 * n) for n in range(3)]
-    assert budget.take(["a.example"], urgent=True)[0] > 600
+    assert budget.take_tokens(["a.example"], urgent=True)[0] > 600
     # A shorter stop does not end a longer one, and other hosts go on.
-    budget.punish("a.example", 1, "https://a.example/feed")
-    assert budget.take(["a.example"])[0] > 600
-    assert budget.take(["b.example"]) == [0]
+    budget.pause_host("a.example", 1, "https://a.example/feed")
+    assert budget.take_tokens(["a.example"])[0] > 600
+    assert budget.take_tokens(["b.example"]) == [0]
     ms: Any = redis_client.pttl(redis_keys.HOST_STOP + "a.example")
     assert 570_000 < ms <= 600_000
     _age(redis_client, redis_keys.HOST_STOP + "a.example", 601)
-    assert budget.take(["a.example"]) == [0]
+    assert budget.take_tokens(["a.example"]) == [0]
 
 
 def test_a_stop_holds_for_hosts_without_a_rate_and_spares_the_rest_of_a_group(budget: RedisBudget) -> None:
-    budget.punish("free.example", 60, "https://free.example/feed")
-    assert budget.take(["free.example"]) == [_about(60)]
+    budget.pause_host("free.example", 60, "https://free.example/feed")
+    assert budget.take_tokens(["free.example"]) == [_about(60)]
     # Whoever runs one name below a shared one must not silence all the others.
-    budget.punish("a.big.example", 60, "https://a.big.example/feed")
-    assert budget.take(["a.big.example"]) == [_about(60)]
-    assert budget.take(["b.big.example"]) == [0]
+    budget.pause_host("a.big.example", 60, "https://a.big.example/feed")
+    assert budget.take_tokens(["a.big.example"]) == [_about(60)]
+    assert budget.take_tokens(["b.big.example"]) == [0]
 
 
 def test_V08_one_address_does_not_silence_its_host(budget: RedisBudget, redis_client: redis.Redis) -> None:
     """Whoever runs one path of a host that many share asks for a day, again and again."""
     for _ in range(30):
-        budget.punish("a.example", 86_400, "https://a.example/mine")
-    assert budget.stops(["a.example"]) == [_about(900)]
+        budget.pause_host("a.example", 86_400, "https://a.example/mine")
+    assert budget.find_pauses(["a.example"]) == [_about(900)]
     # What one address asks for within that is its host's wish as before.
-    budget.punish("b.example", 60, "https://b.example/mine")
-    assert budget.stops(["b.example"]) == [_about(60)]
+    budget.pause_host("b.example", 60, "https://b.example/mine")
+    assert budget.find_pauses(["b.example"]) == [_about(60)]
 
 
 def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
@@ -133,8 +133,8 @@ def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
 ) -> None:
     rests = []
     for n in range(30):
-        budget.punish("a.example", 10**9, f"https://a.example/{n}")
-        rests += budget.stops(["a.example"])
+        budget.pause_host("a.example", 10**9, f"https://a.example/{n}")
+        rests += budget.find_pauses(["a.example"])
     assert rests[:4] == [_about(900), _about(1800), _about(3600), _about(7200)]
     assert rests[-1] == _about(86_400)
     assert redis_client.scard(redis_keys.HOST_ASKS + "a.example") == 20
@@ -156,7 +156,7 @@ def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings:
 
 
 def test_buckets_vanish_when_they_are_full_again(budget: RedisBudget, redis_client: redis.Redis) -> None:
-    budget.take(["quick.example"])
+    budget.take_tokens(["quick.example"])
     ms: Any = redis_client.pttl(redis_keys.HOST_RATE + "quick.example")
     assert 0 <= ms <= 6 or ms == -2
 
@@ -164,15 +164,15 @@ def test_buckets_vanish_when_they_are_full_again(budget: RedisBudget, redis_clie
 def test_without_redis_everything_goes(settings: Settings) -> None:
     away = dataclasses.replace(settings, redis_url="redis://127.0.0.1:1")
     with contextlib.closing(RedisBudget(away)) as budget:
-        assert budget.take(["a.example"] * 9) == [0] * 9
-        assert budget.stops(["a.example"]) == [0]
-        budget.punish("a.example", 5, "https://a.example/feed")
+        assert budget.take_tokens(["a.example"] * 9) == [0] * 9
+        assert budget.find_pauses(["a.example"]) == [0]
+        budget.pause_host("a.example", 5, "https://a.example/feed")
 
 
 def test_the_closest_row_counts() -> None:
     rates = HostRates(2, 20, ("*.a.example=10", "x.a.example=1", "*.y.a.example=4", "*.example=0"))
     found = {
-        name: rates.of_host(name)
+        name: rates.get_rate(name)
         for name in ("a.example", "x.a.example", "z.y.a.example", "q.a.example", "b.example", "b.test")
     }
     assert found == {
@@ -187,11 +187,11 @@ def test_the_closest_row_counts() -> None:
 
 def test_own_hosts_have_no_rate_unless_a_row_names_them() -> None:
     rates = HostRates(2, 20, ("10.0.0.7=1",), ("10.0.0.0/8", "wiki.corp.example:8080"))
-    assert rates.of_host("10.1.2.3").rate == 0
-    assert rates.of_host("::1").rate == 0
-    assert rates.of_host("wiki.corp.example").rate == 0
-    assert rates.of_host("10.0.0.7").rate == 1
-    assert rates.of_host("8.8.8.8").rate == 2
+    assert rates.get_rate("10.1.2.3").rate == 0
+    assert rates.get_rate("::1").rate == 0
+    assert rates.get_rate("wiki.corp.example").rate == 0
+    assert rates.get_rate("10.0.0.7").rate == 1
+    assert rates.get_rate("8.8.8.8").rate == 2
 
 
 @pytest.mark.parametrize("row", ["a.example", "=5", "a.example=", "a.example=-1", "a.example=x", "a=1e9"])
@@ -201,13 +201,13 @@ def test_a_row_that_cannot_be_read_is_refused(row: str) -> None:
 
 
 def test_the_default_rows_can_be_read() -> None:
-    rates = HostRates.of(Settings())
-    assert rates.of_host("some.wordpress.com") == HostRate("*.wordpress.com", 20, 200)
-    assert rates.of_host("www.youtube.com").group == "*.youtube.com"
+    rates = HostRates.from_settings(Settings())
+    assert rates.get_rate("some.wordpress.com") == HostRate("*.wordpress.com", 20, 200)
+    assert rates.get_rate("www.youtube.com").group == "*.youtube.com"
 
 
 def test_how_long_hosts_are_left_alone_is_told(budget: RedisBudget) -> None:
-    budget.punish("a.example", 900, "https://a.example/feed")
-    budget.take(["a.example", "b.example"])
-    assert budget.stops(["a.example", "b.example", "a.example"]) == [_about(900), 0, _about(900)]
-    assert budget.stops([]) == []
+    budget.pause_host("a.example", 900, "https://a.example/feed")
+    budget.take_tokens(["a.example", "b.example"])
+    assert budget.find_pauses(["a.example", "b.example", "a.example"]) == [_about(900), 0, _about(900)]
+    assert budget.find_pauses([]) == []

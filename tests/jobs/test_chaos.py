@@ -59,7 +59,7 @@ def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
         eventually(lambda: not any(support.leftovers(redis_client).values()))
         assert support.states(redis_client, ids) == {"finished": JOBS}
         assert support.ends(redis_client) == dict.fromkeys(ids, 1)
-        assert {redis_client.xlen(redis_keys.results(job_id)) for job_id in ids} == {1}
+        assert {redis_client.xlen(redis_keys.make_results_key(job_id)) for job_id in ids} == {1}
         _check_effects(redis_client)
         _check_blows(redis_client)
         assert manager.stop() == 0

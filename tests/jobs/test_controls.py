@@ -51,7 +51,7 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
 
 @contextlib.asynccontextmanager
 async def _manager(settings: Settings) -> AsyncIterator[Controls]:
-    manager = recovery.identity()
+    manager = recovery.build_identity()
     link = recovery.Recovery(settings, manager)
     supervisor = Supervisor(settings, groups.load(settings), link, manager)
     running = asyncio.create_task(supervisor.run())
@@ -81,7 +81,7 @@ async def _until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def _ready(controls: Controls, group: str = "feeds") -> list[dict[str, Any]]:
-    return [w for w in controls.status()["workers"] if w["group"] == group and w["state"] == "ready"]
+    return [w for w in controls.get_status()["workers"] if w["group"] == group and w["state"] == "ready"]
 
 
 def _sleepers(jobs: RedisJobs, count: int, seconds: float, start: int = 0) -> list[str]:
@@ -89,7 +89,7 @@ def _sleepers(jobs: RedisJobs, count: int, seconds: float, start: int = 0) -> li
     return [ticket.id for ticket in jobs.enqueue_many(wanted)]
 
 
-def _load(settings: Settings) -> groups.Table:
+def _load(settings: Settings) -> groups.QueueSettings:
     return groups.load(settings)
 
 
@@ -99,7 +99,7 @@ def test_the_status_tells_of_groups_workers_and_what_they_run(
     async def work(controls: Controls) -> None:
         (job_id,) = _sleepers(jobs, 1, 20)
         await _until(lambda: [w for w in _ready(controls) if w["current"] and w["rss_mb"] > 5], "it runs")
-        status = controls.status()
+        status = controls.get_status()
         assert status["manager"].split(":")[1] == str(status["pid"])
         feeds, maintenance = status["groups"]
         assert (feeds["name"], feeds["mode"], feeds["min_workers"], feeds["max_workers"]) == (
@@ -115,7 +115,7 @@ def test_the_status_tells_of_groups_workers_and_what_they_run(
         ((running),) = worker["current"]
         assert (running["id"], running["task"]) == (job_id, "selftest.sleep")
         assert support.is_alive(worker["pid"])
-        queues = {queue["name"]: queue for queue in await controls.queues()}
+        queues = {queue["name"]: queue for queue in await controls.list_queues()}
         assert list(queues) == [str(queue) for queue in Queue]
         assert queues["feed-pull"]["running"] == 1
         assert queues["feed-pull"]["length"] == 0
@@ -132,13 +132,13 @@ def test_load_brings_workers_and_rest_sends_them_away(
         await _until(lambda: len(_ready(controls)) == 3, "as many as may be")
         outcomes = await asyncio.to_thread(lambda: list(jobs.await_many(tickets, 60)))
         assert [o.error for o in outcomes] == [None] * 60
-        await _until(lambda: len(controls.status()["workers"]) == 1, "as few as may be")
-        assert {jobs.status(t.id).crashes for t in tickets} == {0}
+        await _until(lambda: len(controls.get_status()["workers"]) == 1, "as few as may be")
+        assert {jobs.get_status(t.id).crashes for t in tickets} == {0}
         # A group without any starts its first one for its first job, and lets it go.
         ticket = jobs.enqueue(Job(Task.ECHO, {"solo": 1}, Queue.MAINTENANCE))
         (outcome,) = await asyncio.to_thread(lambda: list(jobs.await_many([ticket], 60)))
         assert outcome.value == {"solo": 1}
-        await _until(lambda: len(controls.status()["workers"]) == 1, "none is left of it")
+        await _until(lambda: len(controls.get_status()["workers"]) == 1, "none is left of it")
 
     _managed(settings, work)
     assert len(support.traces(redis_client)) == 60
@@ -149,9 +149,9 @@ def test_settings_change_live_for_managers_and_their_workers(
 ) -> None:
     async def work(controls: Controls) -> None:
         (before,) = await _until(lambda: _ready(controls), "the first one")
-        assert controls.settings()["feeds"]["slots"] == 2
-        assert controls.settings()["feed-pull"]["retries"] == 7
-        assert controls.settings()["import"]["retries"] == settings.job_retries
+        assert controls.get_settings()["feeds"]["slots"] == 2
+        assert controls.get_settings()["feed-pull"]["retries"] == 7
+        assert controls.get_settings()["import"]["retries"] == settings.job_retries
         await controls.set("feeds", "max_workers", "1")
         # A queue stands for the group that serves it.
         changed = await controls.set("feed-pull", "slots", "5")
@@ -161,23 +161,32 @@ def test_settings_change_live_for_managers_and_their_workers(
             lambda: [w for w in _ready(controls) if len(w["current"]) == 5], "five at once"
         )
         assert running[0]["name"] == before["name"]
-        assert redis_client.hgetall(redis_keys.live("feeds")) == {b"slots": b"5", b"max_workers": b"1"}
+        assert redis_client.hgetall(redis_keys.make_live_settings_key("feeds")) == {
+            b"slots": b"5",
+            b"max_workers": b"1",
+        }
         assert await controls.reset("feeds", "slots") == {"name": "feeds", "key": "slots", "value": 2}
         await controls.set("feed-pull", "priority", "3")
-        assert controls.settings()["feeds"]["queues"] == ["feed-pull", "discovery", "import", "feed-pull-sys"]
+        assert controls.get_settings()["feeds"]["queues"] == [
+            "feed-pull",
+            "discovery",
+            "import",
+            "feed-pull-sys",
+        ]
         await controls.set("feed-pull", "buffer", "1")
 
     _managed(settings, work)
     # The next manager keeps them.
     table = overrides.apply(
-        _load(settings), support.linked(settings, lambda c: overrides.Live(c.client).read(_load(settings)))
+        _load(settings),
+        support.linked(settings, lambda c: overrides.Overrides(c.client).read(_load(settings))),
     )
     assert (table.groups[0].max_workers, table.groups[0].slots) == (1, 2)
     assert table.rules["feed-pull"].buffer == 1
 
     async def again(controls: Controls) -> None:
         await _until(lambda: [w for w in _ready(controls) if w["current"]], "one at a time")
-        queues = {queue["name"]: queue for queue in await controls.queues()}
+        queues = {queue["name"]: queue for queue in await controls.list_queues()}
         assert (queues["feed-pull"]["running"], queues["feed-pull"]["length"]) == (1, 8)
 
     _managed(settings, again)
@@ -209,7 +218,7 @@ def test_a_setting_that_does_not_fit_is_one_sentence(
 ) -> None:
     table = _load(settings)
     with pytest.raises(InvalidError, match=words):
-        overrides.check(table, overrides.target(table, name, key), key, value)
+        overrides.check(table, overrides.find_target(table, name, key), key, value)
 
 
 def test_changes_that_the_file_has_outgrown_are_left_out(settings: Settings) -> None:
@@ -233,7 +242,7 @@ def test_pause_resume_drain(settings: Settings, jobs: RedisJobs, redis_client: r
         assert [o.id for o in await asyncio.to_thread(lambda: list(jobs.await_many([other], 60)))] == [
             other.id
         ]
-        queues = {queue["name"]: queue for queue in await controls.queues()}
+        queues = {queue["name"]: queue for queue in await controls.list_queues()}
         assert (queues["feed-pull"]["length"], queues["feed-pull"]["paused"]) == (1, True)
         assert (await controls.drain("feed-pull"))["draining"]
         assert await controls.resume("feed-pull") == {
@@ -268,8 +277,8 @@ def test_a_killed_worker_is_replaced_and_its_jobs_are_not_blamed(
         }
         await _until(lambda: not support.is_alive(worker["pid"]), "it ends")
         await _until(lambda: support.states(redis_client, ids) == {"finished": 2}, "another one does them")
-        assert {jobs.status(i).crashes for i in ids} == {0}
-        assert worker["name"] not in [w["name"] for w in controls.status()["workers"]]
+        assert {jobs.get_status(i).crashes for i in ids} == {0}
+        assert worker["name"] not in [w["name"] for w in controls.get_status()["workers"]]
         with pytest.raises(NotFoundError, match="has no worker nobody"):
             await controls.kill("nobody")
 
@@ -288,8 +297,10 @@ def test_who_is_held_up_himself_takes_nobody_for_stuck(
         )
         monotonic = time.monotonic
         monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 3600)
-        await _until(lambda: jobs.status(job_id).crashes or jobs.status(job_id).state == "finished", "an end")
-        assert jobs.status(job_id).crashes == 0
+        await _until(
+            lambda: jobs.get_status(job_id).crashes or jobs.get_status(job_id).state == "finished", "an end"
+        )
+        assert jobs.get_status(job_id).crashes == 0
         assert [w["name"] for w in _ready(controls)] == [worker["name"]]
 
     _managed(settings, work)
@@ -301,18 +312,18 @@ def test_dead_tasks_are_told_retried_and_dropped(
     async def work(controls: Controls) -> None:
         bad = [jobs.enqueue(Job(Task.CRASH, {"how": "feed", "key": key}, Queue.PULL)) for key in range(3)]
         await asyncio.to_thread(lambda: list(jobs.await_many(bad, 60)))
-        tasks = await controls.dead()
+        tasks = await controls.list_dead()
         assert {task["id"] for task in tasks} == {ticket.id for ticket in bad}
         assert {task["error"] for task in tasks} == {"not_a_feed"}
-        assert await controls.retry(bad[0].id) == 1
-        await _until(lambda: jobs.status(bad[0].id).state == "failed", "it fails again")
-        assert len(next(t for t in await controls.dead() if t["id"] == bad[0].id)["history"]) == 2
-        assert await controls.drop(bad[0].id) == 1
-        for act in (controls.retry, controls.drop):
+        assert await controls.retry_dead(bad[0].id) == 1
+        await _until(lambda: jobs.get_status(bad[0].id).state == "failed", "it fails again")
+        assert len(next(t for t in await controls.list_dead() if t["id"] == bad[0].id)["history"]) == 2
+        assert await controls.remove_dead(bad[0].id) == 1
+        for act in (controls.retry_dead, controls.remove_dead):
             with pytest.raises(NotFoundError, match=rf"There is no dead task {bad[0].id}: "):
                 await act(bad[0].id)
-        assert await controls.drop(None) == 2
-        assert await controls.dead() == []
+        assert await controls.remove_dead(None) == 2
+        assert await controls.list_dead() == []
 
     _managed(settings, work)
 
@@ -328,17 +339,17 @@ def test_a_reload_starts_new_groups_and_ends_old_ones(
         table.write_text('[feeds]\nqueues = ["nonsense"]\n')
         with pytest.raises(SettingsError, match="line 2"):
             controls.reload()
-        assert controls.settings()["feeds"]["slots"] == 2
+        assert controls.get_settings()["feeds"]["slots"] == 2
         table.write_text('[pulls]\nqueues = ["feed-pull"]\nslots = 3\n')
         unserved = [queue for queue in Queue if queue != "feed-pull"]
         assert controls.reload() == {"groups": ["pulls"], "unserved": unserved}
-        assert controls.status()["unserved"] == unserved
+        assert controls.get_status()["unserved"] == unserved
         await _until(
-            lambda: [w["group"] for w in controls.status()["workers"]] == ["pulls"], "only the new one"
+            lambda: [w["group"] for w in controls.get_status()["workers"]] == ["pulls"], "only the new one"
         )
-        assert [group["name"] for group in controls.status()["groups"]] == ["pulls"]
+        assert [group["name"] for group in controls.get_status()["groups"]] == ["pulls"]
         table.write_text('[pulls]\nqueues = ["feed-pull"]\nmode = "solo"\n')
-        (old,) = controls.status()["workers"]
+        (old,) = controls.get_status()["workers"]
         controls.reload()
         await _until(
             lambda: [w for w in _ready(controls, "pulls") if w["name"] != old["name"]], "another mode"
@@ -357,15 +368,15 @@ def test_a_silent_redis_is_a_named_error(settings: Settings, tmp_path: Path) -> 
         link = recovery.Recovery(away, "test:1:1")
         controls = Controls(Supervisor(away, _load(away), link, "test:1:1"))
         calls = [
-            controls.queues(),
+            controls.list_queues(),
             controls.set("feeds", "slots", "3"),
             controls.pause("import"),
-            controls.dead(),
+            controls.list_dead(),
         ]
-        for call in (*calls, controls.retry(None), controls.drop(None)):
+        for call in (*calls, controls.retry_dead(None), controls.remove_dead(None)):
             with pytest.raises(StoreError):
                 await call
-        assert controls.settings()["feeds"]["slots"] == 2
+        assert controls.get_settings()["feeds"]["slots"] == 2
         await link.close()
 
     asyncio.run(run())

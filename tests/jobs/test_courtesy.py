@@ -64,7 +64,7 @@ class Puller:
 
     def pull(self, feed_ids: Sequence[int], **options: Any) -> PullResult:
         async def run() -> PullResult:
-            with bootstrap.fetcher(self._settings) as fetcher:
+            with bootstrap.build_fetcher(self._settings) as fetcher:
                 return await self._services.pull.pull(feed_ids, fetcher, **options)
 
         return asyncio.run(run())
@@ -173,14 +173,14 @@ def test_a_person_and_the_updater_at_the_same_moment_store_once(
         return thread
 
     feeds = services.gateways.feeds
-    look = feeds.look
+    look = feeds.find_polls
 
     def look_together(ids: Sequence[int]) -> list[FeedPoll]:
         found = look(ids)
         both.wait()
         return found
 
-    monkeypatch.setattr(feeds, "look", look_together)
+    monkeypatch.setattr(feeds, "find_polls", look_together)
     for thread in [
         run(lambda: puller.pull([feed_id], only_due=True)),
         run(lambda: puller.pull([feed_id])),

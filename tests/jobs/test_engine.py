@@ -26,30 +26,30 @@ def settings(settings: Settings) -> Iterator[Settings]:
 def test_managers_workers_controllers_and_their_work_are_seen(
     services: Services, settings: Settings, eventually: Eventually
 ) -> None:
-    assert services.operations.now(ROOT).managers == ()
+    assert services.operations.get_engine(ROOT).managers == ()
     part = live.controller(settings)
     with manager.running(settings):
         eventually(lambda: _ready(services), timeout=60)
-        (one,) = services.operations.now(ROOT).managers
+        (one,) = services.operations.get_engine(ROOT).managers
         assert one.groups[0].serving >= 1
         # The manager looks at memory now and then, and tells of it with its next sign of life.
         eventually(lambda: _measured(services), timeout=30)
         services.jobs.enqueue(Job(Task.SLEEP, {"seconds": 25.0}, Queue.PULL))
-        eventually(lambda: any(w.runs for w in services.operations.now(ROOT).workers), timeout=30)
-        (running,) = services.operations.running(ROOT)
+        eventually(lambda: any(w.runs for w in services.operations.get_engine(ROOT).workers), timeout=30)
+        (running,) = services.operations.list_running(ROOT)
         assert (running.task, running.queue, running.state) == ("selftest.sleep", "feed-pull", "started")
         services.jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
-        eventually(lambda: sum(m.jobs for m in services.operations.throughput(ROOT).minutes), timeout=30)
-        (controller,) = services.operations.now(ROOT).controllers
+        eventually(lambda: sum(m.jobs for m in services.operations.get_throughput(ROOT).minutes), timeout=30)
+        (controller,) = services.operations.get_engine(ROOT).controllers
         assert (controller.pid, controller.streams) == (part.pid, 0)
     part.stop()
-    gone = services.operations.now(ROOT)
+    gone = services.operations.get_engine(ROOT)
     assert (gone.managers, gone.controllers) == ((), ())
 
 
 def _ready(services: Services) -> bool:
-    return any(worker.state == "ready" for worker in services.operations.now(ROOT).workers)
+    return any(worker.state == "ready" for worker in services.operations.get_engine(ROOT).workers)
 
 
 def _measured(services: Services) -> bool:
-    return any(worker.memory > 1 << 20 for worker in services.operations.now(ROOT).workers)
+    return any(worker.memory > 1 << 20 for worker in services.operations.get_engine(ROOT).workers)

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import redis
 
-from app.adapters.redis.jobs import ARGS_MAX, RedisJobs, job_id
+from app.adapters.redis.jobs import ARGS_MAX, RedisJobs, hash_job
 from app.config import Settings
 from app.errors import InvalidError, StoreError, TooLargeError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
-from queue_manager.policy import Verdict
+from queue_manager.policy import DeathVerdict
 from queue_manager.recovery import Recovery
 from tests.jobs import support
 from workers import outcome as endings
-from workers.job import Taken
+from workers.job import ClaimedJob
 from workers.queue_client import UnregisteredError
 
 
@@ -28,8 +28,11 @@ def _job(key: int = 1, queue: Queue = Queue.PULL) -> Job:
 
 
 def test_the_same_work_has_the_same_id() -> None:
-    assert job_id("a", {"x": 1, "y": [2]}) == job_id("a", {"y": [2], "x": 1})
-    assert len({job_id("a", {"x": 1}), job_id("b", {"x": 1}), job_id("a", {"x": 2}), job_id("a", {})}) == 4
+    assert hash_job("a", {"x": 1, "y": [2]}) == hash_job("a", {"y": [2], "x": 1})
+    assert (
+        len({hash_job("a", {"x": 1}), hash_job("b", {"x": 1}), hash_job("a", {"x": 2}), hash_job("a", {})})
+        == 4
+    )
 
 
 def test_the_same_job_is_queued_once(jobs: RedisJobs, redis_client: redis.Redis) -> None:
@@ -37,7 +40,7 @@ def test_the_same_job_is_queued_once(jobs: RedisJobs, redis_client: redis.Redis)
     again = jobs.enqueue(_job())
     assert (first.fresh, again.fresh) == (True, False)
     assert (again.id, again.since_ms) == (first.id, first.since_ms)
-    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1
+    assert redis_client.llen(redis_keys.make_queue_key(Queue.PULL)) == 1
 
 
 def test_threads_that_enqueue_the_same_make_one_job(jobs: RedisJobs, redis_client: redis.Redis) -> None:
@@ -54,7 +57,7 @@ def test_threads_that_enqueue_the_same_make_one_job(jobs: RedisJobs, redis_clien
     for thread in threads:
         thread.join()
     assert sum(ticket.fresh for ticket in tickets) == 20
-    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 20
+    assert redis_client.llen(redis_keys.make_queue_key(Queue.PULL)) == 20
 
 
 def test_a_running_job_is_not_queued_again_and_an_ended_one_is(
@@ -62,11 +65,11 @@ def test_a_running_job_is_not_queued_again_and_an_ended_one_is(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_job())
-    (taken,) = desk.take(5, {}, ())
-    assert jobs.status(ticket.id).state is State.STARTED
+    (taken,) = desk.claim_jobs(5, {}, ())
+    assert jobs.get_status(ticket.id).state is State.STARTED
     assert not jobs.enqueue(_job()).fresh
-    assert desk.finish([endings.finished(taken, 1, settings)]) == [True]
-    assert jobs.status(ticket.id).state is State.FINISHED
+    assert desk.finish([endings.finish_job(taken, 1, settings)]) == [True]
+    assert jobs.get_status(ticket.id).state is State.FINISHED
     again = jobs.enqueue(_job())
     assert again.fresh
     assert again.since_ms > ticket.since_ms
@@ -74,13 +77,13 @@ def test_a_running_job_is_not_queued_again_and_an_ended_one_is(
 
 def test_ids_pushed_twice_run_once(jobs: RedisJobs, redis_client: redis.Redis, settings: Settings) -> None:
     tickets = jobs.enqueue_many([_job(key) for key in range(200)])
-    redis_client.rpush(redis_keys.queue(Queue.PULL), *(ticket.id for ticket in tickets))
+    redis_client.rpush(redis_keys.make_queue_key(Queue.PULL), *(ticket.id for ticket in tickets))
     desks = [support.desk(redis_client, settings, name) for name in ("w1", "w2")]
     runs: list[str] = []
-    while any(taken := [job for desk in desks for job in desk.take(7, {}, ())]):
+    while any(taken := [job for desk in desks for job in desk.claim_jobs(7, {}, ())]):
         runs += [job.id for job in taken]
     assert sorted(runs) == sorted(ticket.id for ticket in tickets)
-    held = [redis_client.llen(redis_keys.inflight(name)) for name in ("w1", "w2")]
+    held = [redis_client.llen(redis_keys.make_inflight_key(name)) for name in ("w1", "w2")]
     assert sum(held) == 200  # type: ignore[type-var]
 
 
@@ -90,7 +93,7 @@ def test_take_follows_priority_and_caps(
     wanted = [Queue.PULL_SYSTEM] * 5 + [Queue.PULL] * 2 + [Queue.DISCOVERY]
     jobs.enqueue_many([_job(key, queue) for key, queue in enumerate(wanted)])
     desk = support.desk(redis_client, settings)
-    taken = desk.take(6, {str(Queue.PULL_SYSTEM): 2}, ())
+    taken = desk.claim_jobs(6, {str(Queue.PULL_SYSTEM): 2}, ())
     assert [job.queue for job in taken] == [
         "discovery",
         "feed-pull",
@@ -106,19 +109,19 @@ def test_only_the_worker_that_holds_a_job_can_end_it(
 ) -> None:
     zombie, heir = (support.desk(redis_client, settings, name) for name in ("zombie", "heir"))
     ticket = jobs.enqueue(_job())
-    (lost,) = zombie.take(1, {}, ())
-    _recover(settings, "zombie", Verdict(False, "test"))
-    assert jobs.status(ticket.id).state is State.QUEUED
-    (taken,) = heir.take(1, {}, ())
-    assert zombie.finish([endings.finished(lost, "late", settings)]) == [False]
-    assert jobs.status(ticket.id).state is State.STARTED
-    assert heir.finish([endings.finished(taken, "good", settings)]) == [True]
-    assert heir.finish([endings.finished(taken, "twice", settings)]) == [False]
+    (lost,) = zombie.claim_jobs(1, {}, ())
+    _recover(settings, "zombie", DeathVerdict(False, "test"))
+    assert jobs.get_status(ticket.id).state is State.QUEUED
+    (taken,) = heir.claim_jobs(1, {}, ())
+    assert zombie.finish([endings.finish_job(lost, "late", settings)]) == [False]
+    assert jobs.get_status(ticket.id).state is State.STARTED
+    assert heir.finish([endings.finish_job(taken, "good", settings)]) == [True]
+    assert heir.finish([endings.finish_job(taken, "twice", settings)]) == [False]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == ["good"]
-    assert redis_client.xlen(redis_keys.results(ticket.id)) == 1
+    assert redis_client.xlen(redis_keys.make_results_key(ticket.id)) == 1
     assert support.ends(redis_client) == {ticket.id: 1}
     with pytest.raises(UnregisteredError):
-        zombie.take(1, {}, ())
+        zombie.claim_jobs(1, {}, ())
 
 
 def test_an_earlier_attempt_cannot_end_a_later_one(
@@ -126,13 +129,13 @@ def test_an_earlier_attempt_cannot_end_a_later_one(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_job())
-    (first,) = desk.take(1, {}, ())
-    desk.finish([endings.returned(first)])
-    (second,) = desk.take(1, {}, ())
+    (first,) = desk.claim_jobs(1, {}, ())
+    desk.finish([endings.return_job(first)])
+    (second,) = desk.claim_jobs(1, {}, ())
     assert (first.attempt, second.attempt) == (1, 2)
     assert first.token != second.token
-    assert desk.finish([endings.finished(first, 1, settings)]) == [False]
-    assert desk.finish([endings.finished(second, 2, settings)]) == [True]
+    assert desk.finish([endings.finish_job(first, 1, settings)]) == [False]
+    assert desk.finish([endings.finish_job(second, 2, settings)]) == [True]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == [2]
 
 
@@ -142,14 +145,14 @@ def test_an_earlier_run_cannot_end_a_later_one(
     """The answer to an end was lost, and the job was queued again and taken by the same worker."""
     desk = support.desk(redis_client, settings)
     jobs.enqueue(_job())
-    (first,) = desk.take(1, {}, ())
-    assert desk.finish([endings.finished(first, 1, settings)]) == [True]
+    (first,) = desk.claim_jobs(1, {}, ())
+    assert desk.finish([endings.finish_job(first, 1, settings)]) == [True]
     ticket = jobs.enqueue(_job())
-    (second,) = desk.take(1, {}, ())
+    (second,) = desk.claim_jobs(1, {}, ())
     assert (first.id, first.attempt) == (second.id, second.attempt)
-    assert desk.finish([endings.finished(first, 1, settings)]) == [False]
-    assert jobs.status(ticket.id).state is State.STARTED
-    assert desk.finish([endings.finished(second, 2, settings)]) == [True]
+    assert desk.finish([endings.finish_job(first, 1, settings)]) == [False]
+    assert jobs.get_status(ticket.id).state is State.STARTED
+    assert desk.finish([endings.finish_job(second, 2, settings)]) == [True]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == [2]
 
 
@@ -159,14 +162,14 @@ def test_a_failure_waits_for_its_next_try_and_is_given_up_at_last(
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_job())
     for failures in range(settings.job_retries):
-        (taken,) = eventually(lambda: desk.take(1, {}, ()))
+        (taken,) = eventually(lambda: desk.claim_jobs(1, {}, ()))
         assert taken.failures == failures
-        desk.finish([endings.failed(taken, ValueError("no"), settings)])
+        desk.finish([endings.fail_job(taken, ValueError("no"), settings)])
         last = failures + 1 == settings.job_retries
-        assert jobs.status(ticket.id).state is (State.FAILED if last else State.SCHEDULED)
+        assert jobs.get_status(ticket.id).state is (State.FAILED if last else State.SCHEDULED)
     assert [(o.error, o.value) for o in jobs.await_many([ticket], 1)] == [("unexpected", None)]
     assert redis_client.zscore(redis_keys.FAILED + Queue.PULL, ticket.id) is not None
-    history = redis_client.hget(redis_keys.job(ticket.id), "history")
+    history = redis_client.hget(redis_keys.make_job_key(ticket.id), "history")
     assert history is not None
     assert history.count(b"ValueError") == settings.job_retries  # type: ignore[union-attr]
 
@@ -176,13 +179,13 @@ def test_what_a_lost_reply_took_is_put_back(
 ) -> None:
     desk = support.desk(redis_client, settings)
     jobs.enqueue_many([_job(key) for key in range(3)])
-    (known,) = desk.take(1, {}, ())
+    (known,) = desk.claim_jobs(1, {}, ())
     # A second desk of the same name stands for the TAKE whose reply never came.
-    assert len(support.desk(redis_client, settings).take(2, {}, ())) == 2
+    assert len(support.desk(redis_client, settings).claim_jobs(2, {}, ())) == 2
     desk._doubtful = True
-    again = desk.take(9, {}, [known])
+    again = desk.claim_jobs(9, {}, [known])
     assert [job.args["key"] for job in again] == [1, 2]
-    assert redis_client.llen(redis_keys.inflight("w1")) == 3
+    assert redis_client.llen(redis_keys.make_inflight_key("w1")) == 3
     # Who follows the events sees that no job began while it ran.
     rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     told = [(row[b"kind"], row[b"attempt"]) for _, row in rows if row[b"id"].decode() == again[0].id]
@@ -194,12 +197,12 @@ def test_what_a_lost_reply_took_is_put_back_though_an_earlier_run_of_it_is_known
 ) -> None:
     desk = support.desk(redis_client, settings)
     jobs.enqueue(_job())
-    (first,) = desk.take(1, {}, ())
-    desk.finish([endings.finished(first, 1, settings)])
+    (first,) = desk.claim_jobs(1, {}, ())
+    desk.finish([endings.finish_job(first, 1, settings)])
     jobs.enqueue(_job())
-    (lost,) = support.desk(redis_client, settings).take(1, {}, ())
+    (lost,) = support.desk(redis_client, settings).claim_jobs(1, {}, ())
     desk._doubtful = True
-    (second,) = desk.take(1, {}, [first])
+    (second,) = desk.claim_jobs(1, {}, [first])
     assert (second.id, second.since, second.attempt) == (lost.id, lost.since, lost.attempt + 1)
 
 
@@ -207,9 +210,9 @@ def test_recovery_keeps_the_order_of_what_it_puts_back(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
 ) -> None:
     jobs.enqueue_many([_job(key) for key in range(6)])
-    support.desk(redis_client, settings).take(3, {}, ())
-    _recover(settings, "w1", Verdict(False, "test"))
-    taken = support.desk(redis_client, settings, "w2").take(6, {}, ())
+    support.desk(redis_client, settings).claim_jobs(3, {}, ())
+    _recover(settings, "w1", DeathVerdict(False, "test"))
+    taken = support.desk(redis_client, settings, "w2").claim_jobs(6, {}, ())
     assert [job.args["key"] for job in taken] == [0, 1, 2, 3, 4, 5]
 
 
@@ -218,12 +221,12 @@ def test_crashes_count_apart_from_failures_and_end_dead(
 ) -> None:
     ticket = jobs.enqueue(_job())
     for crash in range(1, settings.job_retries + 1):
-        (taken,) = support.desk(redis_client, settings, f"w{crash}").take(1, {}, ())
+        (taken,) = support.desk(redis_client, settings, f"w{crash}").claim_jobs(1, {}, ())
         assert taken.crashes == crash - 1
         assert taken.queue == ("feed-pull" if crash == 1 else "suspects")
-        became = _recover(settings, f"w{crash}", Verdict(True, "signal 11"))
+        became = _recover(settings, f"w{crash}", DeathVerdict(True, "signal 11"))
         assert became == {ticket.id: "failed" if crash == settings.job_retries else "suspect"}
-    view = jobs.status(ticket.id)
+    view = jobs.get_status(ticket.id)
     assert (view.state, view.error, view.crashes, view.failures) == (State.FAILED, "crashed", 3, 0)
     assert [outcome.error for outcome in jobs.await_many([ticket], 1)] == ["crashed"]
 
@@ -242,7 +245,7 @@ def test_J06_arguments_have_a_limit(jobs: RedisJobs, redis_client: redis.Redis) 
     assert jobs.enqueue(Job(Task.ECHO, fits, Queue.PULL)).fresh
     with pytest.raises(TooLargeError):
         jobs.enqueue(Job(Task.ECHO, {"ids": [*fits["ids"], *range(20)]}, Queue.PULL))
-    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1
+    assert redis_client.llen(redis_keys.make_queue_key(Queue.PULL)) == 1
 
 
 def test_a_silent_redis_is_a_named_error(settings: Settings, tmp_path: Any) -> None:
@@ -257,18 +260,18 @@ def test_backoff_grows_to_its_limit_and_spreads(settings: Settings) -> None:
     )
     rng = random.Random(7)
     for failures, plain in [(0, 2.0), (1, 6.0), (2, 18.0), (3, 50.0), (99, 50.0), (10**6, 50.0)]:
-        assert 0.9 * plain <= endings.backoff(failures, settings, rng) <= 1.1 * plain
-    assert len({endings.backoff(0, settings, rng) for _ in range(20)}) > 10
+        assert 0.9 * plain <= endings.compute_backoff(failures, settings, rng) <= 1.1 * plain
+    assert len({endings.compute_backoff(0, settings, rng) for _ in range(20)}) > 10
 
 
 def test_a_result_that_json_cannot_hold_is_a_failure(settings: Settings) -> None:
-    job = Taken("a" * 32, "feed-pull", 1, 1, task=Task.ECHO)
+    job = ClaimedJob("a" * 32, "feed-pull", 1, 1, task=Task.ECHO)
     for value in ({1, 2}, float("nan"), "x" * (endings.RESULT_MAX + 1)):
-        ending = endings.finished(job, value, settings)
+        ending = endings.finish_job(job, value, settings)
         assert (ending.kind, ending.error) == (State.FAILED, "bad_result")
 
 
-def _recover(settings: Settings, worker: str, verdict: Verdict) -> dict[str, str]:
+def _recover(settings: Settings, worker: str, verdict: DeathVerdict) -> dict[str, str]:
     import asyncio
 
     async def recover() -> dict[str, str]:

@@ -28,16 +28,16 @@ def test_who_brings_its_worker_down_ends_dead_after_three_crashes_alone(engine: 
     ends = {outcome.id: outcome.error for outcome in engine.jobs.await_many([*others, poison], 90)}
     assert ends.pop(poison.id) == "crashed"
     assert collections.Counter(ends.values()) == {None: 20}
-    view = engine.jobs.status(poison.id)
+    view = engine.jobs.get_status(poison.id)
     assert (view.state, view.crashes, view.failures) == (State.FAILED, 3, 0)
-    history = engine.client.hget(redis_keys.job(poison.id), "history")
+    history = engine.client.hget(redis_keys.make_job_key(poison.id), "history")
     assert isinstance(history, bytes)
     ways = [json.loads(line)["where"] for line in history.splitlines()]
     assert len(ways) == 3
     # Where the machine has no memory or time at hand, a hog stands still before it has had its fill.
     assert {WAYS[how]} <= set(ways) <= {WAYS[how], *({"stall"} if how == "hog" else ())}
     # The innocent share the first crash at most: from then on the guilty one runs alone.
-    assert max(engine.jobs.status(ticket.id).crashes for ticket in others) <= 1
+    assert max(engine.jobs.get_status(ticket.id).crashes for ticket in others) <= 1
 
 
 def test_of_a_poisonous_batch_only_the_guilty_part_is_given_up(engine: Engine, eventually: Any) -> None:
@@ -56,11 +56,11 @@ def test_solo_workers_do_their_jobs_and_survive_failing_ones(engine: Engine) -> 
     ends = {outcome.id: outcome for outcome in engine.jobs.await_many([*good, bad], 60)}
     assert ends.pop(bad.id).error == "not_a_feed"
     assert [ends[ticket.id].value for ticket in good] == [{"solo": n} for n in range(30)]
-    assert engine.jobs.status(bad.id).crashes == 0
+    assert engine.jobs.get_status(bad.id).crashes == 0
 
 
 def test_a_task_that_takes_too_long_is_stopped_and_tried_again(engine: Engine) -> None:
     ticket = engine.jobs.enqueue(Job(Task.NAP, {"seconds": 3600}, Queue.PULL))
     (outcome,) = engine.jobs.await_many([ticket], 60)
     assert outcome.error == "timeout"
-    assert engine.jobs.status(ticket.id).failures == engine.settings.job_retries
+    assert engine.jobs.get_status(ticket.id).failures == engine.settings.job_retries

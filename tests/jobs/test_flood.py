@@ -25,7 +25,7 @@ FLOOD, SLOTS, SOLO_BATCH, PERSONS = 150, 8, 3, 6
 def _starts(client: redis.Redis, user: str, queue: Queue) -> tuple[int, int]:
     """How many jobs of a system queue were started while a person's job waited, and how many after it."""
     rows: list[Any] = client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
-    since = int(client.hget(redis_keys.job(user), "since") or 0)  # type: ignore[arg-type]
+    since = int(client.hget(redis_keys.make_job_key(user), "since") or 0)  # type: ignore[arg-type]
     counts, started = [0, 0], False
     for at, row in rows:
         if row[b"kind"] == b"started" and int(at.split(b"-")[0]) >= since:

@@ -14,9 +14,9 @@ from app.feeds import schedule
 from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.feeds.schedule import Hints
-from app.services.feeds.pull import HOST_SHARE, batches
+from app.services.feeds.pull import HOST_SHARE, make_batches
 from workers.updater import batching
-from workers.updater.batching import Choice, Host, Look, Pace
+from workers.updater.batching import BatchChoice, DueSnapshot, HostState, Pace
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 CROWDED = "crowded.example"
@@ -36,22 +36,22 @@ def _choose(
     due: list[DueFeed],
     room: int = 1000,
     in_hand: set[int] | None = None,
-    hosts: dict[str, Host] | None = None,
+    hosts: dict[str, HostState] | None = None,
     *,
     all: bool = True,
-) -> Choice:
-    look = Look(due, all, in_hand or set(), room)
-    return batching.choose(look, hosts or {}, RATES.of_host, least=6, seconds=1, pause=1)
+) -> BatchChoice:
+    look = DueSnapshot(due, all, in_hand or set(), room)
+    return batching.choose_feeds(look, hosts or {}, RATES.get_rate, min_share=6, seconds=1, pause=1)
 
 
-def _ids(choice: Choice) -> list[int]:
+def _ids(choice: BatchChoice) -> list[int]:
     return [feed.id for feed in choice.feeds]
 
 
 def _seen(*looks: tuple[int, float, bool]) -> float | None:
     pace = Pace()
     for done, seconds, busy in looks:
-        pace = pace.after(done, seconds, busy=busy)
+        pace = pace.add_done(done, seconds, busy=busy)
     return pace.rate
 
 
@@ -89,19 +89,19 @@ def test_the_pace_follows_what_is_done() -> None:
 )
 def test_the_queue_holds_so_many_seconds_of_work(rate: float | None, waiting: int, room: int) -> None:
     pace = Pace() if rate is None else Pace(rate, 100.0)
-    assert batching.room(pace, waiting, 50, 60) == room
+    assert batching.count_to_queue(pace, waiting, 50, 60) == room
 
 
 def test_while_the_pace_is_unknown_more_is_queued_as_long_as_nothing_of_it_waits() -> None:
     pace, rooms = Pace(), []
     for _ in range(10):
-        rooms.append(batching.room(pace, 0, 50, 60))
-        pace = pace.after(rooms[-1], 1.0, busy=False)
+        rooms.append(batching.count_to_queue(pace, 0, 50, 60))
+        pace = pace.add_done(rooms[-1], 1.0, busy=False)
     assert rooms == [200, 400, 800, 1600, 3200, 6400, 12_800, 20_000, 20_000, 20_000]
     # Workers that do not keep up get no more, and looks at which nothing was done say nothing.
-    slow = Pace().after(100, 1.0, busy=True).after(0, 1.0, busy=False)
+    slow = Pace().add_done(100, 1.0, busy=True).add_done(0, 1.0, busy=False)
     assert slow.kept_up == 0
-    assert batching.room(slow, 0, 50, 60) == 200
+    assert batching.count_to_queue(slow, 0, 50, 60) == 200
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_while_the_pace_is_unknown_more_is_queued_as_long_as_nothing_of_it_waits
 def test_it_looks_again_before_the_queue_runs_dry(
     backlog: int, queued: int, queued_s: float, pause: float
 ) -> None:
-    assert batching.pause(backlog, queued, queued_s, 1, 5) == pause
+    assert batching.compute_pause(backlog, queued, queued_s, 1, 5) == pause
 
 
 def test_the_longest_due_come_first_and_popular_ones_some_minutes_sooner() -> None:
@@ -137,12 +137,12 @@ def test_what_is_in_hand_is_left_alone_and_counts_for_its_host() -> None:
     choice = _choose(due, in_hand={0, 1, 2, 3})
     assert _ids(choice) == [4, 5, 10]
     assert choice.hosts["slow.example"].held == 6
-    assert not choice.later
+    assert not choice.postponed
 
 
 def test_a_quick_host_gets_more_each_time_and_a_slow_one_never() -> None:
     due = _due(*["free.example"] * 500)
-    hosts: dict[str, Host] = {}
+    hosts: dict[str, HostState] = {}
     taken = []
     for _ in range(5):
         choice = _choose(due, hosts=hosts)
@@ -153,24 +153,24 @@ def test_a_quick_host_gets_more_each_time_and_a_slow_one_never() -> None:
     # Then it slows down: what was sent stays in hand, and it starts anew.
     stuck = _due(*["free.example"] * 500)
     held = set(range(96))
-    slow = _choose(stuck, in_hand=held, hosts={"free.example": Host(192, 96)})
+    slow = _choose(stuck, in_hand=held, hosts={"free.example": HostState(192, 96)})
     assert slow.feeds == []
     assert slow.hosts["free.example"].share == 6
 
 
 def test_a_rated_host_gets_what_its_tokens_allow() -> None:
-    quick = {"a.example": Host(500, 1)}
+    quick = {"a.example": HostState(500, 1)}
     assert len(_choose(_due(*["a.example"] * 500), hosts=quick).feeds) == 6
-    group = {"*.big.example": Host(500, 1)}
+    group = {"*.big.example": HostState(500, 1)}
     assert len(_choose(_due(*[f"{n}.big.example" for n in range(500)]), hosts=group).feeds) == 200
 
 
 def test_a_host_that_is_quick_for_hours_can_be_put_off_then() -> None:
-    hosts: dict[str, Host] = {}
+    hosts: dict[str, HostState] = {}
     for _ in range(1100):  # twice as much each time: no float holds that any more
         hosts = _choose(_due("big.test"), hosts=hosts).hosts
     choice = _choose(_due(*["big.test"] * 100), hosts=hosts, all=False)
-    assert (len(choice.feeds), len(choice.later)) == (6, 94)
+    assert (len(choice.feeds), len(choice.postponed)) == (6, 94)
     assert choice.hosts["big.test"].share <= batching.MOST
 
 
@@ -178,20 +178,20 @@ def test_hosts_that_hide_others_are_put_off_one_after_the_other() -> None:
     due = _due(*["big.test"] * 100)
     choice = _choose(due, all=False)
     assert len(choice.feeds) == 6
-    waits = [choice.later[n] for n in range(6, 100)]
+    waits = [choice.postponed[n] for n in range(6, 100)]
     assert waits[0] == 1
     assert {round(b - a, 6) for a, b in itertools.pairwise(waits)} == {0.5}
     # The next ones are put behind them.
     after = _choose(_due(*["big.test"] * 100, start=100), all=False, hosts=choice.hosts)
-    assert min(after.later.values()) == pytest.approx(max(waits) + 0.5 - 1)
+    assert min(after.postponed.values()) == pytest.approx(max(waits) + 0.5 - 1)
     # While all that is due can be seen, or the room is used up, nobody is moved.
-    assert not _choose(due).later
-    assert not _choose(due, room=6, all=False).later
+    assert not _choose(due).postponed
+    assert not _choose(due, room=6, all=False).postponed
 
 
 def test_six_slow_feeds_of_a_host_end_within_the_time_of_a_job() -> None:
-    assert batching.host_share(120, 30, 2) == HOST_SHARE == 6
-    assert batching.host_share(10, 30, 2) == 1
+    assert batching.compute_host_share(120, 30, 2) == HOST_SHARE == 6
+    assert batching.compute_host_share(10, 30, 2) == 1
 
 
 class Day:
@@ -209,7 +209,7 @@ class Day:
         self.most_queued = 0.0
         self.done, self.budget = 0, 0.0
         self.pace, self.looked, self.next_look = Pace(), 0.0, 0.0
-        self.known: dict[str, Host] = {}
+        self.known: dict[str, HostState] = {}
         self.bucket = collections.defaultdict[str, float](float)
 
     def run(self, seconds: int) -> None:
@@ -220,9 +220,9 @@ class Day:
 
     def look(self, now: float) -> bool:
         """Return whether something was left to queue."""
-        self.pace = self.pace.after(self.done, now - self.looked, busy=bool(self.queue))
+        self.pace = self.pace.add_done(self.done, now - self.looked, busy=bool(self.queue))
         since, self.done, self.looked = now - self.looked, 0, now
-        room = batching.room(self.pace, sum(map(len, self.queue)), 50, 60)
+        room = batching.count_to_queue(self.pace, sum(map(len, self.queue)), 50, 60)
         if not room:
             return False
         limit = len(self.hand) + room + min(2 * room, 2000)
@@ -230,12 +230,12 @@ class Day:
             DueFeed(n, self.hosts[n], NOW + dt.timedelta(seconds=at))
             for at, n in heapq.nsmallest(limit, ((at, n) for n, at in self.planned.items() if at <= now))
         ]
-        look = Look(due, len(due) < limit, self.hand, room)
-        choice = batching.choose(look, self.known, RATES.of_host, least=6, seconds=since, pause=1)
+        look = DueSnapshot(due, len(due) < limit, self.hand, room)
+        choice = batching.choose_feeds(look, self.known, RATES.get_rate, min_share=6, seconds=since, pause=1)
         self.known = choice.hosts
-        for n, wait in choice.later.items():
+        for n, wait in choice.postponed.items():
             self.planned[n] = now + wait
-        for batch in batches(choice.feeds, 50):
+        for batch in make_batches(choice.feeds, 50):
             assert not self.hand & set(batch), "a feed in two batches"
             self.hand |= set(batch)
             self.queue.append(batch)
@@ -253,7 +253,7 @@ class Day:
                 self.poll(n, now)
 
     def poll(self, n: int, now: float) -> None:
-        rate = RATES.of_host(self.hosts[n])
+        rate = RATES.get_rate(self.hosts[n])
         tat = max(now, self.bucket[rate.group])
         if tat - now > (rate.burst - 1) / rate.rate:
             self.planned[n] = tat - (rate.burst - 1) / rate.rate + self.rng.uniform(0, 5)
@@ -262,7 +262,7 @@ class Day:
         self.polls.append((now, n))
         late = now - self.planned[n] if self.in_step else 0.0
         moment = NOW + dt.timedelta(seconds=now)
-        plan = schedule.plan(schedule.EMPTY, moment, Hints(), schedule.Limits(), rng=self.rng, late=late)
+        plan = schedule.plan(schedule.EMPTY, moment, Hints(), schedule.Limits(), rng=self.rng, lateness=late)
         self.planned[n] = (plan.next_check_at - NOW).total_seconds()
 
     def first(self, *, crowded: bool) -> list[float]:
@@ -310,7 +310,7 @@ def test_without_their_old_rhythm_the_feeds_would_come_back_as_one() -> None:
 @pytest.mark.parametrize("late", [361, 3600, 3 * 3600 + 600, 50_000])
 def test_a_late_feed_gets_its_place_in_the_hour_back(late: float) -> None:
     limits, rng = schedule.Limits(), random.Random(1)
-    found = schedule.plan(schedule.EMPTY, NOW, Hints(), limits, rng=rng, late=late)
+    found = schedule.plan(schedule.EMPTY, NOW, Hints(), limits, rng=rng, lateness=late)
     wait = (found.next_check_at - NOW).total_seconds()
     turn = 3600 - late % 3600
     assert max(120, 0.9 * turn) <= wait <= max(120, 1.1 * turn)
@@ -319,7 +319,7 @@ def test_a_late_feed_gets_its_place_in_the_hour_back(late: float) -> None:
 def test_a_feed_that_is_hardly_late_or_in_error_is_planned_as_ever() -> None:
     def wait(late: float, hints: Hints) -> float:
         limits, rng = schedule.Limits(), random.Random(1)
-        found = schedule.plan(schedule.EMPTY, NOW, hints, limits, rng=rng, late=late)
+        found = schedule.plan(schedule.EMPTY, NOW, hints, limits, rng=rng, lateness=late)
         return (found.next_check_at - NOW).total_seconds()
 
     assert wait(300, Hints()) == wait(0, Hints())

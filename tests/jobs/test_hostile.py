@@ -30,8 +30,8 @@ class _Bomb:
 
 def _plant(client: redis.Redis, job_id: str, data: bytes, **fields: Any) -> None:
     row = {"data": data, "status": "queued", "origin": "feed-pull", "created_at": utcformat(now()), **fields}
-    client.hset(redis_keys.job(job_id), mapping=row)
-    client.rpush(redis_keys.queue(Queue.PULL), job_id)
+    client.hset(redis_keys.make_job_key(job_id), mapping=row)
+    client.rpush(redis_keys.make_queue_key(Queue.PULL), job_id)
 
 
 def _await(jobs: RedisJobs, job_ids: list[str]) -> dict[str, Outcome]:
@@ -91,8 +91,8 @@ def test_J01_broken_jobs_end_dead_and_others_go_on(engine: Engine) -> None:
     }
     for job_id, data in shapes.items():
         _plant(redis_client, job_id, data, attempts="0")
-    redis_client.set(redis_keys.job("string"), "no hash")
-    redis_client.rpush(redis_keys.queue(Queue.PULL), "string", "gone", "not an id: \xff")
+    redis_client.set(redis_keys.make_job_key("string"), "no hash")
+    redis_client.rpush(redis_keys.make_queue_key(Queue.PULL), "string", "gone", "not an id: \xff")
     good = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
     assert [outcome.error for outcome in jobs.await_many([good], 30)] == [None]
     ends = _await(jobs, list(shapes))
@@ -105,7 +105,7 @@ def test_J01_broken_jobs_end_dead_and_others_go_on(engine: Engine) -> None:
 def test_J06_a_packed_flood_is_not_unpacked() -> None:
     flood = zlib.compress(b'["selftest.echo", null, [], {"a": "' + b"x" * (64 << 20) + b'"}]')
     assert len(flood) < 100_000
-    job = taken.read([b"a", b"feed-pull", 1, b"1", flood, b"0", b"0", b""])
+    job = taken.parse_job([b"a", b"feed-pull", 1, b"1", flood, b"0", b"0", b""])
     assert job.problem is not None
     assert job.problem[0] == "bad_job"
     assert job.args == {}
@@ -113,7 +113,7 @@ def test_J06_a_packed_flood_is_not_unpacked() -> None:
 
 @pytest.mark.parametrize("number", [b"", b"-1", b"x", b"1e9", "٣".encode()])
 def test_J01_odd_counters_count_as_none(number: bytes) -> None:
-    job = taken.read([b"a", b"feed-pull", 1, number, b"[]", number, number, b""])
+    job = taken.parse_job([b"a", b"feed-pull", 1, number, b"[]", number, number, b""])
     assert (job.since, job.failures, job.crashes) == (0, 0, 0)
 
 

@@ -38,7 +38,8 @@ def settings(settings: Settings) -> Iterator[Settings]:
 def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -> Iterator[support.Process]:
     with support.running("controller.main", settings, "controller") as process:
         eventually(
-            lambda: next(redis_client.scan_iter(redis_keys.alive("controller", "*")), None), timeout=60
+            lambda: next(redis_client.scan_iter(redis_keys.make_alive_key("controller", "*")), None),
+            timeout=60,
         )
         yield process
 
@@ -47,7 +48,7 @@ def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -
 def _connected(settings: Settings) -> Iterator[Any]:
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(20)
-        line.connect(str(messages.socket_path(settings)))
+        line.connect(str(messages.get_socket_path(settings)))
         with line.makefile("rwb") as stream:
             yield stream
 
@@ -71,9 +72,9 @@ def _run(jobs: RedisJobs, client: redis.Redis, settings: Settings, keys_: range)
     """Run jobs to their end; three events each: started, progress, finished."""
     desk = support.desk(client, settings)
     tickets = jobs.enqueue_many([Job(Task.ECHO, {"key": key}, Queue.PULL) for key in keys_])
-    for job in desk.take(len(tickets), {}, ()):
-        desk.report([outcome.Report(job, {"step": 1})])
-        desk.finish([outcome.finished(job, None, settings)])
+    for job in desk.claim_jobs(len(tickets), {}, ()):
+        desk.report([outcome.ProgressReport(job, {"step": 1})])
+        desk.finish([outcome.finish_job(job, None, settings)])
     return [ticket.id for ticket in tickets]
 
 
@@ -103,7 +104,7 @@ def test_a_late_subscriber_is_told_the_end_at_once(
 def test_a_subscriber_resumes_without_loss_also_over_a_restart(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Any
 ) -> None:
-    alive = redis_keys.alive("controller", "*")
+    alive = redis_keys.make_alive_key("controller", "*")
     with support.running("controller.main", settings, "first") as first:
         eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
         with _subscribed(settings, Subscribe()) as stream:
@@ -121,7 +122,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
         assert second.stop() == 0
     rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     assert [event.at for event in seen] == [at.decode() for at, _ in rows]
-    assert not messages.socket_path(settings).exists()
+    assert not messages.get_socket_path(settings).exists()
 
 
 @pytest.mark.parametrize(
@@ -167,13 +168,13 @@ def test_who_subscribes_before_the_hub_knows_its_place_misses_nothing(
     async def converse(path: Path) -> list[messages.Message]:
         async with connect(settings.redis_url) as client:
             follower = Follower(client, (redis_keys.EVENTS,), lambda _, rows: None, lambda: None)
-            hub = Hub(client, lambda: follower.place(redis_keys.EVENTS))
+            hub = Hub(client, lambda: follower.get_position(redis_keys.EVENTS))
             async with await asyncio.start_unix_server(hub.serve, path):
                 reader, writer = await asyncio.open_unix_connection(path)
                 writer.write(messages.encode(Subscribe(since="0-0")))
                 answer = asyncio.create_task(reader.readline())
                 await asyncio.wait({answer}, timeout=0.5)
-                await follower.position()
+                await follower.seek_newest()
                 said = [await answer, await reader.readline()]
                 writer.close()
                 return [messages.decode(line) for line in said]
@@ -199,7 +200,7 @@ def test_who_is_told_the_end_is_not_told_the_beginning_after_it(
                 said = [await reader.readline(), await reader.readline()]
                 # Once more, as when it is queued again.
                 await asyncio.to_thread(_run, jobs, redis_client, settings, range(1))
-                hub.happened(await client.xrange(redis_keys.EVENTS))
+                hub.handle_events(await client.xrange(redis_keys.EVENTS))
                 said += [await reader.readline() for _ in range(3)]
                 writer.close()
                 return [messages.decode(line) for line in said]
@@ -236,4 +237,4 @@ def test_a_second_controller_is_refused(controller: support.Process, settings: S
     other = support.Process("controller.main", settings, settings.home / "other.log")
     assert other.popen.wait(60) != 0
     assert "Another controller runs here already" in other.log.read_text()
-    assert messages.socket_path(settings).stat().st_mode & 0o777 == 0o600
+    assert messages.get_socket_path(settings).stat().st_mode & 0o777 == 0o600

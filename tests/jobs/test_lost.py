@@ -17,7 +17,7 @@ def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
     tickets = jobs.enqueue_many(support.effects(3))
     desk = support.desk(redis_client, settings, "far")
     redis_client.hset(redis_keys.WORKERS, "far", "elsewhere-1:77:88")
-    assert len(desk.take(3, {}, ())) == 3
+    assert len(desk.claim_jobs(3, {}, ())) == 3
     now, _ = redis_client.time()
     redis_client.zadd(redis_keys.MANAGERS, {"elsewhere-1:77:88": now + settings.manager_lease})
     assert support.linked(settings, lambda link: link.sweep()) == {}
@@ -25,7 +25,7 @@ def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
     redis_client.zadd(redis_keys.MANAGERS, {"elsewhere-1:77:88": now - 1})
     found = support.linked(settings, lambda link: link.sweep())
     assert found == {ticket.id: "returned" for ticket in tickets}
-    assert {(v.state, v.crashes, v.failures) for v in (jobs.status(t.id) for t in tickets)} == {
+    assert {(v.state, v.crashes, v.failures) for v in (jobs.get_status(t.id) for t in tickets)} == {
         (State.QUEUED, 0, 0)
     }
     assert redis_client.zcard(redis_keys.MANAGERS) == 0

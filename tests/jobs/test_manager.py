@@ -56,8 +56,10 @@ def test_a_clean_stop_returns_jobs_and_leaves_nothing(
     eventually(lambda: not any(map(support.is_alive, family)))
     assert support.states(redis_client, ids) == {"queued": 5}
     # To the front, in their order, and nothing is held against them.
-    assert redis_client.lrange(redis_keys.queue(Queue.PULL), 0, -1) == [job_id.encode() for job_id in ids]
-    views = [jobs.status(job_id) for job_id in ids]
+    assert redis_client.lrange(redis_keys.make_queue_key(Queue.PULL), 0, -1) == [
+        job_id.encode() for job_id in ids
+    ]
+    views = [jobs.get_status(job_id) for job_id in ids]
     assert {(view.crashes, view.failures) for view in views} == {(0, 0)}
     assert support.left(redis_client) == set()
     assert redis_client.zcard(redis_keys.FAILED + Queue.PULL) == 0
@@ -89,7 +91,7 @@ def test_workers_die_with_their_manager_and_the_next_one_recovers(
     with support.running("queue_manager.main", settings, "second"):
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
         assert not dead & set(support.workers(redis_client))
-        assert {jobs.status(job_id).crashes for job_id in ids} == {0}
+        assert {jobs.get_status(job_id).crashes for job_id in ids} == {0}
         assert redis_client.zcard(redis_keys.MANAGERS) == 1
     assert set(support.ends(redis_client).values()) == {1}
 
@@ -107,7 +109,7 @@ def test_a_killed_fork_server_takes_no_job_along(
         server.kill()
         eventually(lambda: not any(map(support.is_alive, workers)))
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
-        assert {jobs.status(job_id).crashes for job_id in ids} == {0}
+        assert {jobs.get_status(job_id).crashes for job_id in ids} == {0}
         assert manager.stop() == 0
 
 
@@ -128,17 +130,17 @@ def test_two_managers_work_beside_each_other(
 
 def test_a_clock_that_is_set_makes_nobody_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the system says of its boot, in seconds since 1970, moves with the clock."""
-    manager, boot = recovery.identity(), psutil.boot_time()
+    manager, boot = recovery.build_identity(), psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot - 3600)
     assert psutil.boot_time() == boot - 3600
     assert not recovery.is_dead(manager)
-    assert recovery.identity() == manager
+    assert recovery.build_identity() == manager
 
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_another_process_with_the_number_of_a_dead_manager_is_told_from_it(part: int) -> None:
     """It was started at another time, or after the machine was started again."""
-    manager, _, start = recovery.identity().rpartition(":")
+    manager, _, start = recovery.build_identity().rpartition(":")
     parts = start.split("-")
     parts[part] = "1"
     assert recovery.is_dead(f"{manager}:{'-'.join(parts)}")
@@ -185,7 +187,7 @@ def test_an_outage_of_redis_is_waited_for(settings: Settings, eventually: Eventu
 
 
 def _serve(server: embedded.Redis) -> None:
-    server.launch()
+    server.start()
     server.wait()
 
 
@@ -193,7 +195,7 @@ _HOLD = """
 import re, sys
 from multiprocessing.connection import Connection
 from workers import lifeline
-lifeline.watch(Connection(int(sys.argv[1]), writable=False))
+lifeline.exit_with_parent(Connection(int(sys.argv[1]), writable=False))
 print("holding", flush=True)
 re.match(r"(a+)+$", "a" * 40 + "b")  # holds the interpreter for hours, in C
 """
@@ -308,9 +310,9 @@ def test_a_status_is_given_while_a_job_waits_to_be_tried_again(
 ) -> None:
     ticket = jobs.enqueue(Job(Task.ECHO, {"x": 1}, Queue.PULL))
     redis_client.hset(
-        redis_keys.job(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1}
+        redis_keys.make_job_key(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1}
     )
-    view = jobs.status(ticket.id)
+    view = jobs.get_status(ticket.id)
     assert (view.state, view.error, view.failures) == (State.SCHEDULED, "timeout", 1)
 
 
@@ -322,7 +324,7 @@ def test_a_redis_that_refuses_writes_is_waited_for_like_one_that_is_away(
     with support.running("queue_manager.main", settings, "manager") as manager:
         held = eventually(lambda: support.pids(manager, "feeds"), timeout=60)
         (ticket,) = jobs.enqueue_many(support.effects(1, seconds=30))
-        eventually(lambda: jobs.status(ticket.id).state is State.STARTED)
+        eventually(lambda: jobs.get_status(ticket.id).state is State.STARTED)
         redis_client.config_set(refusal, 1)
         try:
             for pid in held:
@@ -332,5 +334,5 @@ def test_a_redis_that_refuses_writes_is_waited_for_like_one_that_is_away(
         finally:
             redis_client.config_set(refusal, 0)
         assert manager.popen.poll() is None
-        eventually(lambda: jobs.status(ticket.id).crashes == 1, timeout=30)
+        eventually(lambda: jobs.get_status(ticket.id).crashes == 1, timeout=30)
         eventually(lambda: support.pids(manager, "feeds"), timeout=30)

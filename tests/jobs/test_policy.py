@@ -8,7 +8,7 @@ import pytest
 
 from queue_manager import policy
 from queue_manager.groups import Group
-from queue_manager.policy import Action, Kill, Start, Stop, Verdict, WorkerView
+from queue_manager.policy import Action, DeathVerdict, Kill, Start, Stop, WorkerView
 
 MB = 1 << 20
 NOW = 1000.0
@@ -58,12 +58,12 @@ def _decide(
     wanted: dict[str, int] | None = None,
     **not_before: float,
 ) -> list[Action]:
-    return policy.decide(
+    return policy.decide_actions(
         NOW,
         groups,
         workers,
         stopping=stopping,
-        wanted={"feeds": 2, "solo": 1} if wanted is None else wanted,
+        targets={"feeds": 2, "solo": 1} if wanted is None else wanted,
         not_before=not_before,
     )
 
@@ -154,30 +154,30 @@ def test_workers_of_a_group_that_is_gone_or_changed_its_mode_leave() -> None:
 @pytest.mark.parametrize(
     ("exitcode", "killed", "wanted"),
     [
-        (0, None, Verdict(False, "ended")),
-        (-15, None, Verdict(False, "ended")),
-        (75, None, Verdict(False, "ended")),
-        (255, None, Verdict(False, "ended")),
-        (-9, None, Verdict(True, "signal 9")),
-        (-11, None, Verdict(True, "signal 11")),
-        (1, None, Verdict(True, "exit 1")),
-        (None, None, Verdict(True, "exit None")),
-        (-9, "stall", Verdict(True, "stall")),
-        (-9, "memory", Verdict(True, "memory")),
-        (-9, "timeout", Verdict(True, "timeout")),
-        (-9, "shutdown", Verdict(False, "shutdown")),
-        (-9, "operator", Verdict(False, "operator")),
-        (-9, "idle", Verdict(False, "idle")),
+        (0, None, DeathVerdict(False, "ended")),
+        (-15, None, DeathVerdict(False, "ended")),
+        (75, None, DeathVerdict(False, "ended")),
+        (255, None, DeathVerdict(False, "ended")),
+        (-9, None, DeathVerdict(True, "signal 9")),
+        (-11, None, DeathVerdict(True, "signal 11")),
+        (1, None, DeathVerdict(True, "exit 1")),
+        (None, None, DeathVerdict(True, "exit None")),
+        (-9, "stall", DeathVerdict(True, "stall")),
+        (-9, "memory", DeathVerdict(True, "memory")),
+        (-9, "timeout", DeathVerdict(True, "timeout")),
+        (-9, "shutdown", DeathVerdict(False, "shutdown")),
+        (-9, "operator", DeathVerdict(False, "operator")),
+        (-9, "idle", DeathVerdict(False, "idle")),
         # It ended by itself in the moment in which it was killed: what it holds is still charged.
-        (0, "stall", Verdict(True, "stall")),
+        (0, "stall", DeathVerdict(True, "stall")),
     ],
 )
-def test_the_verdict_over_a_death(exitcode: int | None, killed: str | None, wanted: Verdict) -> None:
-    assert policy.verdict(exitcode, killed) == wanted
+def test_the_verdict_over_a_death(exitcode: int | None, killed: str | None, wanted: DeathVerdict) -> None:
+    assert policy.judge_death(exitcode, killed) == wanted
 
 
 def test_pauses_double_up_to_a_limit() -> None:
-    pauses = [policy.pause(deaths) for deaths in range(12)]
+    pauses = [policy.compute_pause(deaths) for deaths in range(12)]
     assert pauses[:4] == [0.0, 0.25, 0.5, 1.0]
     assert pauses == sorted(pauses)
-    assert pauses[-1] == policy.pause(2000) == policy.PAUSE_MOST
+    assert pauses[-1] == policy.compute_pause(2000) == policy.PAUSE_MOST

@@ -14,7 +14,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from queue_manager.groups import Group
-from queue_manager.scale import PAUSE_DOWN, PAUSE_UP, Load, Scale, needed, scale
+from queue_manager.scale import PAUSE_DOWN, PAUSE_UP, Load, Scale, count_needed, decide_scale
 
 NOW = 1000.0
 GROUP = Group(
@@ -57,7 +57,7 @@ BUSY = Load(busy=10, waiting=20, oldest=5)
     ],
 )
 def test_the_need(group: Group, load: Load, workers: int) -> None:
-    assert needed(group, load) == workers
+    assert count_needed(group, load) == workers
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_the_need(group: Group, load: Load, workers: int) -> None:
     ],
 )
 def test_one_decision(state: Scale, load: Load, more: dict[str, Any], wanted: int) -> None:
-    assert scale(NOW, GROUP, state, load, **more).wanted == wanted
+    assert decide_scale(NOW, GROUP, state, load, **more).wanted == wanted
 
 
 def test_the_first_worker_of_a_group_starts_whatever_the_machine_does() -> None:
-    state = scale(NOW, SOLO, None, Load(waiting=1), cpu=100.0)
+    state = decide_scale(NOW, SOLO, None, Load(waiting=1), cpu=100.0)
     assert state.wanted == 1
-    assert scale(NOW + 5, SOLO, state, Load(waiting=9, oldest=9), cpu=100.0).wanted == 1
+    assert decide_scale(NOW + 5, SOLO, state, Load(waiting=9, oldest=9), cpu=100.0).wanted == 1
 
 
 def test_a_group_without_work_starts_with_its_minimum() -> None:
-    assert scale(NOW, GROUP, None, Load()).wanted == 1
-    assert scale(NOW, SOLO, None, Load()).wanted == 0
+    assert decide_scale(NOW, GROUP, None, Load()).wanted == 1
+    assert decide_scale(NOW, SOLO, None, Load()).wanted == 0
 
 
 def _live(group: Group, arrivals: Iterable[int], length: float, cpu: float = 0.0) -> list[tuple[float, int]]:
@@ -121,7 +121,7 @@ def _live(group: Group, arrivals: Iterable[int], length: float, cpu: float = 0.0
                 waiting.appendleft((since, jobs - taken))
         oldest = float(now - waiting[0][0]) if waiting else 0.0
         load = Load(waiting=sum(jobs for _, jobs in waiting), oldest=oldest, busy=sum(running.values()))
-        state = scale(float(now), group, state, load, cpu=cpu)
+        state = decide_scale(float(now), group, state, load, cpu=cpu)
         steps.append((float(now), state.wanted))
     return steps
 

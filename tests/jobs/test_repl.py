@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from app.commands.repl import command
-from app.commands.repl.link import Link, local
+from app.commands.repl.link import ManagerClient, make_local_dial
 from app.config import Settings
 from app.errors import InvalidError, StartupError, StoreError
 from app.models.jobs.jobs import Job, Queue, State, Task
@@ -30,7 +30,7 @@ Eventually = Callable[..., Any]
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to and its workers are ready."""
-    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
     eventually(lambda: {w["state"] for w in _workers(engine)} == {"ready"}, timeout=60)
     return engine
 
@@ -53,7 +53,7 @@ def test_status_shows_workers_with_age_jobs_memory_and_what_they_run(
     engine: Engine, eventually: Eventually
 ) -> None:
     job_id = _sleep(engine, 25, key=101)
-    eventually(lambda: engine.jobs.status(job_id).state is State.STARTED)
+    eventually(lambda: engine.jobs.get_status(job_id).state is State.STARTED)
     # The worker tells its manager beside telling Redis, and is measured four times a second.
     (worker,) = eventually(lambda: [w for w in _workers(engine, "feeds") if w["current"] and w["rss_mb"]])
     status = repl.ask(engine.settings, "status")
@@ -105,7 +105,7 @@ def test_a_queue_is_paused_drained_and_resumed(engine: Engine, eventually: Event
     assert [o.error for o in engine.jobs.await_many([other], 30)] == [None]
     waiting = eventually(lambda: _queue(engine, "import"))
     assert (waiting["length"], waiting["paused"], waiting["running"]) == (1, True, 0)
-    assert engine.jobs.status(ticket.id).state is State.QUEUED
+    assert engine.jobs.get_status(ticket.id).state is State.QUEUED
     assert repl.run(settings, "-c", "drain import").stdout == "import is paused and draining now.\n"
     assert repl.run(settings, "-c", "resume import").stdout == "import is open now.\n"
     assert [o.error for o in engine.jobs.await_many([ticket], 30)] == [None]
@@ -122,7 +122,7 @@ def test_a_worker_is_killed_and_its_job_goes_on(engine: Engine, eventually: Even
     done = repl.run(engine.settings, "-c", f"kill {worker['name']}")
     assert done.stdout == f"{worker['name']}, process {worker['pid']}, is killed, its jobs go back.\n"
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
-    assert engine.jobs.status(ticket.id).crashes == 0
+    assert engine.jobs.get_status(ticket.id).crashes == 0
     eventually(lambda pid=worker["pid"]: not support.is_alive(pid))
     (worker,) = eventually(lambda: _workers(engine, "feeds"), timeout=30)
     assert (
@@ -149,7 +149,7 @@ def test_dead_tasks_are_shown_retried_and_dropped(engine: Engine, eventually: Ev
 
     first, second, _ = tickets
     assert repl.run(settings, "-c", f"drop {first.id}").stdout == "1 task forgotten.\n"
-    assert engine.jobs.status(first.id).state is State.MISSING
+    assert engine.jobs.get_status(first.id).state is State.MISSING
     mistyped = repl.run(settings, "-c", f"drop {first.id}")
     assert (mistyped.returncode, mistyped.stdout) == (1, "")
     assert f"There is no dead task {first.id}" in mistyped.stderr
@@ -301,7 +301,7 @@ def test_of_several_managers_one_is_chosen(
         support.running("queue_manager.main", settings, "two") as two,
     ):
         pids = sorted([one.pid, two.pid])
-        eventually(lambda: listen.running(settings) == pids, timeout=60)
+        eventually(lambda: listen.list_running(settings) == pids, timeout=60)
         done = repl.run(settings, "-c", "status")
         assert done.returncode == 1
         assert (
@@ -320,15 +320,15 @@ def test_of_several_managers_one_is_chosen(
         other = ("--manager", str(two.pid), "--json", "-c", "settings feeds")
         eventually(lambda: json.loads(repl.run(settings, *other).stdout)["feeds"]["max_jobs"] == 77)
         assert one.stop() == 0
-        assert listen.running(settings) == [two.pid]
+        assert listen.list_running(settings) == [two.pid]
         assert repl.ask(settings, "status")["pid"] == two.pid
-    assert list(listen.folder(settings).iterdir()) == []
+    assert list(listen.get_folder(settings).iterdir()) == []
 
 
 def test_a_manager_without_redis_still_says_how_it_is(settings: Settings, eventually: Eventually) -> None:
     away = dataclasses.replace(settings, redis_url=f"unix://{settings.home}/nobody.sock")
     with support.running("queue_manager.main", away, "manager") as manager:
-        eventually(lambda: listen.running(away) == [manager.pid], timeout=60)
+        eventually(lambda: listen.list_running(away) == [manager.pid], timeout=60)
         assert repl.ask(away, "status")["workers"] == []
         for line in ("queues", "stats", "pause import", "dead"):
             done = repl.run(away, "-c", line)
@@ -343,8 +343,8 @@ def test_what_a_killed_manager_was_asked_is_not_known(
     settings: Settings, redis_client: redis.Redis, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
-        eventually(lambda: listen.running(settings) == [manager.pid], timeout=60)
-        line = Link(local(settings, None))
+        eventually(lambda: listen.list_running(settings) == [manager.pid], timeout=60)
+        line = ManagerClient(make_local_dial(settings, None))
         line.connect()
         # Frozen, it cannot answer before it is killed, and that is when it has been asked.
         manager.popen.send_signal(signal.SIGSTOP)
@@ -356,28 +356,28 @@ def test_what_a_killed_manager_was_asked_is_not_known(
 
         monkeypatch.setattr(line, "_read", killed)
         with pytest.raises(StoreError, match="whether the command was carried out is not known"):
-            line.call(["status"])
+            line.run_command(["status"])
         manager.popen.wait(20)
         # Its socket is still there, and nobody listens.
-        assert listen.socket_path(settings, manager.pid).exists()
+        assert listen.get_socket_path(settings, manager.pid).exists()
         with pytest.raises(StartupError, match="No manager runs here"):
-            line.call(["status"])
+            line.run_command(["status"])
 
 
 def test_a_restarted_manager_is_found_again(
     settings: Settings, redis_client: redis.Redis, eventually: Eventually
 ) -> None:
-    line = Link(local(settings, None))
+    line = ManagerClient(make_local_dial(settings, None))
     for name in ("first", "second"):
         with support.running("queue_manager.main", settings, name) as manager:
-            eventually(lambda pid=manager.pid: listen.running(settings) == [pid], timeout=60)
+            eventually(lambda pid=manager.pid: listen.list_running(settings) == [pid], timeout=60)
             assert line.connect() is (name == "second")
-            assert line.call(["status"])["pid"] == manager.pid
+            assert line.run_command(["status"])["pid"] == manager.pid
     line.close()
 
 
 def test_words_are_split_as_a_shell_does() -> None:
-    assert command.words_of("  kill  'a b' gently # now") == ["kill", "a b", "gently"]
-    assert command.words_of("# nothing") == []
+    assert command.split_words("  kill  'a b' gently # now") == ["kill", "a b", "gently"]
+    assert command.split_words("# nothing") == []
     with pytest.raises(InvalidError, match="quote"):
-        command.words_of("'")
+        command.split_words("'")

@@ -26,7 +26,7 @@ from app.models.operations import hourly_stats
 from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, MINUTE_MS
 from queue_manager import statistics
 from queue_manager.control import listen
-from queue_manager.statistics import Statistics, end, entries
+from queue_manager.statistics import Statistics, cancel_task, parse_entries
 from tests.jobs import repl, support
 
 Eventually = Callable[..., Any]
@@ -100,7 +100,7 @@ def _row(**fields: object) -> dict[bytes, bytes]:
     ],
 )
 def test_what_an_event_adds(row: dict[bytes, bytes], result: Any, counted: dict[str, int]) -> None:
-    assert hourly_stats.tally([(1000, row, result)]) == ({0: counted} if counted else {})
+    assert hourly_stats.sum_by_hour([(1000, row, result)]) == ({0: counted} if counted else {})
 
 
 @pytest.mark.parametrize("part", [0.5, 0.95])
@@ -109,34 +109,34 @@ def test_quantiles_are_right_within_nine_percent(part: float) -> None:
     waits = sorted(rng.lognormvariate(5, 2) + 2 for _ in range(4000))
     buckets: dict[int, int] = {}
     for wait in waits:
-        buckets[hourly_stats.bucket(wait)] = buckets.get(hourly_stats.bucket(wait), 0) + 1
-    found = hourly_stats.quantile(buckets, part)
+        buckets[hourly_stats.find_bucket(wait)] = buckets.get(hourly_stats.find_bucket(wait), 0) + 1
+    found = hourly_stats.compute_quantile(buckets, part)
     assert found is not None
     assert found * 1000 == pytest.approx(waits[int(part * 4000) - 1], rel=0.0905)
 
 
 def test_buckets_add_up_to_powers_of_two() -> None:
     times = [0, 1, 2, 3, 4, 5, 8, 9, 1000, 1024, 1025]
-    buckets = Counter(hourly_stats.bucket(ms) for ms in times)
-    found = hourly_stats.within(buckets, range(1, 12))
+    buckets = Counter(hourly_stats.find_bucket(ms) for ms in times)
+    found = hourly_stats.count_within(buckets, range(1, 12))
     assert found == [(2**n / 1000, sum(1 for ms in times if ms <= 2**n)) for n in range(1, 12)]
 
 
 def test_quantiles_of_few_jobs() -> None:
-    assert hourly_stats.quantile({}, 0.5) is None
-    assert hourly_stats.quantile({0: 1}, 0.95) == hourly_stats.quantile({0: 1}, 0.5)
-    assert hourly_stats.quantile({0: 19, 40: 1}, 0.95) == hourly_stats.quantile({0: 1}, 0.5)
-    assert hourly_stats.quantile({0: 18, 40: 2}, 0.95) == hourly_stats.quantile({40: 1}, 0.5)
-    assert hourly_stats.bucket(1e12) == hourly_stats.bucket(1e11)
+    assert hourly_stats.compute_quantile({}, 0.5) is None
+    assert hourly_stats.compute_quantile({0: 1}, 0.95) == hourly_stats.compute_quantile({0: 1}, 0.5)
+    assert hourly_stats.compute_quantile({0: 19, 40: 1}, 0.95) == hourly_stats.compute_quantile({0: 1}, 0.5)
+    assert hourly_stats.compute_quantile({0: 18, 40: 2}, 0.95) == hourly_stats.compute_quantile({40: 1}, 0.5)
+    assert hourly_stats.find_bucket(1e12) == hourly_stats.find_bucket(1e11)
 
 
 def test_a_sum_of_hours_adds_up_and_takes_the_highest_peak() -> None:
     one = {"end:finished:t": 3, "memory:a": 9 << 20, "wait:user:4": 1}
     two = {"end:finished:t": 4, "end:failed:u": 1, "memory:a": 5 << 20, "memory:b": 11 << 20, "error:x:y": 1}
-    found = hourly_stats.summary(hourly_stats.total([one, two]))
+    found = hourly_stats.summarise_hour(hourly_stats.sum_hours([one, two]))
     assert found["jobs"] == {"t": 7, "u": 1}
     assert (found["failed"], found["errors"], found["memory_peak_mb"]) == (1, {"x:y": 1}, 11.0)
-    assert hourly_stats.summary({"feed_error:timeout": 2, "pull:errors": 3})["feed_error_words"] == {
+    assert hourly_stats.summarise_hour({"feed_error:timeout": 2, "pull:errors": 3})["feed_error_words"] == {
         "timeout": 2
     }
     assert found["wait_p50_s"] == found["wait_p95_s"] is not None
@@ -152,14 +152,14 @@ def _publish(client: redis.Redis, rows: Sequence[tuple[int, dict[bytes, bytes]]]
 async def _counting(settings: Settings, done: Callable[[], bool], *, count: int = 1) -> None:
     """Let so many managers count until it is done."""
     parts = [Statistics(settings, f"host:{n}:1", lambda: 0) for n in range(count)]
-    tasks = [asyncio.create_task(part.count_all()) for part in parts]
+    tasks = [asyncio.create_task(part.count_forever()) for part in parts]
     try:
         async with asyncio.timeout(60):
             while not await asyncio.to_thread(done):
                 await asyncio.sleep(0.02)
     finally:
         for task in tasks:
-            await end(task)
+            await cancel_task(task)
         for part in parts:
             await part.close()
 
@@ -168,7 +168,7 @@ def _hours(settings: Settings, most: int = HOURS_KEPT) -> dict[str, Any]:
     async def read() -> dict[str, Any]:
         statistics = Statistics(settings, "host:9:1", lambda: 0)
         try:
-            return await statistics.hours(most)
+            return await statistics.list_hours(most)
         finally:
             await statistics.close()
 
@@ -176,7 +176,7 @@ def _hours(settings: Settings, most: int = HOURS_KEPT) -> dict[str, Any]:
 
 
 def _by_minute(client: redis.Redis, ms: int) -> dict[str, int]:
-    row: Any = client.hgetall(redis_keys.minutes(ms // HOUR_MS))
+    row: Any = client.hgetall(redis_keys.make_minutes_key(ms // HOUR_MS))
     return {key.decode(): int(value) for key, value in row.items()}
 
 
@@ -188,7 +188,7 @@ def test_what_charts_show_is_counted_by_the_minute() -> None:
         (HOUR_MS + 62_000, _row(kind="started", task="t", queue="import"), None),
         (2 * HOUR_MS, _row(kind="retry", task="t", queue="of others", ms=5), None),
     ]
-    assert hourly_stats.by_minute(events) == {
+    assert hourly_stats.sum_by_minute(events) == {
         1: {
             "01:jobs": 2,
             "01:failed": 1,
@@ -262,7 +262,7 @@ def test_of_a_page_that_another_manager_counted_in_part_only_the_rest_is_counted
     _publish(redis_client, [(NOW_MS, _row(kind="finished", task=f"t{n % 2}")) for n in range(30)])
     redis_client.xgroup_create(redis_keys.EVENTS, "statistics", "0")
     page: Any = redis_client.xreadgroup("statistics", "statistics", {redis_keys.EVENTS: ">"})
-    rows = entries(page)
+    rows = parse_entries(page)
     redis_client.xack(redis_keys.EVENTS, "statistics", *(stream_id for stream_id, _ in rows[:11]))
 
     async def thaw() -> None:
@@ -292,9 +292,11 @@ def test_counting_goes_on_after_redis_was_emptied(settings: Settings, redis_clie
 
 def test_pulls_are_counted_by_what_they_return(settings: Settings, redis_client: redis.Redis) -> None:
     value = base64.b64encode(json.dumps({"feeds": 9, "not_modified": 5, "new": 2}).encode())
-    redis_client.xadd(redis_keys.results("one"), {"type": 1, "return_value": value})
-    redis_client.xadd(redis_keys.results("odd"), {"type": 1, "return_value": b"no base64!"})
-    redis_client.xadd(redis_keys.results("long"), {"type": 1, "return_value": base64.b64encode(b"[" * 9000)})
+    redis_client.xadd(redis_keys.make_results_key("one"), {"type": 1, "return_value": value})
+    redis_client.xadd(redis_keys.make_results_key("odd"), {"type": 1, "return_value": b"no base64!"})
+    redis_client.xadd(
+        redis_keys.make_results_key("long"), {"type": 1, "return_value": base64.b64encode(b"[" * 9000)}
+    )
     for job_id in ("one", "odd", "long", "expired"):
         row = _row(kind="finished", task=Task.PULL_SYSTEM, id=job_id)
         redis_client.xadd(redis_keys.EVENTS, row)  # type: ignore[arg-type]
@@ -307,7 +309,7 @@ def test_pulls_are_counted_by_what_they_return(settings: Settings, redis_client:
 def test_of_pulls_that_ran_twice_each_run_counts(settings: Settings, redis_client: redis.Redis) -> None:
     for feeds in (3, 4):
         value = base64.b64encode(json.dumps({"feeds": feeds}).encode())
-        redis_client.xadd(redis_keys.results("same"), {"type": 1, "return_value": value})
+        redis_client.xadd(redis_keys.make_results_key("same"), {"type": 1, "return_value": value})
         row = _row(kind="finished", task=Task.PULL, id="same") | {b"value": value}
         redis_client.xadd(redis_keys.EVENTS, row)  # type: ignore[arg-type]
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
@@ -329,7 +331,7 @@ def test_figures_of_a_running_manager_survive_its_death(
         assert len(list(jobs.await_many(tickets, 60))) == 28
         first.stop(signal.SIGKILL)
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listen.running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [second.pid], timeout=60)
 
         def total() -> Any:
             found = repl.ask(settings, "stats")["total"]

@@ -35,7 +35,7 @@ SETTINGS = {"repl_listen": "127.0.0.1:0"}
 @pytest.fixture
 def pid(engine: Engine, eventually: Eventually) -> int:
     """The manager's process id, when it can be talked to and nobody else does."""
-    path = listen.socket_path(engine.settings, engine.manager.pid)
+    path = listen.get_socket_path(engine.settings, engine.manager.pid)
     eventually(path.exists, timeout=60)
     eventually(lambda: _is_free(engine.settings, engine.manager.pid))
     return engine.manager.pid
@@ -60,10 +60,10 @@ def _log(engine: Engine) -> str:
 
 
 def test_J04_the_socket_is_for_this_user_alone(engine: Engine, pid: int) -> None:
-    path = listen.socket_path(engine.settings, pid)
+    path = listen.get_socket_path(engine.settings, pid)
     assert stat.S_ISSOCK(path.stat().st_mode)
     assert (repl.mode(path), repl.mode(path.parent)) == (0o600, 0o700)
-    assert repl.mode(listen.token_path(engine.settings)) == 0o600
+    assert repl.mode(listen.get_token_path(engine.settings)) == 0o600
 
 
 _OTHER_USER = """
@@ -100,7 +100,7 @@ def test_J04_another_user_is_refused_even_when_all_modes_are_open(
     assert peers.is_trusted(os.geteuid())
     if os.geteuid() != 0:
         return
-    path = listen.socket_path(engine.settings, pid)
+    path = listen.get_socket_path(engine.settings, pid)
     assert _as_nobody(path) == "refused"
     opened = [path, path.parent, path.parent.parent, *_private_parents(path.parent.parent)]
     modes = {where: repl.mode(where) for where in opened}
@@ -121,7 +121,7 @@ def _private_parents(folder: Path) -> list[Path]:
 
 
 def test_J04_a_hundred_wrong_tokens_open_nothing(engine: Engine, pid: int, eventually: Eventually) -> None:
-    right = listen.token_path(engine.settings).read_text()
+    right = listen.get_token_path(engine.settings).read_text()
     assert len(bytes.fromhex(right)) * 8 == 256
     before = _log(engine).count("reason=token")
     guesses = [right[:-1], right + "0", "", *(f"{n:064x}" for n in range(97))]
@@ -158,7 +158,7 @@ def test_J04_what_is_no_token_gets_no_byte(engine: Engine, pid: int, said: bytes
 
 
 def test_J04_who_keeps_the_token_back_keeps_nobody_else_out(engine: Engine, pid: int) -> None:
-    token = listen.token_path(engine.settings).read_text().encode()
+    token = listen.get_token_path(engine.settings).read_text().encode()
     with contextlib.ExitStack() as stack:
         for _ in range(control.CLIENTS_MAX + 2):
             stack.enter_context(_port(engine)).send(b"AUTH ")
@@ -290,7 +290,7 @@ def test_J04_every_command_is_noted_exactly_once(engine: Engine, pid: int) -> No
 
 
 def test_J04_a_client_of_the_port_is_noted_by_its_address(engine: Engine, pid: int) -> None:
-    token = listen.token_path(engine.settings).read_text().encode()
+    token = listen.get_token_path(engine.settings).read_text().encode()
     with _port(engine) as client:
         host, port = client.line.getsockname()
         client.send(b"AUTH " + token + b"\n")
@@ -341,7 +341,7 @@ async def _serving(settings: Settings, commands: _Loud, **seconds: float) -> Asy
     commands.server = server = control.ControlServer(settings, commands, {"pid": 1}, None, **seconds)
     await server.start()
     try:
-        path = listen.socket_path(settings, os.getpid())
+        path = listen.get_socket_path(settings, os.getpid())
         with contextlib.closing(await asyncio.to_thread(repl.Client, listen.connect(path))) as client:
             await asyncio.to_thread(client.read)
             yield client
@@ -368,25 +368,25 @@ class _Loud(Commands):
 
 
 def test_the_token_of_a_home_is_made_once_and_never_read_when_others_can(settings: Settings) -> None:
-    made = listen.token(settings)
-    assert listen.token(settings) == made
-    listen.token_path(settings).chmod(0o644)
+    made = listen.load_token(settings)
+    assert listen.load_token(settings) == made
+    listen.get_token_path(settings).chmod(0o644)
     with pytest.raises(StartupError, match="Others can read"):
-        listen.token(settings)
-    listen.token_path(settings).chmod(0o600)
-    listen.token_path(settings).write_text("short\n")
+        listen.load_token(settings)
+    listen.get_token_path(settings).chmod(0o600)
+    listen.get_token_path(settings).write_text("short\n")
     with pytest.raises(StartupError, match="holds no token"):
-        listen.token(settings)
-    assert list(settings.home.glob("repl_token*")) == [listen.token_path(settings)]
+        listen.load_token(settings)
+    assert list(settings.home.glob("repl_token*")) == [listen.get_token_path(settings)]
 
 
 def test_sockets_of_killed_managers_are_removed_and_living_ones_are_found(settings: Settings) -> None:
-    folder = listen.folder(settings)
+    folder = listen.get_folder(settings)
     with contextlib.closing(listen.listen_unix(settings)):
-        assert listen.running(settings) == [os.getpid()]
+        assert listen.list_running(settings) == [os.getpid()]
         left = folder / "manager-999999999.sock"
-        listen.socket_path(settings, os.getpid()).rename(left)
-    assert listen.running(settings) == []
+        listen.get_socket_path(settings, os.getpid()).rename(left)
+    assert listen.list_running(settings) == []
     with contextlib.closing(listen.listen_unix(settings)):
         assert [path.name for path in folder.iterdir()] == [f"manager-{os.getpid()}.sock"]
 
@@ -394,15 +394,15 @@ def test_sockets_of_killed_managers_are_removed_and_living_ones_are_found(settin
 def test_a_home_with_a_long_path_has_its_socket_too(settings: Settings) -> None:
     deep = dataclasses.replace(settings, home=settings.home / ("d" * 60) / ("e" * 60))
     with contextlib.closing(listen.listen_unix(deep)):
-        assert len(str(listen.socket_path(deep, os.getpid()))) > 108
-        assert listen.running(deep) == [os.getpid()]
+        assert len(str(listen.get_socket_path(deep, os.getpid()))) > 108
+        assert listen.list_running(deep) == [os.getpid()]
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o710])
 def test_J04_a_folder_that_others_can_enter_is_refused_and_stays_as_it_is(
     settings: Settings, mode: int
 ) -> None:
-    run = listen.folder(settings)
+    run = listen.get_folder(settings)
     run.mkdir()
     run.chmod(mode)
     with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
@@ -416,7 +416,7 @@ def test_J04_a_folder_that_others_can_enter_is_refused_and_stays_as_it_is(
 def test_J04_a_link_to_a_folder_of_the_system_is_refused(settings: Settings, tmp_path: Path) -> None:
     """As with EVENTR_HOME=/var, whose run is the system's."""
     (tmp_path / "system").mkdir(mode=0o755)
-    listen.folder(settings).symlink_to(tmp_path / "system")
+    listen.get_folder(settings).symlink_to(tmp_path / "system")
     with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
         listen.listen_unix(settings)
     assert repl.mode(tmp_path / "system") == 0o755
@@ -425,6 +425,6 @@ def test_J04_a_link_to_a_folder_of_the_system_is_refused(settings: Settings, tmp
 
 def test_J04_a_link_to_a_private_folder_is_followed(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir(mode=0o700)
-    listen.folder(settings).symlink_to(tmp_path / "private")
+    listen.get_folder(settings).symlink_to(tmp_path / "private")
     with contextlib.closing(listen.listen_unix(settings)):
-        assert listen.running(settings) == [os.getpid()]
+        assert listen.list_running(settings) == [os.getpid()]

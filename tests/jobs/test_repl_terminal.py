@@ -28,7 +28,7 @@ CTRL_A, CTRL_C, CTRL_D, CTRL_K, TAB, ENTER, UP = "\x01", "\x03", "\x04", "\x0b",
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to, and no history of earlier tests."""
-    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
     eventually(lambda: support.pids(engine.manager, "feeds"), timeout=60)
     (engine.settings.home / HISTORY).unlink(missing_ok=True)
     return engine
@@ -136,14 +136,14 @@ def test_ctrl_c_ends_a_tail_and_nothing_else(
 
 def test_a_restart_of_the_manager_is_said_and_survived(settings: Any, eventually: Eventually) -> None:
     with support.running("queue_manager.main", settings, "first") as first:
-        eventually(lambda: listen.running(settings) == [first.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [first.pid], timeout=60)
         terminal = Terminal(settings)
         eventually(lambda: terminal.prompts() == [""], timeout=60)
         first.stop(signal.SIGKILL)
     terminal.type("help status" + ENTER)
     eventually(lambda: "eventr: No manager runs here: start 'eventr up'" in terminal.text(), timeout=30)
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listen.running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [second.pid], timeout=60)
         terminal.type("help status" + ENTER)
         said = f"The manager was restarted: this is process {second.pid}."
         eventually(lambda: said in terminal.text(), timeout=30)
@@ -172,7 +172,7 @@ def test_a_long_history_is_cut_to_its_newer_half(tmp_path: Path) -> None:
         kept.store_string(f"help {number}")
     assert path.stat().st_size > HISTORY_MAX
     path.chmod(0o644)
-    lines = list(shell.history(path).load_history_strings())
+    lines = list(shell.open_history(path).load_history_strings())
     assert lines[0] == "help 8999"
     assert 1000 < len(lines) < 8000
     assert repl.mode(path) == 0o600
@@ -182,5 +182,5 @@ def test_without_a_place_for_it_the_history_is_in_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / HISTORY).mkdir()
-    assert isinstance(shell.history(tmp_path / HISTORY), InMemoryHistory)
+    assert isinstance(shell.open_history(tmp_path / HISTORY), InMemoryHistory)
     assert "The history is not kept" in capsys.readouterr().err

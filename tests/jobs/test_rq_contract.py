@@ -48,11 +48,11 @@ def test_rq_reads_a_started_and_a_finished_job(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
-    (taken,) = desk.take(1, {}, ())
+    (taken,) = desk.claim_jobs(1, {}, ())
     record = _fetch(redis_client, ticket.id)
     assert (record.get_status(), record.worker_name) == (JobStatus.STARTED, "w1")
     assert record.started_at is not None
-    desk.finish([outcome.finished(taken, {"new": 3}, settings)])
+    desk.finish([outcome.finish_job(taken, {"new": 3}, settings)])
     record = _fetch(redis_client, ticket.id)
     assert record.get_status() == JobStatus.FINISHED
     assert record.return_value() == {"new": 3}
@@ -61,7 +61,7 @@ def test_rq_reads_a_started_and_a_finished_job(
     assert (result.type, result.worker_name) == (Result.Type.SUCCESSFUL, "w1")
     registry = FinishedJobRegistry(Queue.PULL, connection=redis_client, serializer=JSONSerializer)
     assert registry.get_job_ids(cleanup=False) == [ticket.id]
-    for key in (redis_keys.job(ticket.id), redis_keys.results(ticket.id)):
+    for key in (redis_keys.make_job_key(ticket.id), redis_keys.make_results_key(ticket.id)):
         assert 0 < int(redis_client.ttl(key)) <= settings.result_ttl  # type: ignore[arg-type]
 
 
@@ -70,13 +70,13 @@ def test_rq_reads_retries_and_failures(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
-    (taken,) = desk.take(1, {}, ())
-    desk.finish([outcome.failed(taken, ValueError("secret"), settings)])
+    (taken,) = desk.claim_jobs(1, {}, ())
+    desk.finish([outcome.fail_job(taken, ValueError("secret"), settings)])
     scheduled = ScheduledJobRegistry(Queue.PULL, connection=redis_client, serializer=JSONSerializer)
     assert scheduled.get_job_ids(cleanup=False) == [ticket.id]
     assert _fetch(redis_client, ticket.id).get_status() == JobStatus.SCHEDULED
-    (taken,) = eventually(lambda: desk.take(1, {}, ()))
-    desk.finish([outcome.failed(taken, outcome.BadJobError("bad_job", "No."), settings)])
+    (taken,) = eventually(lambda: desk.claim_jobs(1, {}, ()))
+    desk.finish([outcome.fail_job(taken, outcome.BadJobError("bad_job", "No."), settings)])
     record = _fetch(redis_client, ticket.id)
     result = record.latest_result()
     assert result is not None

@@ -14,13 +14,13 @@ from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from app.models.jobs.workers import QueueRules, WorkerSpec, decode_orders, encode_orders
-from queue_manager.groups import order
+from queue_manager.groups import sort_queues
 from tests.jobs import support
 from tests.jobs.conftest import Engine
-from workers.loop import caps
-from workers.middleware.timeout import limit_of
-from workers.registry import find
-from workers.runner import settings_of
+from workers.loop import compute_caps
+from workers.middleware.timeout import compute_time_limit
+from workers.registry import find_task
+from workers.runner import apply_rules
 
 SETTINGS = {"worker_nice": 5}
 GROUPS = """
@@ -57,8 +57,8 @@ def test_a_queue_limits_the_time_and_the_tries_of_its_jobs(engine: Engine) -> No
     ticket = engine.jobs.enqueue(Job(Task.SLEEP, {"seconds": 25, "key": 1}, Queue.DISCOVERY))
     (outcome,) = engine.jobs.await_many([ticket], 60)
     assert outcome.error == "timeout"
-    assert engine.jobs.status(ticket.id).failures == 1
-    assert 0 < int(engine.client.ttl(redis_keys.job(ticket.id))) <= 77  # type: ignore[arg-type]
+    assert engine.jobs.get_status(ticket.id).failures == 1
+    assert 0 < int(engine.client.ttl(redis_keys.make_job_key(ticket.id))) <= 77  # type: ignore[arg-type]
     # The same task in another queue has the time it asks for.
     other = engine.jobs.enqueue(Job(Task.SLEEP, {"seconds": 1, "key": 2}, Queue.PULL))
     assert [o.error for o in engine.jobs.await_many([other], 60)] == [None]
@@ -83,7 +83,7 @@ def test_a_worker_holds_no_more_of_a_queue_than_its_buffer(engine: Engine) -> No
     assert [o.error for o in engine.jobs.await_many(tickets, 60)] == [None] * 5
     # Of each worker: where jobs wait for long, there is more than one.
     assert max(_held(engine, ids).values()) == 2
-    assert 0 < int(engine.client.ttl(redis_keys.job(ids[0]))) <= 44  # type: ignore[arg-type]
+    assert 0 < int(engine.client.ttl(redis_keys.make_job_key(ids[0]))) <= 44  # type: ignore[arg-type]
 
 
 def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually: Any) -> None:
@@ -96,15 +96,15 @@ def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually
     # One runs and three are in hand, all taken at once; the others wait.
     eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
     # Taken is not begun: only of what says how far it is the manager knows that it runs.
-    eventually(lambda: engine.client.hget(redis_keys.job(ids[0]), "progress"), timeout=60)
+    eventually(lambda: engine.client.hget(redis_keys.make_job_key(ids[0]), "progress"), timeout=60)
     (pid,) = support.pids(engine.manager, "solo")
     stands_back = psutil.Process(pid).nice() - psutil.Process().nice()
     assert stands_back == engine.settings.worker_nice, "pages come first"
     # A crash now: the one that ran is a suspect, those in hand are nobody's fault.
     os.kill(pid, signal.SIGKILL)
     assert [o.error for o in engine.jobs.await_many(tickets, 90)] == [None] * 6
-    assert [engine.jobs.status(i).crashes for i in ids] == [1, 0, 0, 0, 0, 0]
-    assert {engine.jobs.status(i).state for i in ids} == {State.FINISHED}
+    assert [engine.jobs.get_status(i).crashes for i in ids] == [1, 0, 0, 0, 0, 0]
+    assert {engine.jobs.get_status(i).state for i in ids} == {State.FINISHED}
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually
 )
 def test_the_shorter_time_holds(own: Task, of_queue: float | None, limit: float) -> None:
     settings = Settings(job_timeout=99)
-    assert limit_of(find(own), settings, _rules(timeout=of_queue)) == limit
+    assert compute_time_limit(find_task(own), settings, _rules(timeout=of_queue)) == limit
 
 
 def test_rules_replace_the_settings_of_a_job() -> None:
-    changed = settings_of(Settings(), _rules(retries=9, backoff_most=7.0, failure_ttl=88))
+    changed = apply_rules(Settings(), _rules(retries=9, backoff_most=7.0, failure_ttl=88))
     assert (changed.job_retries, changed.job_backoff_most, changed.failure_ttl) == (9, 7.0, 88)
     assert changed.home == Settings().home
 
@@ -147,19 +147,19 @@ def test_people_come_first_then_priority_then_the_order_of_the_file(
     queues: list[str], priority: dict[str, int], wanted: list[str]
 ) -> None:
     rules = {queue: _rules(priority=priority.get(queue, 0)) for queue in queues}
-    assert order(tuple(queues), rules) == tuple(wanted)
+    assert sort_queues(tuple(queues), rules) == tuple(wanted)
 
 
 def test_caps_are_what_is_left_of_the_buffers() -> None:
     spec = _spec(rules={"import": _rules(buffer=3), "discovery": _rules(buffer=1), "feed-pull": _rules()})
-    assert caps(spec, {"import": 1, "discovery": 4}) == {"import": 2, "discovery": 0}
+    assert compute_caps(spec, {"import": 1, "discovery": 4}) == {"import": 2, "discovery": 0}
 
 
 @pytest.mark.parametrize(("slots", "most"), [(16, 11), (8, 6), (2, 1), (1, 1)])
 def test_imports_leave_places_for_the_pulls_that_they_wait_for(slots: int, most: int) -> None:
     spec = _spec(slots=slots, rules={"import": _rules()})
-    assert caps(spec, {}) == {"import": most}
-    assert caps(spec, {"import": most}) == {"import": 0}
+    assert compute_caps(spec, {}) == {"import": most}
+    assert compute_caps(spec, {"import": most}) == {"import": 0}
 
 
 def _spec(**changes: Any) -> WorkerSpec:

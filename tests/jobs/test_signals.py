@@ -18,7 +18,7 @@ from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager.overrides import Live
+from queue_manager.overrides import Overrides
 from tests.jobs import support
 
 Eventually = Callable[..., Any]
@@ -49,7 +49,7 @@ def test_a_second_signal_waits_for_no_job_and_loses_none(
         assert manager.stop(number) == 0
     eventually(lambda: not any(map(support.is_alive, family)))
     assert support.states(redis_client, ids) == {"queued": 5}
-    assert {(jobs.status(i).crashes, jobs.status(i).failures) for i in ids} == {(0, 0)}
+    assert {(jobs.get_status(i).crashes, jobs.get_status(i).failures) for i in ids} == {(0, 0)}
     assert support.left(redis_client) == set()
 
 
@@ -111,7 +111,7 @@ def test_all_managers_follow_what_one_is_told(
         eventually(lambda: len(support.workers(redis_client)) == 4, timeout=60)
         ids = _sleepers(jobs, 10, 25)
         eventually(lambda: support.states(redis_client, ids)["started"] == 2, timeout=30)
-        support.linked(settings, lambda link: Live(link.client).write("feeds", "slots", "4"))
+        support.linked(settings, lambda link: Overrides(link.client).write("feeds", "slots", "4"))
         eventually(lambda: support.states(redis_client, ids)["started"] == 8, timeout=30)
     assert support.states(redis_client, ids) == {"queued": 10}
 
@@ -132,7 +132,7 @@ def test_a_manager_that_is_killed_beside_another_is_inherited_by_it(
                 os.kill(pid, signal.SIGKILL)
         first.popen.wait(30)
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=90)
-        assert {jobs.status(i).crashes for i in ids} == {0}
+        assert {jobs.get_status(i).crashes for i in ids} == {0}
         eventually(lambda: redis_client.zcard(redis_keys.MANAGERS) == 1, timeout=30)
         assert len(set(support.workers(redis_client).values())) == 1
     assert set(support.ends(redis_client).values()) == {1}
@@ -144,8 +144,8 @@ def test_a_job_whose_list_was_lost_is_run_after_all(
     """Redis has lost the list of a worker that is gone; the manager's own look must find the job."""
     desk = support.desk(redis_client, settings, "gone")
     (ticket,) = jobs.enqueue_many(support.effects(1))
-    assert len(desk.take(1, {}, ())) == 1
-    redis_client.delete(redis_keys.inflight("gone"), redis_keys.WORKERS)
+    assert len(desk.claim_jobs(1, {}, ())) == 1
+    redis_client.delete(redis_keys.make_inflight_key("gone"), redis_keys.WORKERS)
     with support.running("queue_manager.main", settings, "manager") as manager:
         assert [o.error for o in jobs.await_many([ticket], 60)] == [None]
         # It is said when all strays are queued again, and this one may have been done by then.

@@ -15,9 +15,9 @@ from app.config import Settings
 from app.errors import DrainingError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
-from queue_manager.load import Loads
-from queue_manager.orphans import Strays
-from queue_manager.policy import Verdict
+from queue_manager.load import QueueLoads
+from queue_manager.orphans import OrphanedJobs
+from queue_manager.policy import DeathVerdict
 from tests.jobs import support
 from workers import outcome as endings
 from workers.queue_client import UnregisteredError
@@ -30,11 +30,13 @@ def _job(key: int = 1, queue: Queue = Queue.PULL) -> Job:
 def _switch(
     settings: Settings, queue: Queue, *, paused: bool | None = None, draining: bool | None = None
 ) -> None:
-    support.linked(settings, lambda link: Loads(link.client).switch(queue, paused=paused, draining=draining))
+    support.linked(
+        settings, lambda link: QueueLoads(link.client).set_switches(queue, paused=paused, draining=draining)
+    )
 
 
 def _stray(settings: Settings) -> dict[str, str]:
-    return support.linked(settings, lambda link: Strays(link.client, "test:1:1").jobs())
+    return support.linked(settings, lambda link: OrphanedJobs(link.client, "test:1:1").requeue_jobs())
 
 
 def test_from_a_paused_queue_nobody_takes(
@@ -43,11 +45,11 @@ def test_from_a_paused_queue_nobody_takes(
     jobs.enqueue_many([_job(1), _job(2, Queue.DISCOVERY)])
     desk = support.desk(redis_client, settings)
     _switch(settings, Queue.DISCOVERY, paused=True)
-    assert [job.queue for job in desk.take(5, {}, ())] == ["feed-pull"]
+    assert [job.queue for job in desk.claim_jobs(5, {}, ())] == ["feed-pull"]
     assert jobs.enqueue(_job(3, Queue.DISCOVERY)).fresh
-    assert desk.take(5, {}, ()) == []
+    assert desk.claim_jobs(5, {}, ()) == []
     _switch(settings, Queue.DISCOVERY, paused=False)
-    assert [job.args["key"] for job in desk.take(5, {}, ())] == [2, 3]
+    assert [job.args["key"] for job in desk.claim_jobs(5, {}, ())] == [2, 3]
 
 
 def test_a_paused_queue_keeps_its_retries(
@@ -55,13 +57,13 @@ def test_a_paused_queue_keeps_its_retries(
 ) -> None:
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(_job())
-    (taken,) = desk.take(1, {}, ())
-    desk.finish([dataclasses.replace(endings.failed(taken, ValueError(), settings), seconds=0)])
+    (taken,) = desk.claim_jobs(1, {}, ())
+    desk.finish([dataclasses.replace(endings.fail_job(taken, ValueError(), settings), seconds=0)])
     _switch(settings, Queue.PULL, paused=True)
-    assert desk.take(1, {}, ()) == []
-    assert jobs.status(ticket.id).state is State.SCHEDULED
+    assert desk.claim_jobs(1, {}, ()) == []
+    assert jobs.get_status(ticket.id).state is State.SCHEDULED
     _switch(settings, Queue.PULL, paused=False)
-    assert [job.id for job in desk.take(1, {}, ())] == [ticket.id]
+    assert [job.id for job in desk.claim_jobs(1, {}, ())] == [ticket.id]
 
 
 def test_a_draining_queue_takes_nothing_new_and_works_off_what_waits(
@@ -76,13 +78,13 @@ def test_a_draining_queue_takes_nothing_new_and_works_off_what_waits(
     again = jobs.enqueue(_job(1, Queue.PULL_SYSTEM))
     assert (again.fresh, again.id) == (False, waiting.id)
     desk = support.desk(redis_client, settings)
-    taken = desk.take(5, {}, ())
+    taken = desk.claim_jobs(5, {}, ())
     assert [job.args["key"] for job in taken] == [3, 1]
     # What was accepted stays accepted: it goes back, and to its next try.
-    desk.finish([endings.returned(taken[1])])
-    (again_taken,) = desk.take(5, {}, ())
-    assert desk.finish([endings.failed(again_taken, ValueError(), settings)]) == [True]
-    assert jobs.status(waiting.id).state is State.SCHEDULED
+    desk.finish([endings.return_job(taken[1])])
+    (again_taken,) = desk.claim_jobs(5, {}, ())
+    assert desk.finish([endings.fail_job(again_taken, ValueError(), settings)]) == [True]
+    assert jobs.get_status(waiting.id).state is State.SCHEDULED
     _switch(settings, Queue.PULL_SYSTEM, draining=False)
     assert jobs.enqueue(_job(2, Queue.PULL_SYSTEM)).fresh
 
@@ -94,9 +96,9 @@ def test_system_queues_share_their_slots(
     wanted = [Queue.PULL_SYSTEM] * 5 + [Queue.MAINTENANCE] * 5 + [Queue.PULL]
     jobs.enqueue_many([_job(key, queue) for key, queue in enumerate(wanted)])
     desk = support.desk(redis_client, settings)
-    taken = desk.take(10, {}, (), system=3)
+    taken = desk.claim_jobs(10, {}, (), system=3)
     assert [job.queue for job in taken] == ["feed-pull"] + ["feed-pull-sys"] * 3
-    taken = desk.take(10, {str(Queue.PULL_SYSTEM): 1}, (), system=3)
+    taken = desk.claim_jobs(10, {str(Queue.PULL_SYSTEM): 1}, (), system=3)
     assert [job.queue for job in taken] == ["feed-pull-sys", "maintenance", "maintenance"]
 
 
@@ -105,15 +107,15 @@ def test_after_a_crash_only_what_ran_is_charged(
 ) -> None:
     tickets = jobs.enqueue_many([_job(key, Queue.MAINTENANCE) for key in range(3)])
     desk = support.desk(redis_client, settings)
-    desk.take(3, {}, ())
+    desk.claim_jobs(3, {}, ())
     ran = tickets[1].id
-    became = support.linked(settings, lambda link: link.recover("w1", Verdict(True, "signal 11"), [ran]))
+    became = support.linked(settings, lambda link: link.recover("w1", DeathVerdict(True, "signal 11"), [ran]))
     assert became == {tickets[0].id: "returned", ran: "suspect", tickets[2].id: "returned"}
-    assert redis_client.lrange(redis_keys.queue(Queue.MAINTENANCE), 0, -1) == [
+    assert redis_client.lrange(redis_keys.make_queue_key(Queue.MAINTENANCE), 0, -1) == [
         tickets[0].id.encode(),
         tickets[2].id.encode(),
     ]
-    assert [jobs.status(ticket.id).crashes for ticket in tickets] == [0, 1, 0]
+    assert [jobs.get_status(ticket.id).crashes for ticket in tickets] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("lost", ["inflight", "queue", "scheduled", "worker and inflight"])
@@ -124,24 +126,24 @@ def test_what_no_list_holds_any_more_is_found(
     desk = support.desk(redis_client, settings)
     ticket, other = jobs.enqueue(_job(1)), jobs.enqueue(_job(2))
     if lost != "queue":
-        (taken, _) = desk.take(2, {}, ())
+        (taken, _) = desk.claim_jobs(2, {}, ())
         if lost == "scheduled":
-            desk.finish([endings.failed(taken, ValueError(), settings)])
+            desk.finish([endings.fail_job(taken, ValueError(), settings)])
             redis_client.delete(redis_keys.SCHEDULED + Queue.PULL)
         else:
-            redis_client.lrem(redis_keys.inflight("w1"), 0, ticket.id)
+            redis_client.lrem(redis_keys.make_inflight_key("w1"), 0, ticket.id)
         if lost.startswith("worker"):
             redis_client.hdel(redis_keys.WORKERS, "w1")
     else:
-        redis_client.lrem(redis_keys.queue(Queue.PULL), 0, ticket.id)
+        redis_client.lrem(redis_keys.make_queue_key(Queue.PULL), 0, ticket.id)
     assert not jobs.enqueue(_job(1)).fresh
     said = {"queue": "queued", "scheduled": "scheduled"}.get(lost, "started")
     assert _stray(settings) == {ticket.id: said}
     heir = support.desk(redis_client, settings, "heir")
-    found = heir.take(5, {}, ())
+    found = heir.claim_jobs(5, {}, ())
     assert [job.id for job in found] == ([ticket.id, other.id] if lost == "queue" else [ticket.id])
     # Whoever held it may not end it any more, and nothing else was touched.
-    assert heir.finish([endings.finished(found[0], "heir", settings)]) == [True]
+    assert heir.finish([endings.finish_job(found[0], "heir", settings)]) == [True]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == ["heir"]
     assert _stray(settings) == {}
 
@@ -151,9 +153,9 @@ def test_nothing_that_is_held_is_stray(
 ) -> None:
     desk = support.desk(redis_client, settings)
     jobs.enqueue_many([_job(key) for key in range(1200)])
-    taken = desk.take(700, {}, ())
-    desk.finish([endings.failed(job, ValueError(), settings) for job in taken[:50]])
-    desk.finish([endings.finished(job, 1, settings) for job in taken[50:100]])
+    taken = desk.claim_jobs(700, {}, ())
+    desk.finish([endings.fail_job(job, ValueError(), settings) for job in taken[:50]])
+    desk.finish([endings.finish_job(job, 1, settings) for job in taken[50:100]])
     before = _everything(redis_client)
     assert len(before) > 1200
     assert _stray(settings) == {}
@@ -176,10 +178,10 @@ def test_lists_of_workers_that_nobody_knows_are_found(
 ) -> None:
     support.desk(redis_client, settings, "known")
     jobs.enqueue_many([_job(key) for key in range(4)])
-    support.desk(redis_client, settings, "known").take(2, {}, ())
-    support.desk(redis_client, settings, "forgotten").take(2, {}, ())
+    support.desk(redis_client, settings, "known").claim_jobs(2, {}, ())
+    support.desk(redis_client, settings, "forgotten").claim_jobs(2, {}, ())
     redis_client.hdel(redis_keys.WORKERS, "forgotten")
-    found = support.linked(settings, lambda link: Strays(link.client, "test:1:1").workers())
+    found = support.linked(settings, lambda link: OrphanedJobs(link.client, "test:1:1").find_workers())
     assert found == ["forgotten"]
 
 
@@ -189,19 +191,19 @@ def test_after_redis_was_emptied_a_zombie_ends_nothing(
     """Same task, same id, same number of the attempt: only the in-flight list tells them apart."""
     zombie = support.desk(redis_client, settings, "zombie")
     jobs.enqueue(_job())
-    (lost,) = zombie.take(1, {}, ())
+    (lost,) = zombie.claim_jobs(1, {}, ())
     redis_client.flushall()
     ticket = jobs.enqueue(_job())
     assert ticket.fresh
     heir = support.desk(redis_client, settings, "heir")
-    (taken,) = heir.take(1, {}, ())
+    (taken,) = heir.claim_jobs(1, {}, ())
     assert (taken.id, taken.attempt) == (lost.id, lost.attempt)
     assert taken.token != lost.token
-    assert zombie.finish([endings.finished(lost, "late", settings)]) == [False]
-    assert zombie.finish([endings.returned(lost)]) == [False]
+    assert zombie.finish([endings.finish_job(lost, "late", settings)]) == [False]
+    assert zombie.finish([endings.return_job(lost)]) == [False]
     with pytest.raises(UnregisteredError):
-        zombie.take(1, {}, ())
-    assert heir.finish([endings.finished(taken, "good", settings)]) == [True]
+        zombie.claim_jobs(1, {}, ())
+    assert heir.finish([endings.finish_job(taken, "good", settings)]) == [True]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == ["good"]
 
 
@@ -210,11 +212,11 @@ def test_all_waiters_of_one_task_get_its_one_result(
 ) -> None:
     desk = support.desk(redis_client, settings)
     tickets = [jobs.enqueue(_job())]
-    (taken,) = desk.take(1, {}, ())
+    (taken,) = desk.claim_jobs(1, {}, ())
     tickets += [jobs.enqueue(_job()) for _ in range(3)]
     assert [ticket.fresh for ticket in tickets] == [True, False, False, False]
-    assert desk.take(5, {}, ()) == []
-    desk.finish([endings.finished(taken, 7, settings)])
+    assert desk.claim_jobs(5, {}, ()) == []
+    desk.finish([endings.finish_job(taken, 7, settings)])
     assert [[o.value for o in jobs.await_many([ticket], 1)] for ticket in tickets] == [[7]] * 4
     assert support.ends(redis_client) == {taken.id: 1}
 
@@ -224,11 +226,11 @@ def test_the_history_tells_of_each_attempt(
 ) -> None:
     ticket = jobs.enqueue(_job())
     desk = support.desk(redis_client, settings, "w1")
-    (taken,) = desk.take(1, {}, ())
-    desk.finish([dataclasses.replace(endings.failed(taken, ValueError(), settings), seconds=0)])
-    desk.take(1, {}, ())
-    support.linked(settings, lambda link: link.recover("w1", Verdict(True, "signal 9")))
-    history = redis_client.hget(redis_keys.job(ticket.id), "history")
+    (taken,) = desk.claim_jobs(1, {}, ())
+    desk.finish([dataclasses.replace(endings.fail_job(taken, ValueError(), settings), seconds=0)])
+    desk.claim_jobs(1, {}, ())
+    support.linked(settings, lambda link: link.recover("w1", DeathVerdict(True, "signal 9")))
+    history = redis_client.hget(redis_keys.make_job_key(ticket.id), "history")
     assert isinstance(history, bytes)
     lines = [json.loads(line) for line in history.splitlines()]
     told = [(line["attempt"], line["worker"], line["error"], line["where"]) for line in lines]

@@ -14,22 +14,22 @@ import redis
 from pymongo.database import Database
 
 from app import clock
-from app.adapters.redis.jobs import RedisJobs, job_id
+from app.adapters.redis.jobs import RedisJobs, hash_job
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.gateways.privacy.erasure import STRAGGLERS
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager.dead import Dead
+from queue_manager.dead import DeadJobs
 from tests.jobs import support
 from tests.support.reader import PASSWORD, add_user, follow
 from workers import outcome, registry
-from workers.outcome import BadJobError, Report
-from workers.queue_client import Desk
+from workers.outcome import BadJobError, ProgressReport
+from workers.queue_client import QueueClient
 from workers.updater.lease import Lease
-from workers.updater.updater import Sight, Updater, queue_more
+from workers.updater.updater import Updater, UpdaterStats, queue_due_work
 
-WAITING = redis_keys.queue(Queue.PULL_SYSTEM)
+WAITING = redis_keys.make_queue_key(Queue.PULL_SYSTEM)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ class World:
     ) -> None:
         self.settings, self.services, self.client, self._db = settings, services, client, db
         self.now = 0.0
-        self.desk: Desk = support.desk(client, settings)
+        self.desk: QueueClient = support.desk(client, settings)
 
     def feeds(self, start: int, end: int, *, host: str = "") -> set[int]:
         """Make feeds that are due, each of a host of its own or all of one."""
@@ -71,17 +71,17 @@ class World:
         return Updater(self.settings, self.client, services.pull, services.jobs, timer=lambda: self.now)
 
     def take(self, most: int = 100) -> list[Any]:
-        return self.desk.take(most, {}, ())
+        return self.desk.claim_jobs(most, {}, ())
 
     def finish(self, jobs: list[Any]) -> None:
-        self.desk.finish([outcome.finished(job, None, self.settings) for job in jobs])
+        self.desk.finish([outcome.finish_job(job, None, self.settings) for job in jobs])
 
     def queued(self) -> collections.Counter[int]:
         """How often each feed is in a job that has not ended."""
         found: collections.Counter[int] = collections.Counter()
         with contextlib.closing(RedisJobs(self.settings)) as jobs:
             for key in self.client.scan_iter(redis_keys.JOB + "*"):
-                if jobs.status(key.decode().removeprefix(redis_keys.JOB)).state in ("queued", "started"):
+                if jobs.get_status(key.decode().removeprefix(redis_keys.JOB)).state in ("queued", "started"):
                     data: Any = self.client.hget(key, "data")
                     found.update(support.feed_ids(data))
         return found
@@ -101,8 +101,8 @@ def world(
     return World(settings, services, db, redis_client)
 
 
-def _look(updater: Updater) -> Sight:
-    sight = updater.look()
+def _look(updater: Updater) -> UpdaterStats:
+    sight = updater.queue_due_feeds()
     assert sight is not None
     return sight
 
@@ -149,7 +149,7 @@ def test_the_queue_holds_as_much_as_the_workers_manage_in_a_minute(world: World)
     assert sight.queued_s <= 120
     # Half-way through a batch its progress counts, before it ends.
     batch = world.take(1)
-    world.desk.report([Report(batch[0], {"feeds": 2, "skipped": 1, "put_off": 1})])
+    world.desk.report([ProgressReport(batch[0], {"feeds": 2, "skipped": 1, "put_off": 1})])
     world.now += 2
     before = sight.pace
     assert _look(updater).pace == pytest.approx(before, rel=0.1)
@@ -159,17 +159,17 @@ def test_a_dead_batch_that_is_tried_again_brings_no_feed_into_two_batches(world:
     ids, updater = world.feeds(0, 6), world.updater()
     _look(updater)
     dead, *_ = world.take()
-    world.desk.finish([outcome.failed(dead, BadJobError("bad_result", "no good"), world.settings)])
+    world.desk.finish([outcome.fail_job(dead, BadJobError("bad_result", "no good"), world.settings)])
     # Other feeds have become due, so that the new batches are others, under other ids.
     ids |= world.feeds(6, 9)
     _look(updater)
     queued = world.queued()
     assert set(dead.args["feed_ids"]) < set(queued)
-    assert support.linked(world.settings, lambda link: Dead(link.client).retry(dead.id)) == 1
+    assert support.linked(world.settings, lambda link: DeadJobs(link.client).retry_dead(dead.id)) == 1
     assert world.queued() == queued
     assert max(queued.values()) == 1
     assert world.client.zcard(redis_keys.DEAD) == 0
-    assert not world.client.exists(redis_keys.job(dead.id))
+    assert not world.client.exists(redis_keys.make_job_key(dead.id))
     # The next look queues nothing twice either, and nothing is lost: all that is due is in hand.
     _look(updater)
     assert max(world.queued().values()) == 1
@@ -179,14 +179,14 @@ def test_only_the_holder_of_the_lease_queues(world: World) -> None:
     world.feeds(0, 4)
     updater = world.updater()
     other = Lease(world.client, redis_keys.UPDATER_LEASE, 60)
-    assert other.hold()
-    assert updater.look() is None
-    assert not updater.hold()
+    assert other.acquire()
+    assert updater.queue_due_feeds() is None
+    assert not updater.renew_lease()
     other.release()
     assert _look(updater).queued == 4
-    assert not other.hold()
+    assert not other.acquire()
     other.release()  # of a lease that is somebody else's: nothing happens
-    assert updater.hold()
+    assert updater.renew_lease()
 
 
 def test_the_next_updater_knows_what_the_last_one_queued(world: World) -> None:
@@ -224,7 +224,7 @@ def test_an_updater_that_lost_its_lease_while_it_looked_queues_nothing(
     ids = world.feeds(0, 8)
     zombie = world.updater()
     _freeze(monkeypatch, world.services.pull, "due", _pass_on(world, ids))
-    assert zombie.look() is None
+    assert zombie.queue_due_feeds() is None
     assert world.queued() == collections.Counter(ids)
 
 
@@ -235,12 +235,12 @@ def test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing(
     zombie = world.updater()
     before = world.client.llen(WAITING)
     _freeze(monkeypatch, world.services.jobs, "queue_in", _pass_on(world, ids))
-    assert zombie.look() is None
+    assert zombie.queue_due_feeds() is None
     assert world.queued() == collections.Counter(ids)
     assert before == 0
     # Nor does it let go of what the other one has in hand.
     world.finish(world.take())
-    assert zombie.look() is None
+    assert zombie.queue_due_feeds() is None
     assert world.client.hlen(redis_keys.UPDATER_HAND) == 2
 
 
@@ -266,7 +266,7 @@ def test_a_lease_that_ran_out_and_was_taken_by_nobody_voids_the_look(
         world.client.delete(redis_keys.UPDATER_LEASE)
 
     _freeze(monkeypatch, world.services.pull, "due", expire)
-    assert updater.look() is None
+    assert updater.queue_due_feeds() is None
     assert not world.queued()
     assert _look(updater).queued == 4
 
@@ -277,13 +277,13 @@ def test_the_feeds_of_a_batch_that_was_taken_apart_stay_in_hand(world: World) ->
     (batch,) = world.take()
     # As workers.middleware.split does after a crash: parts first, then the batch ends.
     parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in sorted(ids)]
-    world.client.hset(redis_keys.job(batch.id), "crashes", 1)
+    world.client.hset(redis_keys.make_job_key(batch.id), "crashes", 1)
     tickets = world.services.jobs.enqueue_many(parts)
     world.finish([batch])
     assert _look(updater).queued == 0
     assert world.queued() == collections.Counter(ids)
     # The next updater knows of them too, even when the batch's own record is gone …
-    world.client.delete(redis_keys.UPDATER_LEASE, redis_keys.job(batch.id))
+    world.client.delete(redis_keys.UPDATER_LEASE, redis_keys.make_job_key(batch.id))
     second = world.updater()
     assert _look(second).queued == 0
     # … and each is free when its part has ended.
@@ -301,7 +301,7 @@ def test_a_batch_whose_record_vanished_may_have_been_taken_apart(world: World) -
     parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in batch.args["feed_ids"]]
     world.services.jobs.enqueue_many(parts)
     world.finish([batch])
-    world.client.delete(redis_keys.job(batch.id), redis_keys.UPDATER_LEASE)
+    world.client.delete(redis_keys.make_job_key(batch.id), redis_keys.UPDATER_LEASE)
     assert _look(world.updater()).queued == 0
 
 
@@ -332,36 +332,36 @@ def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
     services.imports.start(ann, found.id)
     world.client.flushall()
     world.client.sadd(redis_keys.DRAINING, Queue.IMPORT)
-    queue_more(services)
-    assert not world.client.exists(redis_keys.queue(Queue.IMPORT))
-    assert world.client.llen(redis_keys.queue(Queue.MAINTENANCE)) == 1
+    queue_due_work(services)
+    assert not world.client.exists(redis_keys.make_queue_key(Queue.IMPORT))
+    assert world.client.llen(redis_keys.make_queue_key(Queue.MAINTENANCE)) == 1
 
 
 def test_a_drained_queue_costs_no_report(world: World) -> None:
     reporting, now = dataclasses.replace(world.settings, report_urls="json://127.0.0.1:1/"), clock.now()
     with contextlib.closing(bootstrap.build(reporting)) as services, clock.set_source(lambda: now):
         world.client.sadd(redis_keys.DRAINING, Queue.MAINTENANCE)
-        queue_more(services)
+        queue_due_work(services)
         world.client.srem(redis_keys.DRAINING, Queue.MAINTENANCE)
-        assert not world.client.exists(redis_keys.queue(Queue.MAINTENANCE))
-        queue_more(services)
-        queue_more(services)
-    assert world.client.llen(redis_keys.queue(Queue.MAINTENANCE)) == 1
+        assert not world.client.exists(redis_keys.make_queue_key(Queue.MAINTENANCE))
+        queue_due_work(services)
+        queue_due_work(services)
+    assert world.client.llen(redis_keys.make_queue_key(Queue.MAINTENANCE)) == 1
 
 
 def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -> None:
     services = world.services
     ann = add_user(services, "ann")
-    services.accounts.delete(ann, PASSWORD)
+    services.accounts.delete_account(ann, PASSWORD)
     world.client.flushall()
     later = clock.now() + STRAGGLERS
     with clock.set_source(lambda: later):
-        queue_more(services)
-        queue_more(services)
-    [queued] = world.client.lrange(redis_keys.queue(Queue.MAINTENANCE), 0, -1)
-    assert queued.decode() == job_id(Task.ERASE, {"user_id": ann.user_id})
-    registry.load()
-    spec = registry.find(Task.ERASE)
+        queue_due_work(services)
+        queue_due_work(services)
+    [queued] = world.client.lrange(redis_keys.make_queue_key(Queue.MAINTENANCE), 0, -1)
+    assert queued.decode() == hash_job(Task.ERASE, {"user_id": ann.user_id})
+    registry.load_tasks()
+    spec = registry.find_task(Task.ERASE)
     assert spec is not None
     assert spec.mode == "solo"
 
@@ -380,7 +380,7 @@ def test_what_it_saw_is_in_redis(world: World) -> None:
     # Nobody may take the figures of one who does nothing for those of the holder.
     standby = world.updater()
     before = world.stats()
-    assert standby.look() is None
+    assert standby.queue_due_feeds() is None
     assert world.stats() == before
 
 
@@ -417,7 +417,7 @@ def test_what_redis_refused_is_queued_later(world: World) -> None:
     world.client.config_set("maxmemory", 1)
     try:
         with pytest.raises(redis.RedisError):
-            updater.look()
+            updater.queue_due_feeds()
     finally:
         world.client.config_set("maxmemory", 0)
     assert _look(updater).queued == 4

@@ -27,7 +27,7 @@ from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply, Request, file_reply
 from tests.support.refusal import refusing
 
-WAITING = redis_keys.queue(Queue.PULL_SYSTEM)
+WAITING = redis_keys.make_queue_key(Queue.PULL_SYSTEM)
 ITEM = b"<item><guid>g1</guid><title>One</title></item>"
 RSS = b"<rss version='2.0'><channel><title>Blog</title>%s</channel></rss>" % ITEM
 _SAID = re.compile(r"feeds_queued batches=\d+ feeds=(\d+)")
@@ -53,7 +53,7 @@ class Pair:
     def queued(self) -> collections.Counter[int]:
         """How often each feed waits."""
         jobs: list[Any] = self._client.lrange(WAITING, 0, -1)
-        data: list[Any] = [self._client.hget(redis_keys.job(job.decode()), "data") for job in jobs]
+        data: list[Any] = [self._client.hget(redis_keys.make_job_key(job.decode()), "data") for job in jobs]
         return collections.Counter(i for text in data for i in support.feed_ids(text))
 
     def wait_for_all(self, timeout: float = 60) -> None:
@@ -85,7 +85,7 @@ def _two(settings: Settings, client: redis.Redis, eventually: Any) -> Iterator[l
 
 
 def _alive(client: redis.Redis) -> set[int]:
-    signs = [client.get(key) for key in client.scan_iter(redis_keys.alive("updater", "*"))]
+    signs = [client.get(key) for key in client.scan_iter(redis_keys.make_alive_key("updater", "*"))]
     return {json.loads(sign)["pid"] for sign in signs if sign}
 
 
@@ -154,7 +154,7 @@ def test_a_frozen_updater_wakes_up_as_a_zombie_and_queues_nothing(
             token = redis_client.get(redis_keys.UPDATER_LEASE)
             holder.popen.send_signal(signal.SIGCONT)
             # It is awake when it signs again; it has tried to hold the lease then.
-            redis_client.delete(*redis_client.scan_iter(redis_keys.alive("updater", "*")))
+            redis_client.delete(*redis_client.scan_iter(redis_keys.make_alive_key("updater", "*")))
             eventually(lambda: _alive(redis_client) == {p.pid for p in both}, timeout=60)
             pair.feeds(3)
             pair.wait_for_all()

@@ -32,7 +32,7 @@ retries = 1
 @pytest.fixture
 def engine(engine: Engine, eventually: Any) -> Engine:
     """The running manager, when it can be talked to."""
-    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
     return engine
 
 
@@ -64,7 +64,7 @@ def test_workers_leave_after_so_many_jobs_and_lose_none(engine: Engine, group: s
         _set(engine, group, "max_jobs", 1000)
     # A loop worker ends what it holds; so it may do some more than its share.
     assert _left(engine, "max_jobs") - before >= 3
-    assert {engine.jobs.status(ticket.id).crashes for ticket in tickets} == {0}
+    assert {engine.jobs.get_status(ticket.id).crashes for ticket in tickets} == {0}
     ends = support.ends(engine.client)
     assert {ends[ticket.id] for ticket in tickets} == {1}
 
@@ -101,10 +101,10 @@ def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine
     ends = {o.id: o.error for o in engine.jobs.await_many([stuck, *others], 90)}
     assert ends.pop(stuck.id) == "crashed"
     assert set(ends.values()) == {None}
-    history = engine.client.hget(redis_keys.job(stuck.id), "history")
+    history = engine.client.hget(redis_keys.make_job_key(stuck.id), "history")
     assert isinstance(history, bytes)
     assert b'"where":"timeout"' in history
-    assert {engine.jobs.status(ticket.id).crashes for ticket in others} == {0}
+    assert {engine.jobs.get_status(ticket.id).crashes for ticket in others} == {0}
 
 
 def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:

@@ -36,7 +36,7 @@ class Answer:
 
 def get(settings: Settings, process: str, path: str, method: str = "GET", **headers: str) -> Answer:
     """Send one request to the admin port of a process; headers with underscores."""
-    host, port = admin_port.place(settings, process)
+    host, port = admin_port.find_bind_address(settings, process)
     return at(host, port, path, method, **headers)
 
 

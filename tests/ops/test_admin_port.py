@@ -12,9 +12,9 @@ import pytest
 
 from app.config import Settings
 from app.errors import SettingsError
-from app.models.operations.settings_view import rows
+from app.models.operations.settings_view import list_settings
 from app.monitoring import admin_port
-from app.monitoring.admin_port import Admin, Pulse
+from app.monitoring.admin_port import AdminServer, Pulse
 from tests.ops import ask
 
 TOKEN = "hT7cV2mQ9xB4nW6kR8pL3sD5fG1jZ0yA"
@@ -37,7 +37,7 @@ def port() -> Iterator[Port]:
 
         def serve(pulse: Pulse | None = None, figures: admin_port.Figures = _figures, **changes: Any) -> int:
             settings = dataclasses.replace(ANYWHERE, **changes)
-            server = Admin(settings, "manager", pulse or Pulse(), _nothing, figures)
+            server = AdminServer(settings, "manager", pulse or Pulse(), _nothing, figures)
             stack.callback(server.stop)
             server.start()
             assert server.port
@@ -129,7 +129,7 @@ def test_figures_that_cannot_be_made_are_no_empty_answer(
 
 def test_a_port_that_is_taken_ends_nothing(port: Port, caplog: pytest.LogCaptureFixture) -> None:
     settings = dataclasses.replace(ANYWHERE, metrics_listen=f"127.0.0.1:{port()}")
-    second = Admin(settings, "manager", Pulse(), _nothing, _figures)
+    second = AdminServer(settings, "manager", Pulse(), _nothing, _figures)
     second.start()
     assert second.port == 0
     assert "admin_unavailable" in caplog.messages
@@ -159,16 +159,16 @@ def test_what_is_no_address_is_refused(listen: str) -> None:
 def test_a_short_token_is_refused_and_a_good_one_not_shown() -> None:
     with pytest.raises(SettingsError, match="EVENTR_METRICS_TOKEN"):
         Settings(metrics_token="secret")
-    shown = rows(Settings(metrics_token=TOKEN, report_urls="json://user:canary@127.0.0.1/"))
+    shown = list_settings(Settings(metrics_token=TOKEN, report_urls="json://user:canary@127.0.0.1/"))
     assert TOKEN not in str(shown)
     assert "canary" not in str(shown)
 
 
 def test_the_processes_of_a_machine_take_the_next_ports() -> None:
     settings = Settings(metrics_listen="[::1]:9180")
-    assert [admin_port.url(settings, name) for name in ("manager", "controller", "updater")] == [
+    assert [admin_port.get_url(settings, name) for name in ("manager", "controller", "updater")] == [
         "http://[::1]:9180",
         "http://[::1]:9181",
         "http://[::1]:9182",
     ]
-    assert admin_port.url(Settings(), "manager") == ""
+    assert admin_port.get_url(Settings(), "manager") == ""

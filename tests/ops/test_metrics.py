@@ -212,13 +212,13 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
 def test_names_from_redis_make_no_series_of_their_own(
     counters: dict[str, int], sample: str, expected: list[float]
 ) -> None:
-    found = Scrape(metrics.render(metrics.totals(counters)))[f"eventr_{sample}"]
+    found = Scrape(metrics.render(metrics.build_totals(counters)))[f"eventr_{sample}"]
     assert sorted(found.values()) == expected
 
 
 def test_buckets_hold_what_is_not_longer() -> None:
     waits = {"wait:user:0": 5, "wait:user:40": 3, "wait:user:41": 2, "wait:user:140": 1, "wait_ms:user": 9500}
-    found = Scrape(metrics.render(metrics.totals(waits)))
+    found = Scrape(metrics.render(metrics.build_totals(waits)))
     buckets = found["eventr_job_wait_seconds_bucket"]
     assert buckets["user", "0.004"] == 5
     assert buckets["user", "1.024"] == 8  # bucket 40 ends at 2¹⁰ ms

@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from app import clock
-from app.adapters.redis.jobs import job_id
+from app.adapters.redis.jobs import hash_job
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
@@ -24,7 +24,7 @@ from app.errors import InvalidError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.operations import hourly_report, hourly_stats
-from app.models.operations.hourly_report import Situation
+from app.models.operations.hourly_report import ReportFigures
 from app.models.operations.hourly_stats import HOUR_MS
 from tests.jobs import support
 from tests.support.imports import REPO
@@ -53,8 +53,8 @@ STORED: dict[Any, Any] = dict(COUNTERS)
 HOUR = int(dt.datetime(2026, 5, 4, 17, tzinfo=dt.UTC).timestamp() * 1000) // HOUR_MS
 
 
-def _situation(**changes: Any) -> Situation:
-    usual = Situation(
+def _situation(**changes: Any) -> ReportFigures:
+    usual = ReportFigures(
         hour=HOUR,
         until=dt.datetime(2026, 5, 4, 18, tzinfo=dt.UTC),
         counters=COUNTERS,
@@ -126,7 +126,7 @@ def test_each_hour_is_reported_once_by_a_worker(
 ) -> None:
     due = int((clock.now() - dt.timedelta(seconds=30)).timestamp() * 1000) // HOUR_MS - 1
     for number in (due, due + 1):  # another hour may become due meanwhile
-        redis_client.hset(redis_keys.hour(number), mapping=STORED)
+        redis_client.hset(redis_keys.make_hour_key(number), mapping=STORED)
     with (
         support.running("workers.updater.updater", settings, "updater") as updater,
         support.running("workers.updater.updater", settings, "standby") as standby,
@@ -167,7 +167,7 @@ def test_what_nobody_takes_is_tried_again(
     assert redis_client.get(redis_keys.REPORTED) is None
     assert "kind=unknown" in log
     assert SECRET not in log
-    record: Any = redis_client.hgetall(redis_keys.job(job_id(job.task, job.args)))
+    record: Any = redis_client.hgetall(redis_keys.make_job_key(hash_job(job.task, job.args)))
     assert SECRET.encode() not in b"".join(record.values())
 
 
@@ -176,8 +176,8 @@ def test_the_hour_that_has_ended_is_due_half_a_minute_later(services: Services) 
         with contextlib.closing(bootstrap.build(services.settings)) as fresh:
             found = []
             for moment in moments:
-                due = fresh.report.due(moment)
-                fresh.report.queued(due)
+                due = fresh.report.find_due_jobs(moment)
+                fresh.report.mark_queued(due)
                 found += [job.args["hour"] for job in due]
             return found
 
@@ -189,12 +189,12 @@ def test_the_hour_that_has_ended_is_due_half_a_minute_later(services: Services) 
     assert hours_due(at(0, 29), at(0, 30), at(30, 0)) == [HOUR - 1, HOUR]
     with contextlib.closing(bootstrap.build(services.settings)) as fresh:
         # Redis was away in between: it is due still.
-        assert fresh.report.due(at(0, 30)) == fresh.report.due(at(0, 31)) != []
-    services.figures.set_reported(HOUR)
+        assert fresh.report.find_due_jobs(at(0, 30)) == fresh.report.find_due_jobs(at(0, 31)) != []
+    services.figures.set_reported_hour(HOUR)
     assert hours_due(at(0, 30)) == []
     silent = dataclasses.replace(services.settings, report_urls="")
     with contextlib.closing(bootstrap.build(silent)) as nobody:
-        assert nobody.report.due(at(40, 0)) == []
+        assert nobody.report.find_due_jobs(at(40, 0)) == []
         with pytest.raises(InvalidError, match="EVENTR_REPORT_URLS"):
             nobody.report.send_now()
 
@@ -216,7 +216,7 @@ def test_by_hand_it_is_printed_or_sent(
 ) -> None:
     now = int(clock.now().timestamp() * 1000) // HOUR_MS
     for number in (now, now + 1):  # the hour may turn meanwhile
-        redis_client.hset(redis_keys.hour(number), mapping=STORED)
+        redis_client.hset(redis_keys.make_hour_key(number), mapping=STORED)
     printed = _eventr(settings, "report", "--dry-run")
     assert printed.returncode == 0, printed.stderr
     assert "Pulls: 20000 feeds" in printed.stdout
@@ -232,5 +232,5 @@ def test_by_hand_it_is_printed_or_sent(
 
 def test_the_counters_of_a_report_are_those_that_are_counted() -> None:
     rows = [(HOUR * HOUR_MS, {b"kind": b"finished", b"task": b"feeds.pull"}, {"feeds": 4, "not_modified": 3})]
-    counters = hourly_stats.tally(rows)[HOUR]
+    counters = hourly_stats.sum_by_hour(rows)[HOUR]
     assert "Pulls: 4 feeds" in hourly_report.compose(_situation(counters=counters), "x").body

@@ -24,7 +24,7 @@ from app.commands import ports, processes, requirements, secret, stores, web_add
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
-from app.models.operations.check_result import Finding, Word
+from app.models.operations.check_result import CheckResult, Severity
 from app.monitoring import health
 from tests.support.refusal import refusing
 
@@ -134,8 +134,8 @@ def test_a_secret_file_is_never_passed_over(
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(name: str, value: str, what: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{config.env_name(name)} must .*{what}"):
-        Settings.from_env({config.env_name(name): value})
+    with pytest.raises(SettingsError, match=f"^{config.build_env_name(name)} must .*{what}"):
+        Settings.from_env({config.build_env_name(name): value})
 
 
 @pytest.mark.parametrize("url", ["", "https://reader.example/", "http://[::1]:8080", "http://lan_host"])
@@ -152,27 +152,27 @@ def test_packs_may_lie_in_a_folder_of_ones_own(tmp_path: Path) -> None:
 # -- doctor
 
 
-def _findings(run: Iterator[Finding]) -> dict[Word, list[str]]:
-    found: dict[Word, list[str]] = {}
+def _findings(run: Iterator[CheckResult]) -> dict[Severity, list[str]]:
+    found: dict[Severity, list[str]] = {}
     for finding in run:
         found.setdefault(finding.word, []).append(finding.text)
     return found
 
 
 def test_doctor_is_content_with_good_servers(services: Any, settings: Settings) -> None:
-    assert set(_findings(health.check_mongodb(settings))) == {Word.OK}
-    assert Word.FAIL not in _findings(health.check_redis(settings))
+    assert set(_findings(health.check_mongodb(settings))) == {Severity.OK}
+    assert Severity.FAIL not in _findings(health.check_redis(settings))
 
 
 def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
-    assert any("Missing: " in text for text in _findings(health.check_mongodb(settings))[Word.WARN])
+    assert any("Missing: " in text for text in _findings(health.check_mongodb(settings))[Severity.WARN])
 
 
 def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, settings: Settings) -> None:
     admin = db.client.admin
     before = admin.command("setParameter", 1, transactionLifetimeLimitSeconds=60)["was"]
     try:
-        texts = _findings(health.check_mongodb(settings))[Word.WARN]
+        texts = _findings(health.check_mongodb(settings))[Severity.WARN]
     finally:
         admin.command("setParameter", 1, transactionLifetimeLimitSeconds=before)
     assert any("can hold a feed for 90 s" in text for text in texts)
@@ -185,8 +185,8 @@ def test_doctor_advises_where_it_cannot_see(
     """A parameter that the server does not know: so a mongos answers, for it has none of this name."""
     monkeypatch.setattr(health, "SERVER_PARAMETER", "parameterOfAnother")
     found = _findings(health.check_mongodb(settings))
-    assert set(found) == {Word.OK}
-    assert any("start mongod with --setParameter parameterOfAnother=5" in text for text in found[Word.OK])
+    assert set(found) == {Severity.OK}
+    assert any("start mongod with --setParameter parameterOfAnother=5" in text for text in found[Severity.OK])
 
 
 def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
@@ -205,13 +205,13 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
         found = _findings(health.check_redis(settings))
     finally:
         redis_client.config_set("maxmemory-policy", "noeviction")
-    assert any("loses jobs" in text for text in found[Word.FAIL])
+    assert any("loses jobs" in text for text in found[Severity.FAIL])
 
 
 def test_doctor_fails_where_redis_refuses_to_write(settings: Settings, redis_client: redis.Redis) -> None:
     with refusing(settings.redis_url):
         found = _findings(health.check_redis(settings))
-    assert any("refuses to write (MISCONF)" in text for text in found[Word.FAIL])
+    assert any("refuses to write (MISCONF)" in text for text in found[Severity.FAIL])
     assert not any("start 'eventr" in text for texts in found.values() for text in texts)
     assert redis_client.keys() == []
 
@@ -224,32 +224,32 @@ def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> No
         found = _findings(health.check_disk(Settings(home=tmp_path)))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert set(found) == {Word.FAIL}
-    assert "make room" in found[Word.FAIL][0]
+    assert set(found) == {Severity.FAIL}
+    assert "make room" in found[Severity.FAIL][0]
 
 
 def test_doctor_names_a_home_that_cannot_be_looked_at(tmp_path: Path) -> None:
     """As below a folder that is somebody else's. What is too long a name cannot be looked at by anybody."""
     found = _findings(health.check_disk(Settings(home=tmp_path / ("x" * 300))))
-    assert set(found) == {Word.FAIL}
-    assert "set EVENTR_HOME" in found[Word.FAIL][0]
+    assert set(found) == {Severity.FAIL}
+    assert "set EVENTR_HOME" in found[Severity.FAIL][0]
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb://h:p:q/", "mongodb://h:p/"])
 def test_doctor_names_an_address_of_mongodb_that_cannot_be_read(uri: str) -> None:
-    (text,) = _findings(health.check_mongodb(Settings(mongodb_uri=uri)))[Word.FAIL]
+    (text,) = _findings(health.check_mongodb(Settings(mongodb_uri=uri)))[Severity.FAIL]
     assert "check EVENTR_MONGODB_URI" in text
 
 
 def test_doctor_names_an_address_of_redis_that_cannot_be_read_and_quotes_nothing() -> None:
-    (text,) = _findings(health.check_redis(Settings(redis_url="redis://x:hunter2/0")))[Word.FAIL]
+    (text,) = _findings(health.check_redis(Settings(redis_url="redis://x:hunter2/0")))[Severity.FAIL]
     assert "check EVENTR_REDIS_URL" in text
     assert "hunter2" not in text
 
 
 @pytest.mark.parametrize("host", ["bad host", "a..b"])
 def test_a_host_that_is_no_name_answers_nothing(host: str) -> None:
-    assert not web_address.answers(Settings(host=host))
+    assert not web_address.is_responding(Settings(host=host))
 
 
 def test_up_asks_servers_of_others_before_it_starts_its_own(tmp_path: Path) -> None:
@@ -275,17 +275,17 @@ def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None
 
 
 def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
-    assert health._replica_set({"setName": "rs0"}, direct=False).word is Word.OK
-    assert health._replica_set({"msg": "isdbgrid"}, direct=False).word is Word.OK
+    assert health._replica_set({"setName": "rs0"}, direct=False).word is Severity.OK
+    assert health._replica_set({"msg": "isdbgrid"}, direct=False).word is Severity.OK
     assert "--replSet" in health._replica_set({}, direct=True).text
 
 
 def test_doctor_names_an_address_that_knows_one_server_of_a_set() -> None:
     several = {"setName": "rs0", "hosts": ["one:27017", "two:27017", "three:27017"]}
     found = health._replica_set(several, direct=True)
-    assert (found.word, "directConnection" in found.text) == (Word.WARN, True)
-    assert health._replica_set(several, direct=False).word is Word.OK
-    assert health._replica_set({"setName": "rs0", "hosts": ["one:27017"]}, direct=True).word is Word.OK
+    assert (found.word, "directConnection" in found.text) == (Severity.WARN, True)
+    assert health._replica_set(several, direct=False).word is Severity.OK
+    assert health._replica_set({"setName": "rs0", "hosts": ["one:27017"]}, direct=True).word is Severity.OK
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_doctor_knows_a_run_folder_that_up_refuses(tmp_path: Path, mode: int, fa
 
 def test_variables_that_are_no_settings_are_named() -> None:
     given = ("EVENTR_FETCH_ALOW", "EVENTR_PORT_FILE", "EVENTR_PORT", "EVENTR_REDIS_URL_FILE", "OTHER")
-    assert config.strays(dict.fromkeys(given, "1")) == [
+    assert config.find_unknown_settings(dict.fromkeys(given, "1")) == [
         "EVENTR_FETCH_ALOW is no setting: the nearest is EVENTR_FETCH_ALLOW.",
         "EVENTR_PORT_FILE is not read: only secrets may come from a file, so set EVENTR_PORT.",
     ]
@@ -370,13 +370,13 @@ def home() -> Iterator[Settings]:
 
 
 def test_W19_a_key_is_made_once_and_for_this_user_alone(home: Settings) -> None:
-    key = secret.with_secret_key(home).secret_key
+    key = secret.ensure_secret_key(home).secret_key
     path = home.home / "secret_key"
     assert len(key) >= 32
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert secret.with_secret_key(home).secret_key == key
+    assert secret.ensure_secret_key(home).secret_key == key
     path.unlink()
-    assert secret.with_secret_key(home).secret_key != key
+    assert secret.ensure_secret_key(home).secret_key != key
 
 
 def test_W19_processes_that_start_at_once_get_the_same_key(home: Settings) -> None:
@@ -384,7 +384,7 @@ def test_W19_processes_that_start_at_once_get_the_same_key(home: Settings) -> No
 
     def make() -> None:
         barrier.wait(30)
-        keys.add(secret.with_secret_key(home).secret_key)
+        keys.add(secret.ensure_secret_key(home).secret_key)
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
@@ -396,10 +396,10 @@ def test_W19_processes_that_start_at_once_get_the_same_key(home: Settings) -> No
 
 
 def test_W19_a_key_that_others_can_read_is_refused(home: Settings) -> None:
-    secret.with_secret_key(home)
+    secret.ensure_secret_key(home)
     (home.home / "secret_key").chmod(0o644)
     with pytest.raises(SettingsError, match="chmod 600"):
-        secret.with_secret_key(home)
+        secret.ensure_secret_key(home)
 
 
 @pytest.mark.parametrize("text", ["", "short", "a" * 64])
@@ -408,11 +408,11 @@ def test_W19_a_weak_key_in_the_file_is_refused(home: Settings, text: str) -> Non
     path.write_text(text)
     path.chmod(0o600)
     with pytest.raises(SettingsError):
-        secret.with_secret_key(home)
+        secret.ensure_secret_key(home)
 
 
 def test_W19_debug_cannot_be_switched_on_from_outside(
-    monkeypatch: pytest.MonkeyPatch, servers: embedded.Running
+    monkeypatch: pytest.MonkeyPatch, servers: embedded.EmbeddedServers
 ) -> None:
     monkeypatch.setenv("FLASK_DEBUG", "1")
     for name, value in {
@@ -432,7 +432,7 @@ def test_W19_debug_cannot_be_switched_on_from_outside(
 
 
 def test_W17_gunicorn_leaves_nothing_open() -> None:
-    options = processes.gunicorn_options(Settings(host="::1", port=1))
+    options = processes.build_gunicorn_options(Settings(host="::1", port=1))
     assert options["bind"] == "[::1]:1"
     assert options["umask"] == 0o077
     assert options["control_socket_disable"] is True
@@ -497,7 +497,7 @@ def test_a_redis_that_refuses_to_write_is_a_sentence_with_its_reason(settings: S
 
 
 def test_libraries_that_are_there_are_no_problem() -> None:
-    assert list(requirements.library_problems()) == []
+    assert list(requirements.find_library_problems()) == []
 
 
 def test_a_missing_and_an_old_library_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,7 +505,7 @@ def test_a_missing_and_an_old_library_are_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(requirements.metadata, "requires", lambda name: lines)
     with pytest.raises(StartupError, match=r"no-such-thing is missing\. Run 'make run'"):
         requirements.require_libraries()
-    assert [text.split(" is ")[0] for text in requirements.library_problems(native=())] == [
+    assert [text.split(" is ")[0] for text in requirements.find_library_problems(native=())] == [
         "The Python library no-such-thing",
         "The Python library click",
     ]
@@ -514,12 +514,12 @@ def test_a_missing_and_an_old_library_are_named(monkeypatch: pytest.MonkeyPatch)
 def test_a_lock_is_held_by_one_and_ends_with_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with (
-        child.locked(path, "held by {}".format),
+        child.hold_lock(path, "held by {}".format),
         pytest.raises(StartupError, match=f"held by {os.getpid()}"),
-        child.locked(path, "held by {}".format),
+        child.hold_lock(path, "held by {}".format),
     ):
         pass
-    with child.locked(path, str):
+    with child.hold_lock(path, str):
         assert path.read_text() == f"{os.getpid()}\n"
 
 
@@ -528,9 +528,12 @@ def test_a_lock_on_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(StartupError, match=r"No space left on device"), child.locked(tmp_path / "lock", str):
+    with (
+        pytest.raises(StartupError, match=r"No space left on device"),
+        child.hold_lock(tmp_path / "lock", str),
+    ):
         pass
 
 
 def test_every_setting_has_one_variable() -> None:
-    assert config.env_name("fetch_allow") == "EVENTR_FETCH_ALLOW"
+    assert config.build_env_name("fetch_allow") == "EVENTR_FETCH_ALLOW"

@@ -38,21 +38,21 @@ def home() -> Iterator[Settings]:
     shutil.rmtree(folder)
 
 
-def _write(running: embedded.Running) -> None:
+def _write(running: embedded.EmbeddedServers) -> None:
     with pymongo.MongoClient(running.mongodb_uri) as client:
         client["kept"]["one"].insert_one({"_id": 1})
     with redis.Redis.from_url(running.redis_url) as store:
         store.set("kept", "yes")
 
 
-def _assert_kept(running: embedded.Running) -> None:
+def _assert_kept(running: embedded.EmbeddedServers) -> None:
     with pymongo.MongoClient(running.mongodb_uri) as client:
         assert client["kept"]["one"].find_one() == {"_id": 1}
     with redis.Redis.from_url(running.redis_url) as store:
         assert store.get("kept") == b"yes"
 
 
-def test_mongodb_has_transactions_and_change_streams(servers: embedded.Running) -> None:
+def test_mongodb_has_transactions_and_change_streams(servers: embedded.EmbeddedServers) -> None:
     with pymongo.MongoClient(servers.mongodb_uri) as client:
         with client.start_session() as session, session.start_transaction():
             client["probe"]["one"].insert_one({"a": 1}, session=session)
@@ -67,14 +67,14 @@ def test_a_mongodb_that_is_not_ready_cannot_be_reached(home: Settings, eventuall
     mongodb = embedded.MongoDB(home)
     with contextlib.closing(Store(mongodb.address, "kept")) as early:
         for number in range(2):
-            mongodb.launch()
+            mongodb.start()
             try:
-                eventually(mongodb.answers)
+                eventually(mongodb.is_responding)
                 with pymongo.timeout(0.3), pytest.raises(StoreError):
                     early.ping()
                 mongodb.prepare()
                 eventually(lambda: _answers(early))
-                early.transaction(lambda session, key=number: _insert(early, key, session))
+                early.run_in_transaction(lambda session, key=number: _insert(early, key, session))
                 assert early.database["one"].count_documents({}) == number + 1
                 assert mongodb.process is not None
                 mongodb.process.kill()
@@ -93,7 +93,7 @@ def _answers(at: Store) -> bool:
     return False
 
 
-def test_J02_redis_has_no_port_a_private_socket_and_loses_nothing(servers: embedded.Running) -> None:
+def test_J02_redis_has_no_port_a_private_socket_and_loses_nothing(servers: embedded.EmbeddedServers) -> None:
     with redis.Redis.from_url(servers.redis_url) as store:
         config = {
             name: store.config_get(name)[name]
@@ -110,7 +110,7 @@ def test_J02_redis_has_no_port_a_private_socket_and_loses_nothing(servers: embed
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
 
 
-def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Running) -> None:
+def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.EmbeddedServers) -> None:
     with pymongo.MongoClient(servers.mongodb_uri) as client:
         options = client.admin.command("getCmdLineOpts")["parsed"]
     socket = Path(options["net"]["bindIp"])
@@ -124,18 +124,18 @@ def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Running
 
 
 def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Eventually) -> None:
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         _write(running)
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         _assert_kept(running)
         for each in running.servers:
             assert each.process is not None
             each.process.kill()
             each.process.wait()
-        assert embedded.Layout.of(home).redis_socket.exists(), "a kill leaves the socket behind"
+        assert embedded.Layout.from_settings(home).redis_socket.exists(), "a kill leaves the socket behind"
     moved = dataclasses.replace(home, home=home.home.parent / "moved")
     home.home.rename(moved.home)
-    with embedded.servers(moved) as running:
+    with embedded.start_servers(moved) as running:
         _assert_kept(running)
         with pymongo.MongoClient(running.mongodb_uri) as client:
             assert client.admin.command("hello")["isWritablePrimary"]
@@ -144,42 +144,45 @@ def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Even
 def test_a_first_start_that_was_cut_off_is_begun_anew(home: Settings, eventually: Eventually) -> None:
     """By Ctrl-C or a kill: MongoDB does not start again on a replica set that was made by half."""
     mongodb = embedded.MongoDB(home)
-    mongodb.launch()
+    mongodb.start()
     try:
-        eventually(mongodb.answers)
+        eventually(mongodb.is_responding)
     finally:
         mongodb.stop()
     _damage(mongodb.data)
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         _write(running)
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         _assert_kept(running)
 
 
 def test_a_copy_put_into_a_home_whose_first_start_failed_is_kept(
     home: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         _write(running)
-    layout, new = embedded.Layout.of(home), dataclasses.replace(home, home=home.home.parent / "new")
+    layout, new = (
+        embedded.Layout.from_settings(home),
+        dataclasses.replace(home, home=home.home.parent / "new"),
+    )
     with monkeypatch.context() as patch:
         patch.setattr(
             embedded.MongoDB, "wanted", dataclasses.replace(programs.MONGOD, program="none", package="none")
         )
         with pytest.raises(StartupError, match="There is no none on PATH"):
-            embedded.servers(new)
+            embedded.start_servers(new)
     shutil.copytree(layout.home / "data", new.home / "data", dirs_exist_ok=True)
-    with embedded.servers(new) as running:
+    with embedded.start_servers(new) as running:
         _assert_kept(running)
     assert not (new.home / "data/mongodb/eventr.unfinished").exists()
 
 
 def test_no_data_are_thrown_away_that_anybody_could_write(home: Settings) -> None:
-    with embedded.servers(home):
+    with embedded.start_servers(home):
         pass
     damaged = _damage(embedded.MongoDB(home).data)
     with pytest.raises(StartupError, match=r"embedded MongoDB did not start.*mongodb\.log"):
-        embedded.servers(home)
+        embedded.start_servers(home)
     assert damaged.exists()
 
 
@@ -193,12 +196,12 @@ def _damage(data: Path) -> Path:
 
 def test_running_servers_are_found_and_left_alone(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
-    with embedded.servers(home) as running:
+    with embedded.start_servers(home) as running:
         before = [each.process and each.process.pid for each in running.servers]
-        with embedded.servers(home) as found:
+        with embedded.start_servers(home) as found:
             assert [each.process for each in found.servers] == [None, None], "never two on one folder"
             _write(found)
-        with embedded.using(home) as settings:
+        with embedded.use_servers(home) as settings:
             assert settings.mongodb_uri == running.mongodb_uri
         _assert_kept(running)
         assert [each.process and each.process.poll() for each in running.servers] == [None, None]
@@ -207,20 +210,20 @@ def test_running_servers_are_found_and_left_alone(home: Settings, monkeypatch: p
 
 def test_found_servers_are_stopped_when_asked(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
-    with embedded.servers(home) as running:
-        embedded.servers(home).stop(found=True)
+    with embedded.start_servers(home) as running:
+        embedded.start_servers(home).stop(include_found=True)
         assert [each.process and each.process.wait(30) for each in running.servers] == [0, 0]
 
 
 def test_a_folder_held_by_a_stranger_is_refused(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
     monkeypatch.setattr(server, "STOP_TIMEOUT", 0.1)
-    layout = embedded.Layout.of(home)
-    layout.make()
-    held = child.try_lock(layout.lock("redis"))
+    layout = embedded.Layout.from_settings(home)
+    layout.make_folders()
+    held = child.try_lock(layout.get_lock_path("redis"))
     assert held is not None
     with pytest.raises(StartupError, match=r"Another process holds .*redis and does not answer"):
-        embedded.Redis(home).launch()
+        embedded.Redis(home).start()
     os.close(held)
 
 
@@ -228,12 +231,12 @@ def test_a_folder_held_by_a_stranger_is_refused(home: Settings, monkeypatch: pyt
 @pytest.mark.parametrize("what", ["lock", "data"])
 def test_what_a_server_cannot_open_is_named(home: Settings, kind: type[embedded.Server], what: str) -> None:
     """Such as what a command run by the administrator left. What is of a wrong kind fails for him, too."""
-    wanted, layout = kind(home), embedded.Layout.of(home)
-    layout.make()
-    path = layout.lock(wanted.name) if what == "lock" else layout.data(wanted.name)
+    wanted, layout = kind(home), embedded.Layout.from_settings(home)
+    layout.make_folders()
+    path = layout.get_lock_path(wanted.name) if what == "lock" else layout.get_data_dir(wanted.name)
     path.mkdir() if what == "lock" else path.touch()
     with pytest.raises(StartupError, match=f"^{path} cannot be "):
-        wanted.launch()
+        wanted.start()
 
 
 def test_a_mongodb_whose_data_cannot_be_looked_at_is_named(
@@ -244,14 +247,14 @@ def test_a_mongodb_whose_data_cannot_be_looked_at_is_named(
 
     monkeypatch.setattr(Path, "iterdir", refused)
     with pytest.raises(StartupError, match=r"data/mongodb cannot be used \(Permission denied\)"):
-        embedded.MongoDB(home).launch()
+        embedded.MongoDB(home).start()
 
 
 def test_a_home_whose_run_folder_was_taken_away_still_has_one_instance(home: Settings) -> None:
-    with embedded.only_instance(home) as layout:
+    with embedded.hold_instance_lock(home) as layout:
         shutil.rmtree(layout.run)
         with pytest.raises(StartupError, match=f"already runs .*process {os.getpid()}"):
-            embedded.only_instance(home).__enter__()
+            embedded.hold_instance_lock(home).__enter__()
 
 
 def test_servers_end_with_a_killed_parent(home: Settings, eventually: Eventually) -> None:
@@ -261,49 +264,49 @@ def test_servers_end_with_a_killed_parent(home: Settings, eventually: Eventually
     )
     store, mongo = embedded.Redis(home), embedded.MongoDB(home)
     parent = subprocess.Popen([sys.executable, "-c", code])
-    eventually(lambda: store.answers() and mongo.answers(), timeout=30)
+    eventually(lambda: store.is_responding() and mongo.is_responding(), timeout=30)
     parent.kill()
     parent.wait()
-    eventually(lambda: not store.answers() and not mongo.answers(), timeout=30)
-    with embedded.servers(home) as again:
+    eventually(lambda: not store.is_responding() and not mongo.is_responding(), timeout=30)
+    with embedded.start_servers(home) as again:
         _write(again)
 
 
 def test_using_starts_servers_for_a_command_and_stops_them(home: Settings) -> None:
-    with embedded.using(home) as settings:
-        assert embedded.Redis(home).answers()
-        assert settings.redis_url == embedded.Layout.of(home).redis_url
-    assert not embedded.Redis(home).answers()
+    with embedded.use_servers(home) as settings:
+        assert embedded.Redis(home).is_responding()
+        assert settings.redis_url == embedded.Layout.from_settings(home).redis_url
+    assert not embedded.Redis(home).is_responding()
 
 
-def test_a_redis_that_refuses_to_write_answers(servers: embedded.Running) -> None:
+def test_a_redis_that_refuses_to_write_answers(servers: embedded.EmbeddedServers) -> None:
     """Else a second one would be started beside it."""
     with redis.Redis.from_url(servers.redis_url) as client, refusing(servers.redis_url):
         with pytest.raises(redis.ResponseError, match="MISCONF"):
             client.ping()
         with client.pipeline(transaction=False) as pipe, pytest.raises(redis.ResponseError) as refused:
             pipe.set("key", "value").execute()
-        assert redis_errors.word(refused.value) == "MISCONF"
-        assert all(server.answers() for server in servers.servers)
-        with embedded.using(servers.settings) as settings:
+        assert redis_errors.describe_outage(refused.value) == "MISCONF"
+        assert all(server.is_responding() for server in servers.servers)
+        with embedded.use_servers(servers.settings) as settings:
             assert settings.redis_url == servers.redis_url
 
 
 def test_set_addresses_mean_servers_of_others(home: Settings) -> None:
     theirs = dataclasses.replace(home, mongodb_uri="mongodb://db.example", redis_url="redis://r.example")
-    with embedded.servers(theirs) as running:
+    with embedded.start_servers(theirs) as running:
         assert running.servers == ()
         assert (running.mongodb_uri, running.redis_url) == (theirs.mongodb_uri, theirs.redis_url)
 
 
 def test_a_long_home_gets_a_short_private_folder_for_its_sockets(home: Settings) -> None:
     long = dataclasses.replace(home, home=home.home / ("x" * 60) / ("y" * 60))
-    layout = embedded.Layout.of(long)
-    layout.make()
+    layout = embedded.Layout.from_settings(long)
+    layout.make_folders()
     assert len(os.fsencode(layout.mongodb_socket)) < 108
     assert stat.S_IMODE(layout.sockets.stat().st_mode) == 0o700
     redis_server = embedded.Redis(long)
-    redis_server.launch()
+    redis_server.start()
     redis_server.wait()
     redis_server.stop()
     shutil.rmtree(layout.sockets)
@@ -313,7 +316,7 @@ def test_a_folder_of_somebody_else_is_refused(home: Settings) -> None:
     home.home.mkdir()
     os.chown(home.home, 12345, 12345) if os.getuid() == 0 else home.home.chmod(0o500)
     with pytest.raises(StartupError, match="EVENTR_HOME"):
-        embedded.Layout.of(home).make()
+        embedded.Layout.from_settings(home).make_folders()
 
 
 def test_a_run_folder_of_the_system_is_refused_before_anything_is_made(home: Settings) -> None:
@@ -321,12 +324,12 @@ def test_a_run_folder_of_the_system_is_refused_before_anything_is_made(home: Set
     (home.home / "run").mkdir()
     (home.home / "run").chmod(0o755)
     with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
-        embedded.Layout.of(home).make()
+        embedded.Layout.from_settings(home).make_folders()
     assert [path.name for path in home.home.iterdir()] == ["run"]
     assert stat.S_IMODE((home.home / "run").stat().st_mode) == 0o755
 
 
-def _program(folder: Path, script: str) -> programs.Wanted:
+def _program(folder: Path, script: str) -> programs.ProgramRequirement:
     folder.mkdir(exist_ok=True)
     path = folder / "redis-server"
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -351,14 +354,14 @@ def test_a_server_that_will_not_do_is_named_with_the_way_out(
     wanted = _program(tmp_path / "bin", script)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     with pytest.raises(StartupError, match=sentence) as caught:
-        programs.find(wanted)
+        programs.find_program(wanted)
     assert "EVENTR_REDIS_URL" in caught.value.message
 
 
 def test_without_any_server_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StartupError, match=r"no mongod on PATH.*Install MongoDB 6\.0.*EVENTR_MONGODB_URI"):
-        programs.find(dataclasses.replace(programs.MONGOD, package="no_such_package"))
+        programs.find_program(dataclasses.replace(programs.MONGOD, package="no_such_package"))
 
 
 def test_an_old_server_on_path_does_not_hide_the_shipped_one(
@@ -366,15 +369,15 @@ def test_an_old_server_on_path_does_not_hide_the_shipped_one(
 ) -> None:
     _program(tmp_path / "bin", "echo 'Redis server v=5.0.7 sha=0'")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    assert programs.find(programs.REDIS).parent != tmp_path / "bin"
+    assert programs.find_program(programs.REDIS).parent != tmp_path / "bin"
 
 
 def test_a_mongodb_that_dies_once_it_answers_names_its_log(home: Settings, eventually: Eventually) -> None:
     """As on a disk that is nearly full, where it ends over its first writes."""
     mongodb = embedded.MongoDB(home)
-    mongodb.launch()
+    mongodb.start()
     try:
-        eventually(mongodb.answers)
+        eventually(mongodb.is_responding)
         assert mongodb.process is not None
         mongodb.process.kill()
         mongodb.process.wait()
@@ -385,10 +388,10 @@ def test_a_mongodb_that_dies_once_it_answers_names_its_log(home: Settings, event
 
 
 def test_a_server_that_dies_at_start_names_its_log(home: Settings) -> None:
-    embedded.Layout.of(home).make()
-    data = embedded.Layout.of(home).data("redis")
+    embedded.Layout.from_settings(home).make_folders()
+    data = embedded.Layout.from_settings(home).get_data_dir("redis")
     data.mkdir()
     (data / "appendonly.aof").write_bytes(b"*1\r\n$5\r\nnonsense that is no such file\r\n" * 3)
     with pytest.raises(StartupError, match=r"embedded Redis did not start.*redis\.log"):
-        embedded.servers(home)
-    assert not embedded.MongoDB(home).answers(), "what was started beside it is stopped again"
+        embedded.start_servers(home)
+    assert not embedded.MongoDB(home).is_responding(), "what was started beside it is stopped again"

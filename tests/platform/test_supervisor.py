@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from app.embedded import supervisor
-from app.embedded.supervisor import Part, Supervisor, program
+from app.embedded.supervisor import ProcessSpec, Supervisor, build_process_spec
 from app.errors import StartupError
 
 Eventually = Callable[..., object]
@@ -43,11 +43,11 @@ class Children:
         self.folder = folder
         self.ended = folder / "ended"
 
-    def part(self, name: str, code: str = _WRITES_WHEN_TOLD_TO_END, grace: float = 10) -> Part:
+    def part(self, name: str, code: str = _WRITES_WHEN_TOLD_TO_END, grace: float = 10) -> ProcessSpec:
         sign = self.folder / f"{name}.ready"
         command = [sys.executable, "-c", code, name, str(self.ended), str(sign)]
         log = self.folder / f"{name}.log"
-        return program(name, command, log_file=log, ready=lambda pid: sign.exists(), grace=grace)
+        return build_process_spec(name, command, log_file=log, ready=lambda pid: sign.exists(), grace=grace)
 
     def order(self) -> list[str]:
         return self.ended.read_text().split()
@@ -63,7 +63,7 @@ def watch() -> Iterator[Callable[..., Supervisor]]:
     """Makes started supervisors and kills what they left."""
     made: list[Supervisor] = []
 
-    def make(*parts: Part, ready: bool = True) -> Supervisor:
+    def make(*parts: ProcessSpec, ready: bool = True) -> Supervisor:
         made.append(Supervisor(parts))
         made[-1].start(made[-1].parts)
         assert not ready or made[-1].wait_ready(30)
@@ -86,32 +86,32 @@ def test_a_killed_part_is_started_again(
     children: Children, watch: Callable[..., Supervisor], eventually: Eventually
 ) -> None:
     watched = watch(children.part("a"), children.part("b"))
-    before, other = watched.pid("a"), watched.pid("b")
+    before, other = watched.get_pid("a"), watched.get_pid("b")
     assert before
     os.kill(before, signal.SIGKILL)
 
     def back() -> bool:
-        watched.tend()
-        return watched.pid("a") not in (None, before)
+        watched.restart_dead()
+        return watched.get_pid("a") not in (None, before)
 
     eventually(back)
-    assert watched.pid("b") == other
+    assert watched.get_pid("b") == other
 
 
 def test_restarts_of_what_dies_at_once_get_rarer(children: Children, tmp_path: Path) -> None:
     now = [0.0]
-    broken = program(
+    broken = build_process_spec(
         "a", [sys.executable, "-c", ""], log_file=tmp_path / "a.log", ready=lambda pid: False, grace=1
     )
     watched = Supervisor([broken], clock=lambda: now[0])
     watched.start(["a"])
     starts = []
     while len(starts) < 9:
-        process = watched.process("a")
+        process = watched.get_process("a")
         if process:
             process.wait()
             starts.append(now[0])
-        watched.tend()
+        watched.restart_dead()
         now[0] += 0.25
     first, *gaps = [b - a for a, b in itertools.pairwise(starts)]
     assert first <= 0.5, "the first restart is at once"
@@ -130,14 +130,14 @@ def test_what_cannot_be_started_for_hours_is_tried_on(tmp_path: Path) -> None:
             raise StartupError("There is no room.")
         return subprocess.Popen([sys.executable, "-c", ""])
 
-    part = Part("a", start, lambda pid: False, tmp_path / "a.log", grace=1)
+    part = ProcessSpec("a", start, lambda pid: False, tmp_path / "a.log", grace=1)
     watched = Supervisor([part], clock=lambda: now[0])
     watched.start(["a"])
-    process = watched.process("a")
+    process = watched.get_process("a")
     assert process is not None
     process.wait()
     while len(tries) < 1100:
-        watched.tend()
+        watched.restart_dead()
         now[0] += supervisor.BACKOFF_LONGEST
     assert tries[-1] - tries[-2] == supervisor.BACKOFF_LONGEST
 
@@ -145,31 +145,31 @@ def test_what_cannot_be_started_for_hours_is_tried_on(tmp_path: Path) -> None:
 def test_what_lived_for_half_a_minute_is_back_at_once_whatever_was_before(tmp_path: Path) -> None:
     now = [0.0]
     command = [sys.executable, "-c", "import signal; signal.pause()"]
-    part = program("a", command, log_file=tmp_path / "a.log", ready=lambda pid: True, grace=1)
+    part = build_process_spec("a", command, log_file=tmp_path / "a.log", ready=lambda pid: True, grace=1)
     watched = Supervisor([part], clock=lambda: now[0])
 
     def dies(age: float) -> None:
         """Let it die at this age, and see it back at once or after its back-off."""
-        process = watched.process("a")
+        process = watched.get_process("a")
         assert process is not None
         now[0] += age
         process.kill()
         process.wait()
-        watched.tend()
+        watched.restart_dead()
 
     watched.start(["a"])
     for _ in range(5):
         dies(1)
         now[0] += supervisor.BACKOFF_LONGEST
-        watched.tend()
+        watched.restart_dead()
     dies(1)
-    assert watched.process("a") is None, "it died again and again"
+    assert watched.get_process("a") is None, "it died again and again"
     now[0] += supervisor.BACKOFF_LONGEST
-    watched.tend()
+    watched.restart_dead()
     for _ in range(3):
         dies(40)
-        assert watched.pid("a") is not None, "a death per half a minute costs no wait"
-        assert watched.deaths("a") == 1
+        assert watched.get_pid("a") is not None, "a death per half a minute costs no wait"
+        assert watched.count_deaths("a") == 1
     watched.stop(["a"])
 
 
@@ -183,14 +183,14 @@ def test_a_part_that_dies_at_start_is_named_with_its_last_words(
 
 def test_a_part_that_never_answers_is_named(tmp_path: Path, watch: Callable[..., Supervisor]) -> None:
     command = [sys.executable, "-c", "import signal; signal.pause()"]
-    silent = program("web", command, log_file=tmp_path / "web.log", ready=lambda pid: False)
+    silent = build_process_spec("web", command, log_file=tmp_path / "web.log", ready=lambda pid: False)
     with pytest.raises(StartupError, match="web process does not answer"):
         watch(silent, ready=False).wait_ready(0.3)
 
 
 def test_a_deaf_part_is_killed_after_its_grace(children: Children, watch: Callable[..., Supervisor]) -> None:
     watched = watch(children.part("a", _DEAF, grace=0.1))
-    process = watched.process("a")
+    process = watched.get_process("a")
     watched.stop(["a"])
     assert process is not None
     assert process.returncode == -signal.SIGKILL
@@ -198,7 +198,7 @@ def test_a_deaf_part_is_killed_after_its_grace(children: Children, watch: Callab
 
 def test_a_second_request_to_stop_hurries(children: Children, watch: Callable[..., Supervisor]) -> None:
     watched = watch(children.part("a", _DEAF, grace=3600))
-    process = watched.process("a")
+    process = watched.get_process("a")
     watched.stop(["a"], cancelled=lambda: True)
     assert process is not None
     assert process.returncode == -signal.SIGKILL

@@ -77,7 +77,7 @@ def _words(report: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def _database(up: Up) -> pymongo.MongoClient[dict[str, Any]]:
-    return pymongo.MongoClient(embedded.resolved(up.settings).mongodb_uri)
+    return pymongo.MongoClient(embedded.resolve_addresses(up.settings).mongodb_uri)
 
 
 def _locks_are_free(home: Path) -> bool:
@@ -177,7 +177,7 @@ def _sentence(up: Up) -> str:
 
 
 def test_a_second_instance_says_which_one_runs(home: Path, start: Start) -> None:
-    with embedded.only_instance(Settings(home=home)):
+    with embedded.hold_instance_lock(Settings(home=home)):
         sentence = _sentence(start())
     assert f"Eventr already runs on {home} (process {os.getpid()})" in sentence
     assert "EVENTR_HOME" in sentence

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app import embedded
-from app.commands.gunicorn_worker import BODY_BYTES, HEAD_BYTES, is_complete, is_whole
+from app.commands.gunicorn_worker import BODY_BYTES, HEAD_BYTES, is_complete, is_surely_complete
 from app.config import Settings
 from tests.support.imports import REPO
 from tests.support.up import free_port
@@ -101,7 +101,7 @@ def strict(eventually: Eventually) -> Iterator[Web]:
 
 
 @pytest.fixture(scope="module")
-def eventr(eventually: Eventually, servers: embedded.Running) -> Iterator[Web]:
+def eventr(eventually: Eventually, servers: embedded.EmbeddedServers) -> Iterator[Web]:
     """The real application, as patient as the echo."""
     yield from _web(
         eventually, 1e6, 1e6, 1e6,
@@ -342,4 +342,4 @@ def test_what_a_thread_is_given(seen: bytes, complete: bool) -> None:
     ],
 )
 def test_what_a_thread_never_waits_for(seen: bytes, whole: bool) -> None:
-    assert is_whole(seen) is whole
+    assert is_surely_complete(seen) is whole

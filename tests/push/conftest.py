@@ -26,7 +26,7 @@ from app.errors import LaterError
 from app.feeds.fetch import Fetcher
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import Session
-from app.models.discussion.comments import NoteKind
+from app.models.discussion.comments import NotificationKind
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue, Task
 from app.models.notifications.push import Device
@@ -112,19 +112,19 @@ class Post:
         self._fetcher = fetcher
 
     def queued(self) -> int:
-        return int(self._client.llen(redis_keys.queue(Queue.PULL_SYSTEM)))  # type: ignore[arg-type]
+        return int(self._client.llen(redis_keys.make_queue_key(Queue.PULL_SYSTEM)))  # type: ignore[arg-type]
 
     def work(self) -> list[str]:
         """Run all that is queued, and what was put off before; return how messages ended."""
         again, self._waiting = self._waiting, []
         ends = [self._send(args, failures) for args, failures in again]
-        while (raw := self._client.lpop(redis_keys.queue(Queue.PULL_SYSTEM))) is not None:
+        while (raw := self._client.lpop(redis_keys.make_queue_key(Queue.PULL_SYSTEM))) is not None:
             ident = raw.decode()  # type: ignore[union-attr]
             job = RqJob.fetch(ident, connection=self._client, serializer=JSONSerializer)
-            self._client.delete(redis_keys.job(ident))
+            self._client.delete(redis_keys.make_job_key(ident))
             if job.func_name == Task.PUSH_RING:
-                args = {**job.kwargs, "kind": NoteKind(job.kwargs["kind"])}
-                self.services.push.begin(**args)
+                args = {**job.kwargs, "kind": NotificationKind(job.kwargs["kind"])}
+                self.services.push.enqueue_messages(**args)
             elif job.func_name == Task.PUSH_SEND:
                 ends.append(self._send(job.kwargs, 0))
         return ends
@@ -133,7 +133,9 @@ class Post:
         given = {**args, "device_id": args["id"]}
         del given["id"]
         try:
-            done = asyncio.run(self.services.push.send(**given, fetcher=self._fetcher, failures=failures))
+            done = asyncio.run(
+                self.services.push.send_message(**given, fetcher=self._fetcher, failures=failures)
+            )
         except LaterError as e:
             self.later.append(e.seconds)
             self._waiting.append((args, failures + 1))
@@ -169,7 +171,7 @@ class Crew:
     def session(self, who: Actor) -> Session:
         accounts = self.services.gateways.accounts
         token = accounts.open_session(who.user_id, agent="Firefox/140 Linux", address="192.0.2.0/24")
-        found = accounts.session(token)
+        found = accounts.find_session(token)
         assert found is not None
         return found[0]
 
@@ -192,7 +194,7 @@ class Crew:
         )
 
     def devices(self, who: Actor) -> list[int]:
-        return [d.id for d in self.services.push.devices(who)]
+        return [d.id for d in self.services.push.list_devices(who)]
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from app.errors import (
 from app.feeds.fetch import Fetcher
 from app.feeds.webpush import push as rules
 from app.models.accounts.actor import Actor
-from app.models.discussion.comments import NoteKind
-from app.models.notifications.push import Off
+from app.models.discussion.comments import NotificationKind
+from app.models.notifications.push import PushDisabledReason
 from app.models.sharing.sharing import Share
 from tests.hub.conftest import Now
 from tests.push.conftest import Browser, Crew, Post, PushService, base64url
@@ -50,7 +50,7 @@ def test_all_processes_have_one_key_whoever_is_first(
         at_once(6, ask)
         assert len(found) == 6
         assert len(set(found.values())) == 1
-        assert services.push.public_key(ann) == found[0]
+        assert services.push.get_public_key(ann) == found[0]
     assert services.store.database["systemkeys"].count_documents({}) == 1
 
 
@@ -70,7 +70,7 @@ def test_a_device_goes_with_its_session(crew: Crew, ann: Actor, now: Now) -> Non
     assert crew.devices(ann) == [third.id]
     crew.device(ann, "fifth")
     accounts.end_sessions(ann.user_id)
-    assert crew.services.mappers.devices.of_user(ann.user_id) == []
+    assert crew.services.mappers.devices.find_by_user(ann.user_id) == []
     assert fourth.id != third.id
 
 
@@ -78,20 +78,20 @@ def test_a_session_that_ended_by_itself_takes_its_device_along(
     crew: Crew, post: Post, service: PushService, ann: Actor, now: Now
 ) -> None:
     crew.device(ann)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     now.go(days=15)
     assert crew.devices(ann) == []
     assert post.work() == ["nothing"]
     assert service.messages == []
-    assert crew.services.mappers.devices.of_user(ann.user_id) == []
+    assert crew.services.mappers.devices.find_by_user(ann.user_id) == []
 
 
 def test_an_endpoint_is_whose_it_was_registered_for_last(
     crew: Crew, post: Post, service: PushService, ann: Actor, bob: Actor, share: Share
 ) -> None:
     browser, old = crew.device(ann)
-    crew.services.talk.comment(bob, share.id, "Hello")
-    crew.services.push.begin(ann.user_id, *_comment(share))
+    crew.services.discussion.comment(bob, share.id, "Hello")
+    crew.services.push.enqueue_messages(ann.user_id, *_comment(share))
     new = crew.register(bob, browser)
     assert new.id != old.id, "what is on its way for ann ends"
     assert (crew.devices(ann), crew.devices(bob)) == ([], [new.id])
@@ -99,8 +99,8 @@ def test_an_endpoint_is_whose_it_was_registered_for_last(
     assert service.messages == []
 
 
-def _comment(share: Share) -> tuple[NoteKind, int, int]:
-    return NoteKind.COMMENT, share.id, int(clock.now().timestamp() * 1000)
+def _comment(share: Share) -> tuple[NotificationKind, int, int]:
+    return NotificationKind.COMMENT, share.id, int(clock.now().timestamp() * 1000)
 
 
 def test_people_who_register_one_endpoint_at_once_leave_it_to_one(
@@ -118,7 +118,7 @@ def test_a_session_has_one_device(crew: Crew, service: PushService, ann: Actor) 
     _, one = crew.device(ann, "one", session)
     again = service.browser("one")
     assert crew.register(ann, again, session).id == one.id
-    known = crew.services.mappers.devices.get(one.id)
+    known = crew.services.mappers.devices.find(one.id)
     assert known is not None
     assert (known.p256dh, known.auth) == (again.point, again.auth)
     _, two = crew.device(ann, "two", session)
@@ -143,9 +143,9 @@ def test_a_device_stays_that_is_registered_anew_while_its_old_session_is_looked_
 
     monkeypatch.setattr(accounts, ask, between)
     if look == "of_user":
-        gateway.of_user(ann.user_id)
+        gateway.list_devices(ann.user_id)
     else:
-        gateway.living(device.id)
+        gateway.find_live_device(device.id)
     assert crew.devices(ann) == [device.id]
 
 
@@ -162,9 +162,9 @@ def test_devices_are_limited(crew: Crew, service: PushService, ann: Actor, setti
         crew.device(ann, "1", sessions[1])
         services.sign_in.log_out(sessions[0])
         crew.device(ann, "2", sessions[2])
-        services.push.test(ann)
+        services.push.send_test(ann)
         with pytest.raises(RateLimitedError):
-            services.push.test(ann)
+            services.push.send_test(ann)
 
 
 def test_nobody_removes_anothers(crew: Crew, ann: Actor, bob: Actor) -> None:
@@ -206,7 +206,7 @@ def test_S01_addresses_that_are_none_of_a_push_service(crew: Crew, ann: Actor, e
     with pytest.raises(InvalidError) as caught:
         crew.register(ann, Browser(endpoint))
     assert caught.value.ids["field"] == "endpoint"
-    assert crew.services.mappers.devices.of_user(ann.user_id) == []
+    assert crew.services.mappers.devices.find_by_user(ann.user_id) == []
 
 
 _GOOD = Browser("x", key=7)
@@ -249,7 +249,7 @@ def test_padding_of_base64_is_no_matter(crew: Crew, service: PushService, ann: A
 def test_gone_is_gone(crew: Crew, post: Post, service: PushService, ann: Actor, status: int) -> None:
     crew.device(ann)
     service.answer = Response(status=status)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() == ["gone"]
     assert crew.devices(ann) == []
 
@@ -258,7 +258,7 @@ def test_gone_is_gone(crew: Crew, post: Post, service: PushService, ann: Actor, 
 def test_taken_is_taken(crew: Crew, post: Post, service: PushService, ann: Actor, status: int) -> None:
     crew.device(ann)
     service.answer = Response(status=status)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() == ["sent"]
 
 
@@ -267,7 +267,7 @@ def test_a_busy_service_is_asked_when_it_says(
 ) -> None:
     browser, _ = crew.device(ann)
     service.answer = Response(status=429, headers={"Retry-After": "3000"})
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() == ["later"]
     service.answer = Response(status=503)
     assert post.work() == ["later"]
@@ -285,15 +285,15 @@ def test_a_service_that_is_never_there_is_given_up_and_dropped_at_last(
     _, device = crew.device(ann)
     service.answer = Response(status=500)
     for failures in range(1, settings.push_failures):
-        crew.services.push.test(ann)
+        crew.services.push.send_test(ann)
         ends = [post.work() for _ in range(settings.push_tries)]
         assert ends == [["later"]] * (settings.push_tries - 1) + [["refused"]]
         assert post.work() == []
-        known = crew.services.mappers.devices.get(device.id)
+        known = crew.services.mappers.devices.find(device.id)
         assert known is not None
         assert known.failures == failures
         crew.services.limiter.reset(f"push:{ann.user_id}")
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     for _ in range(settings.push_tries):
         post.work()
     assert crew.devices(ann) == []
@@ -306,17 +306,17 @@ def test_what_a_service_refuses_counts_until_something_is_taken(
     service.answer = Response(status=403)
     for _ in range(settings.push_failures - 1):
         now.go(minutes=1)
-        crew.services.push.test(ann)
+        crew.services.push.send_test(ann)
         assert post.work() == ["refused"]
     service.answer = None
     now.go(minutes=1)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() == ["sent"]
     service.answer = Response(status=403)
     for left in range(settings.push_failures, 0, -1):
         assert crew.devices(ann) == [device.id], left
         now.go(minutes=1)
-        crew.services.push.test(ann)
+        crew.services.push.send_test(ann)
         post.work()
     assert crew.devices(ann) == []
 
@@ -326,7 +326,7 @@ def test_S09_a_redirect_is_followed_nowhere(crew: Crew, post: Post, service: Pus
     with Wire(lambda request: Response(status=201)) as inside:
         for status in (301, 302, 307, 308):
             service.answer = Response(status=status, headers={"Location": inside.url("/x")})
-            crew.services.push.test(ann)
+            crew.services.push.send_test(ann)
             post.work()
         assert inside.seen == []
     assert {r.path for r in service.messages} == {"/send/one"}
@@ -349,7 +349,7 @@ def test_S06_a_name_that_leads_inside_is_not_asked(
 
     with Fetcher(settings, resolver=resolve, connector=connect) as fetcher:
         post.use(fetcher)
-        crew.services.push.test(ann)
+        crew.services.push.send_test(ann)
         assert post.work() == ["later"], "as one that does not answer (S13)"
     assert asked == ["push.example.org"]
     assert crew.devices(ann) == [device.id]
@@ -360,7 +360,7 @@ def test_a_message_that_is_too_old_is_not_sent(
 ) -> None:
     crew.device(ann)
     service.answer = Response(status=503)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     post.work()
     now.go(hours=20)
     service.answer = None
@@ -368,7 +368,7 @@ def test_a_message_that_is_too_old_is_not_sent(
     assert post.work() == ["sent"]
     assert service.messages[-1].headers["TTL"] == str(4 * 3600)
     service.answer = Response(status=503)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     post.work()
     now.go(hours=25)
     assert post.work() == ["nothing"]
@@ -379,36 +379,36 @@ def test_a_message_that_is_too_old_is_not_sent(
     ("changes", "off"),
     [
         ({}, None),
-        ({"push": False}, Off.SETTING),
+        ({"push": False}, PushDisabledReason.SETTING),
         ({"base_url": "https://reader.example"}, None),
         ({"base_url": "http://localhost:8080"}, None),
-        ({"base_url": "http://reader.example"}, Off.INSECURE),
-        ({"base_url": "http://192.168.1.5:8080"}, Off.INSECURE),
-        ({"host": "0.0.0.0"}, Off.INSECURE),
-        ({"base_url": "http://reader.example", "push": False}, Off.SETTING),
+        ({"base_url": "http://reader.example"}, PushDisabledReason.INSECURE),
+        ({"base_url": "http://192.168.1.5:8080"}, PushDisabledReason.INSECURE),
+        ({"host": "0.0.0.0"}, PushDisabledReason.INSECURE),
+        ({"base_url": "http://reader.example", "push": False}, PushDisabledReason.SETTING),
     ],
 )
 def test_where_browsers_do_not_allow_it_there_is_none(
-    settings: Settings, changes: dict[str, Any], off: Off | None
+    settings: Settings, changes: dict[str, Any], off: PushDisabledReason | None
 ) -> None:
-    assert rules.why_off(dataclasses.replace(settings, **changes)) == off
+    assert rules.find_disabled_reason(dataclasses.replace(settings, **changes)) == off
 
 
 def test_switched_off_nothing_is_sent_nor_registered(
     crew: Crew, post: Post, service: PushService, ann: Actor, bob: Actor, share: Share, settings: Settings
 ) -> None:
     crew.device(ann)
-    crew.services.push.test(ann)
-    crew.services.talk.comment(bob, share.id, "Hello")
+    crew.services.push.send_test(ann)
+    crew.services.discussion.comment(bob, share.id, "Hello")
     with contextlib.closing(bootstrap.build(dataclasses.replace(settings, push=False))) as services:
         post.services = services
         assert post.work() == ["nothing"]
-        services.talk.comment(bob, share.id, "Hello")
+        services.discussion.comment(bob, share.id, "Hello")
         assert post.queued() == 0
         crew.services = services
         with pytest.raises(ForbiddenError):
             crew.device(ann, "two")
-        for call in (services.push.make_key, services.push.test):
+        for call in (services.push.make_key, services.push.send_test):
             with pytest.raises(ForbiddenError):
                 call(ann)
     assert service.messages == []
@@ -424,7 +424,7 @@ def test_switched_off_nothing_is_sent_nor_registered(
     ],
 )
 def test_whom_push_services_may_write_to(settings: Settings, base: str, contact: str, told: str) -> None:
-    assert rules.contact(dataclasses.replace(settings, base_url=base, push_contact=contact)) == told
+    assert rules.get_contact(dataclasses.replace(settings, base_url=base, push_contact=contact)) == told
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_G02_devices_go_with_the_account(crew: Crew, ann: Actor, bob: Actor) -> 
     crew.device(ann, "ann")
     crew.device(bob, "bob")
     crew.services.mappers.erasure.erase(ann.user_id, dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-    assert crew.services.mappers.devices.of_user(ann.user_id) == []
+    assert crew.services.mappers.devices.find_by_user(ann.user_id) == []
     assert len(crew.devices(bob)) == 1
 
 
@@ -448,9 +448,9 @@ def test_G01_devices_are_in_the_file_without_what_opens_them(
     crew: Crew, people: People, ann: Actor, now: Now
 ) -> None:
     browser, device = crew.device(ann)
-    user = crew.services.gateways.accounts.user(ann.user_id)
+    user = crew.services.gateways.accounts.find_user(ann.user_id)
     assert user is not None
-    row = crew.services.gateways.personal._belongings.account(user)
+    row = crew.services.gateways.personal_exports._belongings.build_account(user)
     assert row["devices"] == [{"agent": "Firefox/140 Linux", "language": "en", "created": now.at}]
     for secret in (browser.endpoint, device.p256dh, device.auth, device.session):
         assert str(secret) not in str(row)

@@ -18,7 +18,7 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds.webpush import push as rules
 from app.models.accounts.actor import Actor
-from app.models.discussion.comments import Face, Note, NoteKind
+from app.models.discussion.comments import NotificationKind, NotificationRow, PersonSummary
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.notifications.push import Message
 from app.models.sharing.sharing import Audience, Share
@@ -51,7 +51,7 @@ def test_a_comment_arrives(
 ) -> None:
     services = crew.services
     browser, device = crew.device(ann)
-    comment = services.talk.comment(bob, share.id, "Hello")
+    comment = services.discussion.comment(bob, share.id, "Hello")
     assert service.messages == [], "never in the request"
     assert post.work() == ["sent"]
     (request,) = service.messages
@@ -63,13 +63,13 @@ def test_a_comment_arrives(
     assert (request.headers["TTL"], request.headers["Urgency"]) == ("86400", "normal")
     assert len(request.headers["Topic"]) == 32
     # Who sends is known by the key that the page gave its browser.
-    key = services.push.public_key(ann)
+    key = services.push.get_public_key(ann)
     assert request.headers["Authorization"].endswith(f"k={key}")
     told = claims(request)
     assert told["aud"] == service.wire.url()
     assert 0 < told["exp"] - now.at.timestamp() <= 86400
     assert told["sub"] == "mailto:admin@localhost"
-    known = services.mappers.devices.get(device.id)
+    known = services.mappers.devices.find(device.id)
     assert known is not None
     assert known.used == now.at
 
@@ -78,7 +78,7 @@ def test_nobody_else_can_read_it(
     crew: Crew, post: Post, service: PushService, ann: Actor, bob: Actor, share: Share
 ) -> None:
     crew.device(ann)
-    crew.services.talk.comment(bob, share.id, "Hello")
+    crew.services.discussion.comment(bob, share.id, "Hello")
     post.work()
     (request,) = service.messages
     assert b"bob" not in request.get_data()
@@ -92,9 +92,9 @@ def test_two_messages_are_encrypted_each_with_a_key_of_its_own(
     crew: Crew, post: Post, service: PushService, ann: Actor
 ) -> None:
     browser, _ = crew.device(ann)
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() == ["sent"]
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     post.work()
     one, two = (r.get_data() for r in service.messages)
     assert one[:16] != two[:16]
@@ -126,7 +126,7 @@ def test_it_speaks_the_language_of_who_is_told(
     if chosen:
         crew.services.accounts.set_preferences(ann, {"language": chosen})
     browser, _ = crew.device(ann, language=page)
-    crew.services.talk.comment(bob, share.id, "Hello")
+    crew.services.discussion.comment(bob, share.id, "Hello")
     post.work()
     message = browser.read(service.messages[0])
     assert (message["lang"], message["dir"]) == (chosen or page, direction)
@@ -139,15 +139,15 @@ def test_the_kinds_are_chosen_one_by_one(
 ) -> None:
     services = crew.services
     browser, _ = crew.device(ann)
-    services.talk.like(bob, share.id)
+    services.discussion.set_liked(bob, share.id)
     crew.people.follow(bob, "ann")
     assert post.queued() == 0, "likes and followers are on the page, and silent"
-    services.talk.comment(bob, share.id, "Hello @ann")
+    services.discussion.comment(bob, share.id, "Hello @ann")
     services.accounts.set_preferences(ann, {"push_comment": False})
     assert post.work() == [], "switched off while it waited"
     services.accounts.set_preferences(ann, {"push_like": True})
-    services.talk.like(bob, share.id, False)
-    services.talk.like(bob, share.id)
+    services.discussion.set_liked(bob, share.id, False)
+    services.discussion.set_liked(bob, share.id)
     assert post.work() == ["sent"]
     assert said(browser.read(service.messages[0])) == "bob likes blog 1"
 
@@ -157,16 +157,16 @@ def test_a_row_that_grows_rings_once_in_a_while(
 ) -> None:
     browser, _ = crew.device(ann)
     for words in ("one", "two"):
-        crew.services.talk.comment(bob, share.id, words)
+        crew.services.discussion.comment(bob, share.id, words)
         now.go(seconds=1)
     post.work()
     assert len(service.messages) == 1
     now.go(seconds=200)
-    crew.services.talk.comment(bob, share.id, "three")
+    crew.services.discussion.comment(bob, share.id, "three")
     post.work()
     assert len(service.messages) == 1
     now.go(seconds=200)
-    crew.services.talk.comment(bob, share.id, "four")
+    crew.services.discussion.comment(bob, share.id, "four")
     post.work()
     assert len(service.messages) == 2
     assert said(browser.read(service.messages[1])) == "4 comments on blog 1 by bob"
@@ -177,11 +177,11 @@ def test_a_job_whose_worker_died_rings_all_the_same(
     crew: Crew, post: Post, ann: Actor, bob: Actor, share: Share, now: Now
 ) -> None:
     crew.device(ann)
-    crew.services.talk.comment(bob, share.id, "one")
+    crew.services.discussion.comment(bob, share.id, "one")
     at = int(now.at.timestamp() * 1000)
     for _ in range(2):
-        assert crew.services.push.begin(ann.user_id, NoteKind.COMMENT, share.id, at) == 1
-    assert crew.services.push.begin(ann.user_id, NoteKind.COMMENT, share.id, at + 1) == 0
+        assert crew.services.push.enqueue_messages(ann.user_id, NotificationKind.COMMENT, share.id, at) == 1
+    assert crew.services.push.enqueue_messages(ann.user_id, NotificationKind.COMMENT, share.id, at + 1) == 0
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before it rings", "before it is sent"])
@@ -213,7 +213,7 @@ def test_what_is_no_more_to_be_told_is_not_sent(
     crew.people.open(bob)
     crew.device(ann)
     service.answer = Response(status=503)
-    crew.services.talk.comment(bob, share.id, "Hello")
+    crew.services.discussion.comment(bob, share.id, "Hello")
     if late:
         assert post.work() == ["later"]
         service.messages.clear()
@@ -228,8 +228,8 @@ def test_a_share_that_is_for_fewer_now_rings_for_none_of_the_others(
 ) -> None:
     crew.people.open(ann)
     crew.device(bob)
-    shared = crew.services.sharing.post(ann, "", "Hello @bob")
-    crew.services.sharing.edit(ann, shared.id, note="Hello @bob", audience=Audience.PRIVATE)
+    shared = crew.services.sharing.publish_post(ann, "", "Hello @bob")
+    crew.services.sharing.update_share(ann, shared.id, note="Hello @bob", audience=Audience.PRIVATE)
     assert post.work() == []
     assert service.messages == []
 
@@ -240,7 +240,7 @@ def test_it_is_all_devices_of_one_person_and_nobody_elses(
     crew.device(ann, "phone")
     crew.device(ann, "desk")
     crew.device(bob, "bobs")
-    crew.services.talk.comment(bob, share.id, "Hello")
+    crew.services.discussion.comment(bob, share.id, "Hello")
     assert post.work() == ["sent", "sent"]
     assert {r.path for r in service.messages} == {"/send/phone", "/send/desk"}
     assert len({r.headers["Topic"] for r in service.messages}) == 2, "nobody sees whose they are"
@@ -255,13 +255,13 @@ def test_a_real_worker_sends_it(people: People, service: PushService, eventually
     browser, _ = crew.device(ann)
     service.answer = Response(status=503, headers={"Retry-After": "1"})
     with manager.running(dataclasses.replace(services.settings, push_backoff_min=1)):
-        services.push.test(ann)
+        services.push.send_test(ann)
         eventually(lambda: service.messages)
-        services.talk.comment(bob, share.id, "Hello")
+        services.discussion.comment(bob, share.id, "Hello")
         service.answer = None
 
         def used() -> bool:
-            (device,) = services.push.devices(ann)
+            (device,) = services.push.list_devices(ann)
             return device.used is not None
 
         eventually(used)
@@ -280,31 +280,37 @@ def test_a_comment_does_not_wait_for_a_queue_that_is_away(
     away = dataclasses.replace(settings, redis_url="redis://127.0.0.1:1/0")
     services = bootstrap.build(away)
     try:
-        services.talk.comment(bob, share.id, "Hello")
+        services.discussion.comment(bob, share.id, "Hello")
     finally:
         services.close()
-    assert [n.kind for n in crew.services.notifications.page(ann).notes] == [NoteKind.COMMENT]
+    assert [n.kind for n in crew.services.notifications.list_notifications(ann).notes] == [
+        NotificationKind.COMMENT
+    ]
 
 
 def test_words_are_cut_where_they_would_not_fit() -> None:
     long = Message("New comment", "я" * 5000, "/shares/1/comments", "comment.1")
     for most in (256, 700, 3993):
-        body = rules.packed(long, most)
+        body = rules.pack_message(long, most)
         assert len(body) <= most
         read = json.loads(body)
         assert read["body"].endswith("…")
         assert set(read["body"][:-1]) == {"я"}
-    assert json.loads(rules.packed(long._replace(title="x" * 4000), 256))["body"] == ""
-    short = rules.packed(Message("a", "b", "/c", "d"), 2048)
+    assert json.loads(rules.pack_message(long._replace(title="x" * 4000), 256))["body"] == ""
+    short = rules.pack_message(Message("a", "b", "/c", "d"), 2048)
     assert len(short) == 256, "its length tells little"
 
 
-@pytest.mark.parametrize("kind", [k for k in NoteKind if k.push_setting])
+@pytest.mark.parametrize("kind", [k for k in NotificationKind if k.push_setting])
 @pytest.mark.parametrize("language", ["en", "de", "ru", "ar", "en-XA"])
-def test_each_kind_has_its_words_in_each_language(kind: NoteKind, language: str, now: Now) -> None:
-    faces = (Face(1, "bob", "Bob", True), Face(2, "cleo", "100 % Cleo"), Face(3, "dora", "Dora"))
+def test_each_kind_has_its_words_in_each_language(kind: NotificationKind, language: str, now: Now) -> None:
+    faces = (
+        PersonSummary(1, "bob", "Bob", True),
+        PersonSummary(2, "cleo", "100 % Cleo"),
+        PersonSummary(3, "dora", "Dora"),
+    )
     for count in (1, 2, 5):
-        note = Note(
+        note = NotificationRow(
             user_id=9,
             kind=kind,
             subject=4,
@@ -315,7 +321,7 @@ def test_each_kind_has_its_words_in_each_language(kind: NoteKind, language: str,
             last=((1, 7),),
             title="t" * 1000,
         )
-        message = texts.message(note, language)
+        message = texts.build_message(note, language)
         assert message.title
         assert message.body
         assert "%(" not in message.body
@@ -340,12 +346,12 @@ def test_a_like_that_comes_and_goes_rings_once_within_a_pause(
     crew.device(ann)
     crew.services.accounts.set_preferences(ann, {"push_like": True})
     for _ in range(4):
-        crew.services.talk.like(bob, share.id)
+        crew.services.discussion.set_liked(bob, share.id)
         post.work()
-        crew.services.talk.like(bob, share.id, False)
+        crew.services.discussion.set_liked(bob, share.id, False)
         now.go(seconds=2)
     assert len(service.messages) == 1
     now.go(seconds=crew.services.settings.push_pause)
-    crew.services.talk.like(bob, share.id)
+    crew.services.discussion.set_liked(bob, share.id)
     post.work()
     assert len(service.messages) == 2

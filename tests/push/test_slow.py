@@ -11,7 +11,7 @@ import pytest
 
 from app.config import Settings
 from app.models.accounts.actor import Actor
-from app.services.notifications.push_backoff import Patience
+from app.services.notifications.push_backoff import PushBackoff
 from tests.hub.conftest import Now
 from tests.push.conftest import Browser, Crew, Post, PushService
 from tests.social.conftest import People
@@ -52,7 +52,7 @@ def test_a_message_has_so_much_time_and_no_more(
     crew: Crew, post: Post, tarpit: RawServer, ann: Actor, path: str
 ) -> None:
     crew.register(ann, Browser(tarpit.url(path)))
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     assert post.work() in (["later"], ["refused"])
 
 
@@ -67,9 +67,9 @@ def test_many_of_one_person_hold_up_nobody_else(
     crew.device(ann)
     # One place for such work: each of these would hold it for a while, one after the other.
     with manager.running(dataclasses.replace(settings, push_timeout=5, pull_batches=1)):
-        services.push.test(mallory)
+        services.push.send_test(mallory)
         eventually(lambda: tarpit.requests)
-        services.push.test(ann)
+        services.push.send_test(ann)
         eventually(lambda: service.messages, 20, "hers came while his are still unheard")
         assert len(tarpit.requests) <= 3
 
@@ -79,7 +79,7 @@ def test_a_host_that_is_silent_is_left_alone_and_asked_again(
 ) -> None:
     for who, path in ((ann, "/never"), (bob, "/other")):
         crew.register(who, Browser(tarpit.url(path)))
-        crew.services.push.test(who)
+        crew.services.push.send_test(who)
     assert post.work() == ["later", "later"]
     assert len(tarpit.requests) == 1, "the second was not asked"
     now.go(seconds=40)
@@ -93,13 +93,13 @@ def test_who_waits_too_often_for_a_host_gives_up_and_keeps_his_device(
 ) -> None:
     crew.register(ann, Browser(tarpit.url("/never")))
     device = crew.register(bob, Browser(tarpit.url("/other")))
-    crew.services.push.test(ann)
+    crew.services.push.send_test(ann)
     post.work()
-    crew.services.push.test(bob)
+    crew.services.push.send_test(bob)
     ends = [post.work() for _ in range(crew.services.settings.push_tries)]
     assert ends[-1].count("given_up") == 1
     assert [r.path for r in tarpit.requests] == ["/never"]
-    found = crew.services.mappers.devices.get(device.id)
+    found = crew.services.mappers.devices.find(device.id)
     assert found is not None
     assert found.failures == 0
 
@@ -113,39 +113,39 @@ def _seconds(n: float) -> dt.timedelta:
 
 
 @pytest.fixture
-def patience() -> Patience:
-    return Patience(_seconds(30), _seconds(100), _seconds(5))
+def patience() -> PushBackoff:
+    return PushBackoff(_seconds(30), _seconds(100), _seconds(5))
 
 
-def test_one_at_a_time_until_it_answers(patience: Patience) -> None:
-    assert patience.enter("a", 1, NOW) == _seconds(0)
-    assert patience.enter("a", 2, NOW) == _seconds(5)
-    assert patience.enter("b", 1, NOW) == _seconds(5), "another host of the same person"
-    assert patience.enter("b", 2, NOW) == _seconds(0)
-    patience.leave("a", 1, NOW, silent=False)
+def test_one_at_a_time_until_it_answers(patience: PushBackoff) -> None:
+    assert patience.acquire("a", 1, NOW) == _seconds(0)
+    assert patience.acquire("a", 2, NOW) == _seconds(5)
+    assert patience.acquire("b", 1, NOW) == _seconds(5), "another host of the same person"
+    assert patience.acquire("b", 2, NOW) == _seconds(0)
+    patience.release("a", 1, NOW, unanswered=False)
     for user in range(1, 50):
-        assert patience.enter("a", user, NOW) == _seconds(0), "a host of many, which answers"
+        assert patience.acquire("a", user, NOW) == _seconds(0), "a host of many, which answers"
 
 
-def test_each_silence_is_a_longer_pause_up_to_the_longest(patience: Patience) -> None:
+def test_each_silence_is_a_longer_pause_up_to_the_longest(patience: PushBackoff) -> None:
     pauses = []
     at = NOW
     for _ in range(4):
-        assert patience.enter("a", 1, at) == _seconds(0)
-        patience.leave("a", 1, at, silent=True)
-        pauses.append(patience.enter("a", 2, at).total_seconds())
+        assert patience.acquire("a", 1, at) == _seconds(0)
+        patience.release("a", 1, at, unanswered=True)
+        pauses.append(patience.acquire("a", 2, at).total_seconds())
         at += _seconds(pauses[-1])
     assert pauses == [30, 60, 100, 100]
-    patience.enter("a", 1, at)
-    patience.leave("a", 1, at, silent=None)
-    assert patience.enter("a", 1, at) == _seconds(0), "nothing was learnt"
+    patience.acquire("a", 1, at)
+    patience.release("a", 1, at, unanswered=None)
+    assert patience.acquire("a", 1, at) == _seconds(0), "nothing was learnt"
 
 
-def test_a_person_does_not_wait_where_the_host_is_known_to_answer(patience: Patience) -> None:
-    patience.enter("good", 1, NOW)
-    patience.leave("good", 1, NOW, silent=False)
-    patience.enter("tarpit", 2, NOW)
-    patience.leave("tarpit", 2, NOW, silent=True)
-    assert patience.enter("good", 2, NOW) == _seconds(0)
-    assert patience.enter("new", 2, NOW) == _seconds(30)
-    assert patience.enter("new", 3, NOW) == _seconds(0)
+def test_a_person_does_not_wait_where_the_host_is_known_to_answer(patience: PushBackoff) -> None:
+    patience.acquire("good", 1, NOW)
+    patience.release("good", 1, NOW, unanswered=False)
+    patience.acquire("tarpit", 2, NOW)
+    patience.release("tarpit", 2, NOW, unanswered=True)
+    assert patience.acquire("good", 2, NOW) == _seconds(0)
+    assert patience.acquire("new", 2, NOW) == _seconds(30)
+    assert patience.acquire("new", 3, NOW) == _seconds(0)

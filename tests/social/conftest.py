@@ -14,7 +14,7 @@ from app.models.accounts.user import NewUser
 from app.models.feeds.feed import FeedFields, FeedUpdate
 from app.models.reading.entry import NewEntry
 from app.models.reading.stream import EntryRow, Page, StreamKind, StreamQuery, StreamRef
-from app.models.sharing.sharing import Audience, ChainNode, Link
+from app.models.sharing.sharing import Audience, ChainNode, ShareVisibility
 
 ALL = StreamRef(StreamKind.ALL)
 FOLLOWING = StreamRef(StreamKind.FOLLOWING)
@@ -41,7 +41,7 @@ class People:
         feed_id = feeds.get_or_create(url, now=now, title=name).id
         new = [self._entry(name, now - dt.timedelta(minutes=n)) for n in range(entries)]
         assert feeds.claim([feed_id], f"{name}-{self._numbers}", now, 60)
-        feeds.store(
+        feeds.store_updates(
             [
                 FeedUpdate(
                     feed_id, f"{name}-{self._numbers}", now, tuple(new), fields=FeedFields(checked_at=now)
@@ -68,7 +68,7 @@ class People:
 
     def open(self, who: Actor, audience: Audience = Audience.PUBLIC) -> None:
         """Let somebody have a stream for this audience."""
-        self.services.following.edit(
+        self.services.following.update_profile(
             who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
         )
 
@@ -77,18 +77,18 @@ class People:
             assert self.services.following.follow(who, name).follows
 
     def page(self, who: Actor, ref: StreamRef = ALL, limit: int = 50) -> Page:
-        return self.services.reading.page(who, StreamQuery(ref, limit=limit))
+        return self.services.reading.load_page(who, StreamQuery(ref, limit=limit))
 
     def rows(self, who: Actor, ref: StreamRef = ALL) -> tuple[EntryRow, ...]:
         return self.page(who, ref).rows
 
     def chain(self, who: Actor | None, share_id: int) -> list[tuple[int, str]]:
         """Return the tree as (depth, name or what stands for it)."""
-        return [_said(n) for n in self.services.sharing.chain(who, share_id).nodes]
+        return [_said(n) for n in self.services.sharing.list_chain(who, share_id).nodes]
 
 
 def _said(node: ChainNode) -> tuple[int, str]:
-    return node.depth, node.by.handle if node.link is Link.SEEN and node.by else node.link.value
+    return node.depth, node.by.handle if node.link is ShareVisibility.SEEN and node.by else node.link.value
 
 
 def names(row: EntryRow) -> list[str]:

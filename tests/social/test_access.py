@@ -98,8 +98,8 @@ class World:
         if state in ("followers", "private"):
             self.edit(Audience(state))
         elif state == "suspended":
-            services.gateways.people.set_disabled(self.owner.user_id, True)
-            services.gateways.profiles.suspend(self.owner.user_id, True)
+            services.gateways.admin_accounts.set_disabled(self.owner.user_id, True)
+            services.gateways.profiles.set_suspended(self.owner.user_id, True)
 
     def actor(self, name: str) -> Actor:
         found = self.viewers[name]
@@ -107,7 +107,7 @@ class World:
         return found
 
     def edit(self, audience: Audience) -> None:
-        self.services.following.edit(
+        self.services.following.update_profile(
             self.owner, display="", bio="", links=(), audience=audience, listed=False, open_lists=True
         )
 
@@ -191,7 +191,7 @@ def test_who_is_blocked_neither_follows_nor_sees_nor_finds(people: People, doors
     (entry,) = people.blog([people.join("reader")])
     world = World(people, "public")
     owner, blocked = world.owner, world.actor("blocked")
-    post = people.services.sharing.post(owner, "A peculiar day", "words")
+    post = people.services.sharing.publish_post(owner, "A peculiar day", "words")
     visitor = doors(blocked)
     for typed in ("@owner", f"{people.services.settings.own_origin}/@owner"):
         answer = visitor.post("/add", {"address": typed})
@@ -206,7 +206,7 @@ def test_who_is_blocked_neither_follows_nor_sees_nor_finds(people: People, doors
 
 def test_what_is_for_followers_is_reported_by_followers_alone(people: People, doors: Doors) -> None:
     world = World(people, "public")
-    post = people.services.sharing.post(world.owner, "For few", "words", audience=Audience.FOLLOWERS)
+    post = people.services.sharing.publish_post(world.owner, "For few", "words", audience=Audience.FOLLOWERS)
     seen = {
         name
         for name, actor in world.viewers.items()
@@ -214,6 +214,6 @@ def test_what_is_for_followers_is_reported_by_followers_alone(people: People, do
     }
     assert seen == {"follower", "owner"}
     moderation = people.services.moderation
-    thing = moderation.share(world.actor("follower"), post.id)
+    thing = moderation.describe_share(world.actor("follower"), post.id)
     moderation.report(world.actor("follower"), thing, Reason.SPAM, "")
     assert "For few" in doors(world.actor("admin")).get("/admin/moderation").text

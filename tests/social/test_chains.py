@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
-from app.models.sharing.sharing import Audience, Link
+from app.models.sharing.sharing import Audience, ShareVisibility
 from tests.social.conftest import FOLLOWING, SHARES, People
 
 
@@ -22,8 +22,8 @@ def test_a_chain_names_everybody_on_its_way(people: People, ann: Actor, bob: Act
     third = sharing.share(cleo, second.id).share
     assert (second.source, third.path) == (first.id, (first.id, second.id))
     assert people.chain(None, third.id) == [(0, "ann"), (1, "bob"), (2, "cleo")]
-    assert [s.handle for s in sharing.via(None, third) if s] == ["bob", "ann"]
-    assert sharing.chain(None, third.id).total == 3
+    assert [s.handle for s in sharing.list_chain_sharers(None, third) if s] == ["bob", "ann"]
+    assert sharing.list_chain(None, third.id).total == 3
 
 
 def test_what_is_taken_back_or_hidden_keeps_its_place_without_a_name(
@@ -34,7 +34,7 @@ def test_what_is_taken_back_or_hidden_keeps_its_place_without_a_name(
     people.open(bob)
     people.open(cleo)
     people.services.following.follow(bob, "ann")
-    people.services.following.answer(ann, "bob", True)
+    people.services.following.answer_request(ann, "bob", True)
     people.follow(cleo, "bob")
     sharing = people.services.sharing
     first = sharing.share(ann, entry).share
@@ -43,14 +43,14 @@ def test_what_is_taken_back_or_hidden_keeps_its_place_without_a_name(
     third = sharing.share(cleo, second.id).share
     assert third.audience is Audience.FOLLOWERS
     assert people.chain(cleo, third.id) == [(0, "private"), (1, "bob"), (2, "cleo")]
-    assert [s and s.handle for s in sharing.via(cleo, third)] == ["bob", None]
+    assert [s and s.handle for s in sharing.list_chain_sharers(cleo, third)] == ["bob", None]
     assert people.chain(bob, second.id) == [(0, "ann"), (1, "bob")]
     with pytest.raises(NotFoundError):
-        sharing.chain(None, third.id)
-    sharing.remove(bob, second.id)
+        sharing.list_chain(None, third.id)
+    sharing.remove_share(bob, second.id)
     assert people.chain(cleo, third.id) == [(0, "private"), (1, "removed"), (2, "cleo")]
     with pytest.raises(NotFoundError):
-        sharing.chain(cleo, second.id)
+        sharing.list_chain(cleo, second.id)
 
 
 def test_a_private_share_is_nowhere_in_a_chain(people: People, ann: Actor, bob: Actor) -> None:
@@ -61,7 +61,7 @@ def test_a_private_share_is_nowhere_in_a_chain(people: People, ann: Actor, bob: 
     people.follow(bob, "ann")
     people.services.sharing.share(bob, public.id, audience=Audience.PRIVATE)
     for viewer in (None, ann):
-        page = people.services.sharing.chain(viewer, public.id)
+        page = people.services.sharing.list_chain(viewer, public.id)
         assert ([n.by.handle for n in page.nodes if n.by], page.total) == (["ann"], 1)
     assert people.chain(bob, public.id) == [(0, "ann"), (1, "bob")]
 
@@ -69,7 +69,7 @@ def test_a_private_share_is_nowhere_in_a_chain(people: People, ann: Actor, bob: 
 def test_a_post_for_followers_is_not_passed_on(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     people.follow(bob, "ann")
-    post = people.services.sharing.post(ann, "", "Only you", audience=Audience.FOLLOWERS)
+    post = people.services.sharing.publish_post(ann, "", "Only you", audience=Audience.FOLLOWERS)
     assert len(people.rows(bob, FOLLOWING)) == 1
     with pytest.raises(InvalidError, match="followers alone"):
         people.services.sharing.share(bob, post.id)
@@ -82,12 +82,14 @@ def test_a_post_that_is_closed_later_closes_what_others_made_of_it(
     people.open(bob)
     people.follow(bob, "ann")
     people.follow(cleo, "bob")
-    post = people.services.sharing.post(ann, "Mine", "Words of ann")
+    post = people.services.sharing.publish_post(ann, "Mine", "Words of ann")
     copy = people.services.sharing.share(bob, post.id, note="see").share
     assert [r.title for r in people.rows(cleo, FOLLOWING)] == ["Mine"]
-    people.services.sharing.edit(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
-    assert [(r.title, r.excerpt, r.lost) for r in people.rows(cleo, FOLLOWING)] == [("", "", Link.PRIVATE)]
-    article = people.services.reading.article(cleo, copy.id)
+    people.services.sharing.update_share(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
+    assert [(r.title, r.excerpt, r.lost) for r in people.rows(cleo, FOLLOWING)] == [
+        ("", "", ShareVisibility.PRIVATE)
+    ]
+    article = people.services.reading.get_article(cleo, copy.id)
     assert (article.entry.title, article.entry.content, article.feed_title) == ("", "", "bob")
     assert [r.title for r in people.rows(bob, SHARES)] == ["Mine"]
 
@@ -110,7 +112,7 @@ def test_a_long_chain_and_a_wide_one_come_in_pages(people: People) -> None:
         sharing.share(who, last.path[0])
     seen, cursor = list[tuple[int, str]](), None
     while True:
-        page = sharing.chain(None, last.id, cursor)
+        page = sharing.list_chain(None, last.id, cursor)
         seen += [(n.depth, n.by.handle) for n in page.nodes if n.by]
         cursor = page.cursor
         if cursor is None:
@@ -120,7 +122,7 @@ def test_a_long_chain_and_a_wide_one_come_in_pages(people: People) -> None:
     assert rest == [(1, f"q{n:03}") for n in range(120)]
     assert page.total == 170
     with pytest.raises(InvalidError):
-        sharing.chain(None, last.id, "no cursor")
+        sharing.list_chain(None, last.id, "no cursor")
 
 
 def test_a_count_holds_only_what_may_be_seen(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
@@ -132,14 +134,14 @@ def test_a_count_holds_only_what_may_be_seen(people: People, ann: Actor, bob: Ac
     people.services.sharing.share(bob, first.id)
 
     def seen(who: Actor | None) -> int:
-        return people.services.sharing.chain(who, first.id).total
+        return people.services.sharing.list_chain(who, first.id).total
 
     assert (seen(None), seen(cleo)) == (2, 2)
     people.open(bob, Audience.PRIVATE)
     assert (seen(None), seen(cleo), seen(bob)) == (1, 1, 2)
     people.open(bob, Audience.PUBLIC)
-    people.services.gateways.profiles.suspend(bob.user_id, True)
+    people.services.gateways.profiles.set_suspended(bob.user_id, True)
     assert seen(None) == 1
-    people.services.gateways.profiles.suspend(bob.user_id, False)
+    people.services.gateways.profiles.set_suspended(bob.user_id, False)
     people.services.following.block(bob, "cleo")
     assert (seen(None), seen(cleo)) == (2, 1)

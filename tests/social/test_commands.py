@@ -62,7 +62,7 @@ def crowd(people: People, ann: Actor, first: int, last: int, entries: list[int])
         people.services.subscriptions.subscribe(who, "https://blog.example.org/feed")
         for entry in entries[n % 3 : n % 3 + 3]:
             people.services.sharing.share(who, entry, note=f"{n}")
-        people.services.sharing.post(who, "", f"I am {n}")
+        people.services.sharing.publish_post(who, "", f"I am {n}")
         people.follow(ann, f"w{n}")
         made.append(who)
     return made
@@ -73,13 +73,13 @@ def test_a_page_of_streams_asks_no_more_of_more_people(people: People, ann: Acto
     crowd(people, ann, 0, 2, entries)
 
     def page(services: Services) -> object:
-        return services.reading.page(ann, StreamQuery(FOLLOWING, limit=50))
+        return services.reading.load_page(ann, StreamQuery(FOLLOWING, limit=50))
 
     def screen(services: Services) -> object:
-        return services.reading.screen(ann, StreamQuery(FOLLOWING))
+        return services.reading.load_tree_and_page(ann, StreamQuery(FOLLOWING))
 
     def everything(services: Services) -> object:
-        return services.reading.screen(ann, StreamQuery(ALL))
+        return services.reading.load_tree_and_page(ann, StreamQuery(ALL))
 
     few = [asked(call) for call in (page, screen, everything)]
     crowd(people, ann, 2, 9, entries)
@@ -96,7 +96,7 @@ def test_the_page_of_somebody_asks_once_for_what_came_of_all_rows(
     entries = people.blog([ann, bob], 8)
 
     def page(services: Services) -> object:
-        return services.shared.page(bob, "ann")
+        return services.public_pages.get_person_page(bob, "ann")
 
     first = people.services.sharing.share(ann, entries[0]).share
     people.follow(bob, "ann")
@@ -115,7 +115,7 @@ def test_a_chain_asks_no_more_of_more_shares(people: People, ann: Actor, bob: Ac
     people.follow(bob, "ann")
 
     def chain(services: Services) -> object:
-        return services.shared.chain(bob, "ann", share.id)
+        return services.public_pages.get_chain(bob, "ann", share.id)
 
     people.services.sharing.share(bob, share.id)
     few = asked(chain)
@@ -131,47 +131,49 @@ def test_comments_and_an_article_ask_no_more_of_more_people(
     (entry,) = people.blog([ann, bob])
     share = people.services.sharing.share(bob, entry).share
     people.follow(ann, "bob")
-    people.services.talk.comment(ann, share.id, "One.")
-    people.services.talk.like(ann, share.id)
+    people.services.discussion.comment(ann, share.id, "One.")
+    people.services.discussion.set_liked(ann, share.id)
 
     def comments(services: Services) -> object:
-        topic = services.talk.topic(ann, share.id)
-        return services.talk.thread(ann, topic.share), services.talk.of(ann, topic.share)
+        topic = services.discussion.get_commented_share(ann, share.id)
+        return services.discussion.get_thread(ann, topic.share), services.discussion.get_reactions(
+            ann, topic.share
+        )
 
     def talks(services: Services) -> object:
-        return services.talk.talks(ann, services.reading.article(ann, entry).shares)
+        return services.discussion.count_reactions(ann, services.reading.get_article(ann, entry).shares)
 
     few = [asked(call) for call in (comments, talks)]
     for n in range(4):
         who = people.join(f"w{n}")
         people.services.sharing.share(who, share.id)
         people.follow(ann, f"w{n}")
-        people.services.talk.comment(who, share.id, "Two.")
-        people.services.talk.like(who, share.id)
+        people.services.discussion.comment(who, share.id, "Two.")
+        people.services.discussion.set_liked(who, share.id)
     assert [asked(call) for call in (comments, talks)] == few
     assert len(few[0]) <= 20, few[0]
 
 
 def test_what_is_said_to_several_shares_is_counted_for_each(people: People, ann: Actor, bob: Actor) -> None:
     one, two = people.blog([ann, bob], 2)
-    sharing, talk = people.services.sharing, people.services.talk
+    sharing, talk = people.services.sharing, people.services.discussion
     first, second = sharing.share(ann, one).share, sharing.share(ann, two).share
     talk.comment(bob, first.id, "A.")
     talk.comment(bob, first.id, "B.")
-    talk.like(bob, second.id)
-    found = talk.talks(bob, [first, second])
+    talk.set_liked(bob, second.id)
+    found = talk.count_reactions(bob, [first, second])
     assert [(t.likes.number, t.comments.number, t.liked) for t in (found[first.id], found[second.id])] == [
         (0, 2, False),
         (1, 0, True),
     ]
     passed = sharing.share(bob, first.id).share
     sharing.share(people.join("cleo"), passed.id)
-    items = people.services.shared.page(None, "ann").part.items
+    items = people.services.public_pages.get_person_page(None, "ann").part.items
     assert {i.id: i.passed.number for i in items} == {first.id: 2, second.id: 0}
 
 
 def test_an_undo_of_many_asks_no_more_of_more_people(people: People, ann: Actor, asked: Asked) -> None:
-    manager, reading = people.services.manager, people.services.reading
+    manager, reading = people.services.bulk_edit, people.services.reading
     made = 0
 
     def undo(count: int) -> list[str]:
@@ -180,10 +182,12 @@ def test_an_undo_of_many_asks_no_more_of_more_people(people: People, ann: Actor,
             people.open(people.join(f"w{n}"))
             people.follow(ann, f"w{n}")
         made = count
-        token, gone = manager.unsubscribe(ann, [f.feed_id for f in reading.tree(ann).feeds])
+        token, gone = manager.unsubscribe(ann, [f.feed_id for f in reading.get_tree(ann).feeds])
         assert gone == count
-        looks = [name for name in asked(lambda s: s.manager.restore(ann, token)) if name.startswith("find ")]
-        assert len(reading.tree(ann).feeds) == count
+        looks = [
+            name for name in asked(lambda s: s.bulk_edit.restore(ann, token)) if name.startswith("find ")
+        ]
+        assert len(reading.get_tree(ann).feeds) == count
         return looks
 
     few = undo(2)

@@ -20,14 +20,14 @@ from app.feeds.opml import opml
 from app.gateways.privacy import exports as gateway
 from app.gateways.privacy import personal_data, zip_writer
 from app.gateways.privacy.erasure import STRAGGLERS
-from app.gateways.privacy.exports import LostError
+from app.gateways.privacy.exports import ExportLostError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Token, TokenKind
 from app.models.discussion.moderation import Reason
 from app.models.jobs.jobs import State, Task
 from app.models.privacy.export import ExportState, PersonalExport
 from app.models.sharing.sharing import Audience
-from app.services.privacy.export import job_of
+from app.services.privacy.export import make_export_job
 from tests.social.conftest import People
 from tests.social.visiting import Doors
 from tests.support.reader import PASSWORD
@@ -63,16 +63,16 @@ class Zip:
 
 
 def _make(services: Services, who: Actor) -> PersonalExport:
-    assert services.gateways.personal.ask(who.user_id, clock.now())
-    assert services.personal.run(who.user_id) == {"state": "ready"}
-    found = services.personal.latest(who)
+    assert services.gateways.personal_exports.request_export(who.user_id, clock.now())
+    assert services.personal_exports.run(who.user_id) == {"state": "ready"}
+    found = services.personal_exports.find_latest(who)
     assert found is not None
     return found
 
 
 def _file(services: Services, who: Actor) -> Zip:
     made = _make(services, who)
-    data = b"".join(services.gateways.personal.parts(made))
+    data = b"".join(services.gateways.personal_exports.iter_parts(made))
     assert len(data) == made.size
     return Zip(data)
 
@@ -84,7 +84,7 @@ def test_what_was_taken_back_is_in_no_number(
     people.open(ann)
     people.follow(bob, "ann")
     services.sharing.share(ann, first)
-    services.sharing.remove(ann, services.sharing.share(ann, second).share.id)
+    services.sharing.remove_share(ann, services.sharing.share(ann, second).share.id)
     (row,) = _file(services, bob).json("subscriptions")
     assert (row["entries"], row["unread"]) == (1, 1)
 
@@ -100,13 +100,13 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     inner = services.folders.create(ann, "Inner", parent=folder.id)
     services.folders.create(ann, "Empty")
     feed_id = db.entries.find_one({"_id": one})["feed_id"]
-    services.subscriptions.edit(ann, feed_id, title="My title", folder_ids=[inner.id])
-    services.reading.star(ann, one, True)
-    services.reading.star(ann, two, True)
-    services.tags.change(ann, two, add=["Später", "Read later"])
-    services.talk.like(ann, three)
+    services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
+    services.reading.set_starred(ann, one, True)
+    services.reading.set_starred(ann, two, True)
+    services.tags.change_tags(ann, two, add=["Später", "Read later"])
+    services.discussion.set_liked(ann, three)
     services.tags.save_search(ann, "Trains", "title:rail")
-    sharing, talk = services.sharing, services.talk
+    sharing, talk = services.sharing, services.discussion
     root = sharing.share(cleo, one, note="seen by all").share
     people.follow(bob, "cleo")
     closed = sharing.share(bob, root.id, note=f"{SECRET} of bob", audience=Audience.FOLLOWERS).share
@@ -114,37 +114,39 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     people.follow(ann, "bob")
     sharing.share(ann, closed.id, note="words of ann", audience=Audience.FOLLOWERS)
     sharing.share(ann, four, note="for me alone", audience=Audience.PRIVATE)
-    post = sharing.post(ann, "", "A post of ann")
+    post = sharing.publish_post(ann, "", "A post of ann")
     services.following.unfollow(ann, "bob")  # what is for his followers is hers to see no more
     sharing.share(bob, two, note=f"{SECRET} alone", audience=Audience.PRIVATE)
     sharing.share(bob, hers, note="")
-    sharing.post(bob, "", f"A {SECRET} post", audience=Audience.PRIVATE)
+    sharing.publish_post(bob, "", f"A {SECRET} post", audience=Audience.PRIVATE)
     talk.comment(ann, root.id, "a comment of ann")
     talk.comment(bob, post.id, f"a {SECRET} comment")
-    talk.like(ann, root.id)
-    talk.like(bob, post.id)
+    talk.set_liked(ann, root.id)
+    talk.set_liked(bob, post.id)
     people.follow(cleo, "ann")
     people.join("dora")
     people.follow(people.join("emil"), "ann")
-    services.following.mute(ann, "cleo", True)
+    services.following.set_muted(ann, "cleo", True)
     services.following.block(ann, "dora")
-    services.following.edit(
+    services.following.update_profile(
         ann, display="Ann E.", bio="I read.", links=("https://ann.example/",), audience=Audience.PUBLIC,
         listed=True, open_lists=False,
     )  # fmt: skip
-    services.following.edit(
+    services.following.update_profile(
         bob, display=f"{SECRET} bob", bio=f"{SECRET} bio", links=(), audience=Audience.PUBLIC,
         listed=False, open_lists=False,
     )  # fmt: skip
-    services.tags.change(bob, three, add=[f"{SECRET} tag"])
+    services.tags.change_tags(bob, three, add=[f"{SECRET} tag"])
     services.tags.save_search(bob, f"{SECRET} search", SECRET)
     services.folders.create(bob, f"{SECRET} folder")
-    services.moderation.report(bob, services.moderation.share(bob, post.id), Reason.SPAM, f"{SECRET} report")
+    services.moderation.report(
+        bob, services.moderation.describe_share(bob, post.id), Reason.SPAM, f"{SECRET} report"
+    )
     services.reading.mark(ann, [five], True)
     services.gateways.accounts.open_session(ann.user_id, agent="Firefox of ann", address="192.0.2.0/24")
     services.gateways.accounts.open_session(bob.user_id, agent=f"{SECRET} agent", address="198.51.100.0/24")
     for who, name in ((ann, "Phone of ann"), (bob, f"{SECRET} phone")):
-        user = services.gateways.accounts.user(who.user_id)
+        user = services.gateways.accounts.find_user(who.user_id)
         assert user is not None
         token = Token(0, user.id, TokenKind.APP, name, clock.now(), fever=True)
         services.gateways.tokens.make(token, user)
@@ -227,7 +229,7 @@ def test_G01_a_feed_of_others_gives_its_address_away_to_nobody(
     (entry,) = people.blog([bob], name="paid")
     share = people.services.sharing.share(bob, entry).share
     people.follow(ann, "bob")
-    people.services.reading.star(ann, share.id, True)
+    people.services.reading.set_starred(ann, share.id, True)
     found = _file(people.services, ann)
     (row,) = found.json("starred")
     assert row["title"] == "paid 1"
@@ -239,12 +241,12 @@ def test_G01_what_others_show_no_more_is_left_out(people: People, ann: Actor, bo
     people.open(bob)
     people.follow(ann, "bob")
     services = people.services
-    post = services.sharing.post(bob, "", f"A {SECRET} post")
-    services.reading.star(ann, post.id, True)
-    services.tags.change(ann, post.id, add=["kept"])
-    services.talk.like(ann, post.id)
-    services.talk.comment(ann, post.id, "my own words")
-    services.following.edit(
+    post = services.sharing.publish_post(bob, "", f"A {SECRET} post")
+    services.reading.set_starred(ann, post.id, True)
+    services.tags.change_tags(ann, post.id, add=["kept"])
+    services.discussion.set_liked(ann, post.id)
+    services.discussion.comment(ann, post.id, "my own words")
+    services.following.update_profile(
         bob, display="", bio="", links=(), audience=Audience.PRIVATE, listed=False, open_lists=False
     )
     found = _file(services, ann)
@@ -260,7 +262,7 @@ def test_G01_names_in_the_file_are_ours_alone(people: People, ann: Actor) -> Non
     found = _file(services, ann)
     assert len(found.names) == len(MEMBERS)
     assert set(found.names) == MEMBERS
-    made = services.personal.latest(ann)
+    made = services.personal_exports.find_latest(ann)
     assert made is not None
     assert re.fullmatch(r"eventr-\d{4}-\d\d-\d\d\.zip", made.name)
 
@@ -273,7 +275,7 @@ def test_G01_its_subscriptions_imported_anew_give_the_same_list(
     before = _file(services, ann).text("subscriptions.opml")
     new = people.join("fresh")
     kept = services.imports.preview(new, before.encode(), "subscriptions.opml")
-    items = services.imports.items(new, kept.id)
+    items = services.imports.list_items(new, kept.id)
     assert [f.name for f in kept.folders] == ["Empty", "Outer", "Inner"]
     made: list[int] = []
     for folder in kept.folders:
@@ -281,7 +283,7 @@ def test_G01_its_subscriptions_imported_anew_give_the_same_list(
         made.append(services.folders.create(new, folder.name, parent=parent).id)
     for item in items:
         done = services.subscriptions.subscribe(new, item.url, title=item.title)
-        services.subscriptions.edit(
+        services.subscriptions.update(
             new, done.subscription.feed_id, folder_ids=[made[place] for place in item.folders]
         )
     after = _file(services, new).text("subscriptions.opml")
@@ -298,12 +300,12 @@ def test_G01_many_entries_go_through_in_batches(
 ) -> None:
     entries = people.blog([ann], 7)
     for entry in entries:
-        people.services.reading.star(ann, entry, True)
+        people.services.reading.set_starred(ann, entry, True)
     monkeypatch.setattr(personal_data, "ENTRIES", 2)
     monkeypatch.setattr(zip_writer, "PIECE", 500)
     monkeypatch.setattr(gateway, "SIGN", 1)
     made = _make(people.services, ann)
-    parts = list(people.services.gateways.personal.parts(made))
+    parts = list(people.services.gateways.personal_exports.iter_parts(made))
     assert len(parts) == made.parts > 3
     assert {len(p) for p in parts[:-1]} == {500}
     rows = Zip(b"".join(parts)).json("starred")
@@ -317,7 +319,7 @@ def test_G01_a_run_that_is_killed_is_begun_again_and_its_rest_never_served(
     services = people.services
     people.blog([ann])
     exports, db = services.mappers.personal_exports, services.store.database
-    assert services.gateways.personal.ask(ann.user_id, clock.now())
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
     monkeypatch.setattr(zip_writer, "PIECE", 300)
     real, calls = exports.add_part, 0
 
@@ -331,59 +333,59 @@ def test_G01_a_run_that_is_killed_is_begun_again_and_its_rest_never_served(
     with monkeypatch.context() as patch:
         patch.setattr(exports, "add_part", killed)
         with pytest.raises(KeyboardInterrupt):
-            services.personal.run(ann.user_id)
-    waiting = services.personal.latest(ann)
+            services.personal_exports.run(ann.user_id)
+    waiting = services.personal_exports.find_latest(ann)
     assert waiting is not None
     assert waiting.state is ExportState.MAKING
     with pytest.raises(NotFoundError):
-        services.personal.get(ann, waiting.id)
+        services.personal_exports.get(ann, waiting.id)
     # The updater finds that nobody works on it, as it does when Redis lost the job.
-    assert services.personal.due(clock.now()) == []
+    assert services.personal_exports.find_due_jobs(clock.now()) == []
     later = clock.now() + dt.timedelta(seconds=gateway.SILENT + 1)
-    assert services.personal.due(later) == [job_of(ann.user_id)]
-    assert services.personal.run(ann.user_id) == {"state": "ready"}
-    made = services.personal.get(ann, waiting.id)
-    assert set(Zip(b"".join(services.gateways.personal.parts(made))).names) == MEMBERS
+    assert services.personal_exports.find_due_jobs(later) == [make_export_job(ann.user_id)]
+    assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
+    made = services.personal_exports.get(ann, waiting.id)
+    assert set(Zip(b"".join(services.gateways.personal_exports.iter_parts(made))).names) == MEMBERS
     assert db.personal_export_parts.count_documents({}) == made.parts, "the rest of the first run is gone"
-    assert services.personal.due(later) == []
-    assert services.personal.run(ann.user_id) == {"state": "left"}, "once more is nothing more"
+    assert services.personal_exports.find_due_jobs(later) == []
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}, "once more is nothing more"
 
 
 def test_G01_of_two_runs_at_once_one_makes_the_file(
     people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, exports = people.services, people.services.mappers.personal_exports
-    assert services.gateways.personal.ask(ann.user_id, clock.now())
-    real = exports.end
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    real = exports.save_result
 
     def overtaken(one: PersonalExport) -> bool:
-        monkeypatch.setattr(exports, "end", real)
-        assert services.personal.run(ann.user_id) == {"state": "ready"}
+        monkeypatch.setattr(exports, "save_result", real)
+        assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
         return real(one)
 
-    monkeypatch.setattr(exports, "end", overtaken)
-    assert services.personal.run(ann.user_id) == {"state": "left"}
-    made = services.personal.latest(ann)
+    monkeypatch.setattr(exports, "save_result", overtaken)
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}
+    made = services.personal_exports.find_latest(ann)
     assert made is not None
-    assert set(Zip(b"".join(services.gateways.personal.parts(made))).names) == MEMBERS
+    assert set(Zip(b"".join(services.gateways.personal_exports.iter_parts(made))).names) == MEMBERS
     assert services.store.database.personal_export_parts.count_documents({}) == made.parts
 
 
 def test_G01_what_cannot_be_made_is_given_up_and_said(people: People, ann: Actor, doors: Doors) -> None:
     services = people.services
-    assert services.gateways.personal.ask(ann.user_id, clock.now())
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
     for _ in range(gateway.TRIES):
         services.mappers.personal_exports.begin(ann.user_id, clock.now())
-    assert services.personal.run(ann.user_id) == {"state": "left"}
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}
     assert "The file could not be made" in doors(ann).get("/settings/account").text
-    assert services.gateways.personal.ask(ann.user_id, clock.now()), "he may try again"
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now()), "he may try again"
 
 
 def test_G01_there_is_a_limit_to_its_size(people: People, ann: Actor, doors: Doors) -> None:
     small = bootstrap.build(dataclasses.replace(people.services.settings, export_max=1024))
     try:
-        assert small.gateways.personal.ask(ann.user_id, clock.now())
-        assert small.personal.run(ann.user_id) == {"state": "too_large"}
+        assert small.gateways.personal_exports.request_export(ann.user_id, clock.now())
+        assert small.personal_exports.run(ann.user_id) == {"state": "too_large"}
     finally:
         small.close()
     assert "There is more than fits into one file" in doors(ann).get("/settings/account").text
@@ -397,13 +399,13 @@ def test_G01_erasure_takes_it_along_made_or_being_made(
     _make(services, ann)
     _make(services, bob)
     begun = clock.now()
-    services.gateways.erasing.begin(ann.user_id, begun)
+    services.gateways.erasure.begin(ann.user_id, begun)
     later = begun + STRAGGLERS + dt.timedelta(seconds=1)
-    assert services.gateways.erasing.finish(ann.user_id, later)
+    assert services.gateways.erasure.finish(ann.user_id, later)
     for name in ("personal_exports", "personal_export_parts"):
         assert {d["user_id"] for d in db[name].find()} == {bob.user_id}, name
     # In the midst of it: whoever makes it finds out and clears up after himself.
-    assert services.gateways.personal.ask(bob.user_id, clock.now())
+    assert services.gateways.personal_exports.request_export(bob.user_id, clock.now())
     monkeypatch.setattr(zip_writer, "PIECE", 300)
     exports = services.mappers.personal_exports
     real = exports.add_part
@@ -413,7 +415,7 @@ def test_G01_erasure_takes_it_along_made_or_being_made(
         real(one, *args)
 
     monkeypatch.setattr(exports, "add_part", late)
-    assert services.personal.run(bob.user_id) == {"state": "left"}
+    assert services.personal_exports.run(bob.user_id) == {"state": "left"}
     for name in ("personal_exports", "personal_export_parts"):
         assert not db[name].count_documents({}), name
 
@@ -431,14 +433,14 @@ def test_G01_it_is_asked_for_and_downloaded_with_the_password(
         for wrong in ("", "not mine 12345"):
             refused = visitor.post("/settings/account/export", {"proof": wrong})
             assert refused.status_code == 400
-        assert services.personal.latest(ann) is None
+        assert services.personal_exports.find_latest(ann) is None
         done = visitor.post("/settings/account/export", {"proof": PASSWORD})
         assert (done.status_code, done.headers["Location"]) == (303, "/settings/account#export")
         assert "The file is being made" in visitor.get("/settings/account").text
-        waiting = services.jobs.enqueue(job_of(ann.user_id))
-        assert (waiting.fresh, services.jobs.status(waiting.id).state) == (False, State.QUEUED)
-        assert services.personal.run(ann.user_id) == {"state": "ready"}
-        made = services.personal.latest(ann)
+        waiting = services.jobs.enqueue(make_export_job(ann.user_id))
+        assert (waiting.fresh, services.jobs.get_status(waiting.id).state) == (False, State.QUEUED)
+        assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
+        made = services.personal_exports.find_latest(ann)
         assert made is not None
         address = f"/settings/account/export/{made.id}"
         assert f'href="{address}"' in visitor.get("/settings/account").text
@@ -493,19 +495,19 @@ def test_G01_it_goes_after_a_day_and_with_a_new_one(people: People, ann: Actor, 
 def test_G01_he_may_have_some_a_day(people: People, ann: Actor) -> None:
     services = people.services
     token = services.gateways.accounts.open_session(ann.user_id, agent="", address="")
-    session, _ = services.gateways.accounts.session(token) or (None, None)
+    session, _ = services.gateways.accounts.find_session(token) or (None, None)
     assert session is not None
     for _ in range(services.settings.exports_per_day):
-        services.personal.ask(ann, session)
-        services.personal.ask(ann, session)  # while one is made it is the same one
-        services.personal.run(ann.user_id)
+        services.personal_exports.request_export(ann, session)
+        services.personal_exports.request_export(ann, session)  # while one is made it is the same one
+        services.personal_exports.run(ann.user_id)
     with pytest.raises(RateLimitedError):
-        services.personal.ask(ann, session)
+        services.personal_exports.request_export(ann, session)
     stale = dataclasses.replace(session, created=clock.now() - dt.timedelta(days=1))
-    made = services.personal.latest(ann)
+    made = services.personal_exports.find_latest(ann)
     assert made is not None
     with pytest.raises(InvalidError):
-        services.personal.download(ann, stale, made.id)
+        services.personal_exports.open_download(ann, stale, made.id)
 
 
 def test_G01_making_and_downloading_are_in_the_log(
@@ -514,8 +516,8 @@ def test_G01_making_and_downloading_are_in_the_log(
     visitor = doors(ann)
     with caplog.at_level("INFO"):
         visitor.post("/settings/account/export")
-        people.services.personal.run(ann.user_id)
-        made = people.services.personal.latest(ann)
+        people.services.personal_exports.run(ann.user_id)
+        made = people.services.personal_exports.find_latest(ann)
         assert made is not None
         visitor.get(f"/settings/account/export/{made.id}")
     events = ["export_asked", "export_made", "export_downloaded"]
@@ -524,19 +526,19 @@ def test_G01_making_and_downloading_are_in_the_log(
 
 
 def test_G01_the_job_runs_in_a_worker_of_its_own() -> None:
-    registry.load()
-    spec = registry.find(Task.EXPORT)
+    registry.load_tasks()
+    spec = registry.find_task(Task.EXPORT)
     assert spec is not None
     assert spec.mode == "solo"
 
 
 def test_G01_a_run_whose_file_is_wanted_no_more_ends(people: People, ann: Actor) -> None:
     services = people.services
-    assert services.gateways.personal.ask(ann.user_id, clock.now())
-    begun = services.gateways.personal.begin(ann.user_id, clock.now())
-    user = services.gateways.accounts.user(ann.user_id)
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    begun = services.gateways.personal_exports.begin(ann.user_id, clock.now())
+    user = services.gateways.accounts.find_user(ann.user_id)
     assert begun is not None
     assert user is not None
     services.mappers.erasure.stop(ann.user_id)
-    with pytest.raises(LostError):
-        services.gateways.personal.make(begun, user)
+    with pytest.raises(ExportLostError):
+        services.gateways.personal_exports.make(begun, user)

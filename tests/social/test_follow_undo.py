@@ -31,22 +31,22 @@ def test_an_undo_asks_where_a_stream_asks_by_now(people: People, ann: Actor, bob
     people.open(ann, Audience.FOLLOWERS)
     following, services = people.services.following, people.services
     assert "asked" in _undo(people, bob, f"feed.{token}")
-    assert services.reading.tree(bob).feeds == ()
-    assert following.person(bob, "ann").tie.requested
-    assert following.requests(ann) == ["bob"]
-    kinds = [note.kind.value for note in services.notifications.page(ann).notes]
+    assert services.reading.get_tree(bob).feeds == ()
+    assert following.get_person(bob, "ann").tie.requested
+    assert following.list_requests(ann) == ["bob"]
+    kinds = [note.kind.value for note in services.notifications.list_notifications(ann).notes]
     assert "request" in kinds
     with pytest.raises(NotFoundError):  # it is used
         services.subscriptions.restore(bob, token)
-    assert following.answer(ann, "bob", True)
-    assert len(services.reading.tree(bob).feeds) == 1
+    assert following.answer_request(ann, "bob", True)
+    assert len(services.reading.get_tree(bob).feeds) == 1
 
 
 def test_an_undo_brings_an_open_stream_back_as_it_was(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     token = _left(people, bob, "ann")
     assert _undo(people, bob, f"feed.{token}") == "Taken back"
-    assert people.services.following.person(bob, "ann").tie.follows
+    assert people.services.following.get_person(bob, "ann").tie.follows
 
 
 @pytest.mark.parametrize("how", ["closed", "suspended", "blocks"])
@@ -60,7 +60,7 @@ def test_an_undo_finds_nobody_where_a_fresh_follow_would_not(
         case "closed":
             people.open(ann, Audience.PRIVATE)
         case "suspended":
-            services.gateways.profiles.suspend(ann.user_id, True)
+            services.gateways.profiles.set_suspended(ann.user_id, True)
         case _:
             services.following.block(bob, "ann")
     error = ForbiddenError if how == "blocks" else NotFoundError
@@ -68,7 +68,7 @@ def test_an_undo_finds_nobody_where_a_fresh_follow_would_not(
         services.following.follow(bob, "ann")
     with pytest.raises((error, NotFoundError)):
         services.subscriptions.restore(bob, token)
-    assert services.reading.tree(bob).feeds == ()
+    assert services.reading.get_tree(bob).feeds == ()
 
 
 def test_an_undo_of_many_asks_and_leaves_out_one_by_one(
@@ -78,19 +78,19 @@ def test_an_undo_of_many_asks_and_leaves_out_one_by_one(
     people.blog([dora])
     for who in (ann, bob, cleo):
         people.open(who)
-        people.follow(dora, services.following.card(who).handle)
-    feeds = [feed.feed_id for feed in services.reading.tree(dora).feeds]
-    token, count = services.manager.unsubscribe(dora, feeds)
+        people.follow(dora, services.following.preview_profile(who).handle)
+    feeds = [feed.feed_id for feed in services.reading.get_tree(dora).feeds]
+    token, count = services.bulk_edit.unsubscribe(dora, feeds)
     assert count == 4
     people.open(ann, Audience.FOLLOWERS)
     people.open(bob, Audience.PRIVATE)
     words = _undo(people, dora, f"feeds.{token}")
     assert "1 person is asked first" in words
     assert "1 person can no longer be followed" in words
-    ties = {n: services.following.person(dora, n).tie for n in ("ann", "cleo")}
+    ties = {n: services.following.get_person(dora, n).tie for n in ("ann", "cleo")}
     assert (ties["ann"].requested, ties["ann"].follows, ties["cleo"].follows) == (True, False, True)
-    assert len(services.reading.tree(dora).feeds) == 2
-    assert services.following.requests(ann) == ["dora"]
+    assert len(services.reading.get_tree(dora).feeds) == 2
+    assert services.following.list_requests(ann) == ["dora"]
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -102,23 +102,25 @@ def test_a_block_wins_over_an_undo_at_the_same_moment(
     token = _left(people, bob, "ann")
     if many:
         people.follow(bob, "ann")
-        token, _ = services.manager.unsubscribe(bob, [f.feed_id for f in services.reading.tree(bob).feeds])
+        token, _ = services.bulk_edit.unsubscribe(
+            bob, [f.feed_id for f in services.reading.get_tree(bob).feeds]
+        )
     add, store = services.mappers.subscriptions.add, services.mappers.removals
 
     def late(*args: object, **kwargs: object) -> object:
         # All of a block but its last step, which finds nothing: what comes back is not there for others yet.
-        monkeypatch.setattr(store, "forget", lambda *a: None)
+        monkeypatch.setattr(store, "remove_by_feed", lambda *a: None)
         services.following.block(ann, "bob")
         monkeypatch.undo()
         return add(*args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(services.mappers.subscriptions, "add", late)
     if many:
-        assert services.manager.restore(bob, token).back == ()
+        assert services.bulk_edit.restore(bob, token).restored == ()
     else:
         with pytest.raises(NotFoundError):
             services.subscriptions.restore(bob, token)
-    assert services.reading.tree(bob).feeds == ()
+    assert services.reading.get_tree(bob).feeds == ()
     with pytest.raises(NotFoundError):
         services.subscriptions.restore(bob, token)
 
@@ -128,14 +130,14 @@ def test_who_comes_back_asks_no_more(people: People, ann: Actor, bob: Actor, man
     people.open(ann)
     services, following = people.services, people.services.following
     people.follow(bob, "ann")
-    feed_id = following.card(ann).feed_id
-    token = services.manager.unsubscribe(bob, [feed_id])[0] if many else following.unfollow(bob, "ann")
+    feed_id = following.preview_profile(ann).feed_id
+    token = services.bulk_edit.unsubscribe(bob, [feed_id])[0] if many else following.unfollow(bob, "ann")
     people.open(ann, Audience.FOLLOWERS)
     assert following.follow(bob, "ann").requested
     # Opened while he asked, so that nobody has let him in.
-    services.gateways.profiles.change(following.card(ann), {"audience": Audience.PUBLIC.value})
-    assert following.requests(ann) == ["bob"]
-    (services.manager if many else services.subscriptions).restore(bob, str(token))
-    tie = following.person(bob, "ann").tie
+    services.gateways.profiles.update(following.preview_profile(ann), {"audience": Audience.PUBLIC.value})
+    assert following.list_requests(ann) == ["bob"]
+    (services.bulk_edit if many else services.subscriptions).restore(bob, str(token))
+    tie = following.get_person(bob, "ann").tie
     assert (tie.follows, tie.requested) == (True, False)
-    assert following.requests(ann) == []
+    assert following.list_requests(ann) == []

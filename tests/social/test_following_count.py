@@ -22,8 +22,8 @@ from tests.social.conftest import FOLLOWING, People
 def _number(services: Services, who: Actor) -> int:
     """Return what each place says, which must be one number."""
     reading = services.reading
-    tree, page = reading.screen(who, StreamQuery(FOLLOWING, show=Show.UNREAD))
-    found = {tree.following, reading.tree(who).following, reading.following(who)}
+    tree, page = reading.load_tree_and_page(who, StreamQuery(FOLLOWING, show=Show.UNREAD))
+    found = {tree.following, reading.get_tree(who).following, reading.count_following_unread(who)}
     assert found == {len(page.rows)}
     return len(page.rows)
 
@@ -56,7 +56,7 @@ def test_an_article_that_three_share_is_one_and_read_once(
         services.sharing.share(one, first)
     services.sharing.share(crowd[0], second)
     assert _number(services, reader) == 2
-    tree = services.reading.tree(reader)
+    tree = services.reading.get_tree(reader)
     assert sorted(f.unread for f in tree.feeds) == [1, 1, 2], "of each of them it is what he shares"
     row = next(r for r in people.rows(reader, FOLLOWING) if len(r.sharers) == 3)
     services.reading.mark(reader, [row.id], True)
@@ -70,10 +70,10 @@ def test_an_article_that_three_share_is_one_and_read_once(
 def test_a_post_and_who_passes_it_on_are_one(people: People, reader: Actor, crowd: list[Actor]) -> None:
     services = people.services
     people.follow(crowd[1], "p0")
-    post = services.sharing.post(crowd[0], "A day", "words")
+    post = services.sharing.publish_post(crowd[0], "A day", "words")
     services.sharing.share(crowd[1], post.id)
     assert _number(services, reader) == 1
-    services.sharing.post(crowd[2], "Another", "words")
+    services.sharing.publish_post(crowd[2], "Another", "words")
     assert _number(services, reader) == 2
 
 
@@ -85,9 +85,9 @@ def test_who_is_muted_or_took_it_back_does_not_count(
     for one in crowd:
         services.sharing.share(one, first)
     alone = services.sharing.share(crowd[2], second).share
-    services.following.mute(reader, "p1", True)
+    services.following.set_muted(reader, "p1", True)
     assert _number(services, reader) == 2
-    services.sharing.remove(crowd[2], alone.id)
+    services.sharing.remove_share(crowd[2], alone.id)
     assert _number(services, reader) == 1
 
 
@@ -107,8 +107,8 @@ def test_it_is_the_same_however_it_is_read(
     for row in rng.sample(list(people.rows(reader, FOLLOWING)), 3):
         services.reading.mark(reader, [row.id], True)
     assert _number(services, reader) > 0
-    one = services.reading.tree(reader).feeds[0].feed_id
-    (subscription,) = services.gateways.subscriptions.of_user(reader.user_id, [one])
+    one = services.reading.get_tree(reader).feeds[0].feed_id
+    (subscription,) = services.gateways.subscriptions.find_by_user(reader.user_id, [one])
     assert subscription.person
 
 
@@ -119,9 +119,9 @@ def test_of_very_many_the_shares_are_counted(
     (entry,) = people.blog(crowd)
     for one in crowd:
         people.services.sharing.share(one, entry)
-    assert people.services.reading.following(reader) == 1
-    people.services.sharing.post(crowd[0], "", "one more")
-    assert people.services.reading.following(reader) == 4
+    assert people.services.reading.count_following_unread(reader) == 1
+    people.services.sharing.publish_post(crowd[0], "", "one more")
+    assert people.services.reading.count_following_unread(reader) == 4
 
 
 def test_it_takes_one_query_by_an_index_and_none_without_people(
@@ -138,9 +138,9 @@ def test_it_takes_one_query_by_an_index_and_none_without_people(
         for entry in (first, second):
             for one in crowd:
                 services.sharing.share(one, entry)
-            recorded.reading.tree(reader)
+            recorded.reading.get_tree(reader)
             found.commands.clear()
-            recorded.reading.tree(reader)
+            recorded.reading.get_tree(reader)
             counts.append(len(found.commands))
         asked = [
             explainable
@@ -149,7 +149,7 @@ def test_it_takes_one_query_by_an_index_and_none_without_people(
             if collection == "entries"
         ]
         found.commands.clear()
-        recorded.reading.tree(bob)
+        recorded.reading.get_tree(bob)
         assert "entries" not in {command.get("find") for _, command in found.commands}
     assert counts[0] == counts[1]
     (query,) = asked

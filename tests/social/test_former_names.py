@@ -36,7 +36,7 @@ def _join(people: People, name: str) -> Actor:
 
 def test_all_below_an_old_name_leads_to_the_new_one(people: People, doors: Doors, ann: Actor) -> None:
     people.open(ann)
-    post = people.services.sharing.post(ann, "A day", "words")
+    post = people.services.sharing.publish_post(ann, "A day", "words")
     _rename(people, ann, "Änne")
     stranger = doors(None)
     new = "/@%C3%84nne"
@@ -64,9 +64,9 @@ def test_who_has_no_page_is_found_by_no_name(
         case "closed":
             people.open(ann, Audience.PRIVATE)
         case "suspended":
-            services.gateways.profiles.suspend(ann.user_id, True)
+            services.gateways.profiles.set_suspended(ann.user_id, True)
         case "disabled":
-            services.gateways.people.set_disabled(ann.user_id, True)
+            services.gateways.admin_accounts.set_disabled(ann.user_id, True)
         case "leaving":
             services.store.database["users"].update_one(
                 {"_id": ann.user_id}, {"$set": {"leaving": clock.now()}}
@@ -90,7 +90,7 @@ def test_an_old_name_is_kept_for_its_owner(
             _join(people, taken)
         with pytest.raises(ExistsError, match="taken"):
             _rename(people, bob, taken)
-    assert people.services.gateways.accounts.names([bob.user_id]) == {bob.user_id: "bob"}
+    assert people.services.gateways.accounts.find_names([bob.user_id]) == {bob.user_id: "bob"}
     assert people.services.store.database["users"].count_documents({}) == 2
     _rename(people, ann, "ann")
     stranger = doors(None)
@@ -113,14 +113,14 @@ def test_the_last_names_are_kept_and_go_with_the_account(people: People, ann: Ac
     for n in range(7):
         _rename(people, ann, f"ann{n}")
     accounts = people.services.gateways.accounts
-    kept = [name for name in ("ann", *(f"ann{n}" for n in range(6))) if accounts.once_named(name)]
+    kept = [name for name in ("ann", *(f"ann{n}" for n in range(6))) if accounts.find_by_former_name(name)]
     assert kept == [f"ann{n}" for n in range(1, 6)]
     # Another case is no other name, another address neither.
     _rename(people, ann, "ANN6")
-    assert accounts.once_named("ann6") is None
+    assert accounts.find_by_former_name("ann6") is None
     people.services.mappers.erasure.erase(ann.user_id, clock.now())
     people.services.store.database["users"].delete_one({"_id": ann.user_id})
-    assert accounts.once_named("ann5") is None
+    assert accounts.find_by_former_name("ann5") is None
     assert _join(people, "ann5")
 
 
@@ -129,11 +129,11 @@ def test_a_post_bears_the_name_that_its_author_has_now(people: People, ann: Acto
         people.open(who)
     people.follow(bob, "ann")
     services = people.services
-    post = services.sharing.post(ann, "A day", "Words")
+    post = services.sharing.publish_post(ann, "A day", "Words")
     passed = services.sharing.share(bob, post.id).share
     _rename(people, ann, "anna")
     for who, entry_id in ((ann, post.id), (bob, post.id), (bob, passed.id)):
-        assert services.reading.article(who, entry_id).entry.author == "anna"
+        assert services.reading.get_article(who, entry_id).entry.author == "anna"
     assert [row.author for row in people.rows(bob, FOLLOWING)] == ["anna"]
 
 
@@ -141,8 +141,8 @@ def test_a_topic_of_the_hub_is_the_new_address_alone(people: People, ann: Actor)
     people.open(ann)
     _rename(people, ann, "anna")
     origin = people.services.settings.own_origin
-    assert people.services.shared.served(f"{origin}/@ann/atom.xml") is None
-    assert people.services.shared.served(f"{origin}/@anna/atom.xml")
+    assert people.services.public_pages.find_document(f"{origin}/@ann/atom.xml") is None
+    assert people.services.public_pages.find_document(f"{origin}/@anna/atom.xml")
 
 
 def test_G01_they_are_in_the_file_of_all_that_is_somebodys_own(

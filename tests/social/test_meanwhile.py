@@ -20,7 +20,7 @@ READS = (1, 2)
 @pytest.fixture
 def post(people: People, ann: Actor) -> Share:
     people.open(ann)
-    return people.services.sharing.post(ann, "A day", "wrods")
+    return people.services.sharing.publish_post(ann, "A day", "wrods")
 
 
 @pytest.mark.parametrize("read", READS)
@@ -30,14 +30,14 @@ def test_new_words_do_not_widen_what_was_narrowed_meanwhile(
 ) -> None:
     services = people.services
     sharing, shares = services.sharing, services.mappers.shares
-    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, audience=audience), read)
-    sharing.edit(ann, post.id, note="words")
-    now = sharing.get(ann, post.id)
+    after(monkeypatch, shares, "find", lambda: sharing.update_share(ann, post.id, audience=audience), read)
+    sharing.update_share(ann, post.id, note="words")
+    now = sharing.get_share(ann, post.id)
     assert (now.audience, now.note) == (audience, "words")
     with pytest.raises(NotFoundError):
-        sharing.get(None, post.id)
+        sharing.get_share(None, post.id)
     assert [(row.id, row.title) for row in people.rows(ann, SHARES)] == [(post.id, "A day")]
-    assert services.reading.article(ann, post.id).entry.content == "<p>words</p>"
+    assert services.reading.get_article(ann, post.id).entry.content == "<p>words</p>"
 
 
 @pytest.mark.parametrize("read", READS)
@@ -47,10 +47,10 @@ def test_another_audience_does_not_take_back_the_words_of_meanwhile(
 ) -> None:
     services = people.services
     sharing, shares = services.sharing, services.mappers.shares
-    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, note="words"), read)
-    now = sharing.edit(ann, post.id, audience=audience)
+    after(monkeypatch, shares, "find", lambda: sharing.update_share(ann, post.id, note="words"), read)
+    now = sharing.update_share(ann, post.id, audience=audience)
     assert (now.audience, now.note, now.edited is not None) == (audience, "words", True)
-    assert services.reading.article(ann, post.id).entry.content == "<p>words</p>"
+    assert services.reading.get_article(ann, post.id).entry.content == "<p>words</p>"
 
 
 def test_each_of_two_edits_tells_of_what_it_has_changed_itself(
@@ -61,8 +61,8 @@ def test_each_of_two_edits_tells_of_what_it_has_changed_itself(
     monkeypatch.setattr(
         services.notifier, "edited", lambda was, share: told.append((was.audience, share.audience))
     )
-    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, audience=Audience.PRIVATE))
-    sharing.edit(ann, post.id, note="words")
+    after(monkeypatch, shares, "find", lambda: sharing.update_share(ann, post.id, audience=Audience.PRIVATE))
+    sharing.update_share(ann, post.id, note="words")
     assert told == [(Audience.PUBLIC, Audience.PRIVATE), (Audience.PRIVATE, Audience.PRIVATE)]
 
 
@@ -71,10 +71,14 @@ def test_new_words_do_not_bring_back_what_is_taken_back_meanwhile(
 ) -> None:
     services = people.services
     after(
-        monkeypatch, services.mappers.shares, "get", lambda: services.sharing.remove(ann, post.id), READS[-1]
+        monkeypatch,
+        services.mappers.shares,
+        "get",
+        lambda: services.sharing.remove_share(ann, post.id),
+        READS[-1],
     )
     with pytest.raises(NotFoundError):
-        services.sharing.edit(ann, post.id, note="words")
+        services.sharing.update_share(ann, post.id, note="words")
     assert people.rows(ann, SHARES) == ()
 
 
@@ -82,18 +86,18 @@ def test_an_edit_that_is_overtaken_each_time_ends_and_changes_nothing(
     people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, store = people.services, people.services.store.database["shares"]
-    real = services.mappers.shares.get
+    real = services.mappers.shares.find
 
     def overtaken(share_id: int) -> Share | None:
         found = real(share_id)
         store.update_one({"_id": share_id}, {"$inc": {"left": 1}})
         return found
 
-    monkeypatch.setattr(services.mappers.shares, "get", overtaken)
+    monkeypatch.setattr(services.mappers.shares, "find", overtaken)
     with pytest.raises(ConflictError):
-        services.sharing.edit(ann, post.id, note="words")
+        services.sharing.update_share(ann, post.id, note="words")
     monkeypatch.undo()
-    assert services.sharing.get(ann, post.id).note == "wrods"
+    assert services.sharing.get_share(ann, post.id).note == "wrods"
 
 
 # -- a profile
@@ -114,7 +118,7 @@ def test_a_change_of_one_field_of_a_profile_leaves_all_others(
     people: People, ann: Actor, field: str, value: object
 ) -> None:
     following = people.services.following
-    before = following.edit(
+    before = following.update_profile(
         ann,
         display="Ann",
         bio="Reads much.",
@@ -124,8 +128,8 @@ def test_a_change_of_one_field_of_a_profile_leaves_all_others(
         open_lists=True,
         similar=True,
     )
-    changed = following.edit(ann, **{field: value})  # type: ignore[arg-type]
-    assert changed == following.card(ann) == dataclasses.replace(before, **{field: value})  # type: ignore[arg-type]
+    changed = following.update_profile(ann, **{field: value})  # type: ignore[arg-type]
+    assert changed == following.preview_profile(ann) == dataclasses.replace(before, **{field: value})  # type: ignore[arg-type]
 
 
 def test_other_words_do_not_open_a_stream_that_is_closed_meanwhile(
@@ -133,13 +137,13 @@ def test_other_words_do_not_open_a_stream_that_is_closed_meanwhile(
 ) -> None:
     people.open(ann)
     services, told = people.services, list[dict[int, int]]()
-    monkeypatch.setattr(services.events, "new", lambda entries: told.append(dict(entries)))
+    monkeypatch.setattr(services.events, "notify_new_entries", lambda entries: told.append(dict(entries)))
     after(
         monkeypatch,
         services.mappers.profiles,
         "get",
-        lambda: services.following.edit(ann, audience=Audience.PRIVATE),
+        lambda: services.following.update_profile(ann, audience=Audience.PRIVATE),
     )
-    changed = services.following.edit(ann, bio="Reads much.")
+    changed = services.following.update_profile(ann, bio="Reads much.")
     assert (changed.audience, changed.bio) == (Audience.PRIVATE, "Reads much.")
     assert told == [{changed.feed_id: 0}]  # by the one that has closed it

@@ -64,7 +64,7 @@ class Reference:
             return share.live
         if viewer is not None and self.barred(viewer, share.by):
             return False
-        shown = share.audience.within(self.streams[share.by])
+        shown = share.audience.narrow_to(self.streams[share.by])
         follows = (viewer, share.by) in self.follows
         return shown is Audience.PUBLIC or (shown is Audience.FOLLOWERS and follows)
 
@@ -148,14 +148,16 @@ class Sharing(RuleBasedStateMachine):
         self.ref = Reference(self.people.blog([self.actor(name) for name in NAMES], 2))
         for name in NAMES:
             self.people.open(self.actor(name))
-        self.feeds = {name: self.services.following.own(self.actor(name)).feed_id for name in NAMES}
+        self.feeds = {
+            name: self.services.following.get_or_create_profile(self.actor(name)).feed_id for name in NAMES
+        }
         self.gone: list[tuple[str, str, Known]] = []
         self.left: list[tuple[str, str, str, set[int]]] = []
         self.undos: dict[str, list[tuple[str, set[int]]]] = {name: [] for name in NAMES}
 
     def actor(self, name: str) -> Actor:
         """Return somebody as his next request makes him."""
-        user = self.services.gateways.accounts.user(self.ids[name])
+        user = self.services.gateways.accounts.find_user(self.ids[name])
         assert user
         return user.actor
 
@@ -234,7 +236,7 @@ class Sharing(RuleBasedStateMachine):
     @rule(pair=pairs, yes=st.booleans())
     def answer(self, pair: tuple[str, str], yes: bool) -> None:
         reader, by = pair
-        assert self.services.following.answer(self.actor(by), reader, yes) is (pair in self.ref.asked)
+        assert self.services.following.answer_request(self.actor(by), reader, yes) is (pair in self.ref.asked)
         if pair in self.ref.asked and yes:
             self._begin(reader, by)
         self.ref.asked.discard(pair)
@@ -243,7 +245,7 @@ class Sharing(RuleBasedStateMachine):
     def mute(self, pair: tuple[str, str], on: bool) -> None:
         reader, by = pair
         try:
-            self.services.following.mute(self.actor(reader), by, on)
+            self.services.following.set_muted(self.actor(reader), by, on)
         except NotFoundError:
             assert on
             return
@@ -267,7 +269,7 @@ class Sharing(RuleBasedStateMachine):
     @rule(pair=pairs)
     def dismiss(self, pair: tuple[str, str]) -> None:
         reader, by = pair
-        assert self.services.following.dismiss(self.actor(by), reader) is (pair in self.ref.follows)
+        assert self.services.following.remove_follower(self.actor(by), reader) is (pair in self.ref.follows)
         self._end(reader, by)
         self.left = [each for each in self.left if each[1:3] != pair]
 
@@ -292,7 +294,7 @@ class Sharing(RuleBasedStateMachine):
         wanted = audience or ref.streams[name]
         path: tuple[int, ...] = ()
         if source:
-            wanted = wanted.within(source.audience.within(ref.streams[source.by]))
+            wanted = wanted.narrow_to(source.audience.narrow_to(ref.streams[source.by]))
             path = (*source.path, source.id)
         assert (share.audience, share.path) == (wanted, path)
         ref.put(Known(share.id, name, ref.root(of), path, wanted))
@@ -300,19 +302,21 @@ class Sharing(RuleBasedStateMachine):
     def _is_closed_post(self, name: str, source: Known) -> bool:
         ref = self.ref
         root = ref.shares[source.root]
-        within = source.audience.within(ref.streams[source.by])
+        within = source.audience.narrow_to(ref.streams[source.by])
         return within is not Audience.PUBLIC or not root.live or not ref.sees(None, root)
 
     @rule(name=who, audience=st.none() | audiences)
     def post(self, name: str, audience: Audience | None) -> None:
-        share = self.services.sharing.post(self.actor(name), "A day", "words", audience=audience)
+        share = self.services.sharing.publish_post(self.actor(name), "A day", "words", audience=audience)
         self.ref.put(Known(share.id, name, share.id, (), audience or self.ref.streams[name]))
 
     @precondition(lambda self: any(s.live for s in self.ref.shares.values()))
     @rule(data=st.data(), audience=audiences)
     def edit(self, data: st.DataObject, audience: Audience) -> None:
         share = data.draw(st.sampled_from([s for s in self.ref.shares.values() if s.live]))
-        edited = self.services.sharing.edit(self.actor(share.by), share.id, note="other", audience=audience)
+        edited = self.services.sharing.update_share(
+            self.actor(share.by), share.id, note="other", audience=audience
+        )
         assert edited.audience.width <= audience.width
         was, share.audience = share.audience, edited.audience
         if Audience.PRIVATE in {was, share.audience} and was is not share.audience:
@@ -329,7 +333,9 @@ class Sharing(RuleBasedStateMachine):
     @rule(data=st.data())
     def unshare(self, data: st.DataObject) -> None:
         share = data.draw(st.sampled_from([s for s in self.ref.shares.values() if s.live]))
-        self.gone.append((self.services.sharing.remove(self.actor(share.by), share.id), share.by, share))
+        self.gone.append(
+            (self.services.sharing.remove_share(self.actor(share.by), share.id), share.by, share)
+        )
         share.live = False
         self._forget(share)
 
@@ -339,7 +345,7 @@ class Sharing(RuleBasedStateMachine):
         token, name, share = self.gone.pop()
         if any(s.live and s.by == name and s.root == share.root for s in self.ref.shares.values()):
             return
-        assert self.services.sharing.restore(self.actor(name), token).id == share.id
+        assert self.services.sharing.restore_share(self.actor(name), token).id == share.id
         share.live = True
         self.ref.put(share)
 
@@ -372,7 +378,7 @@ class Sharing(RuleBasedStateMachine):
     def undo(self, name: str) -> None:
         if self.undos[name]:
             token, done = self.undos[name].pop()
-            self.services.reading.undo(self.actor(name), token)
+            self.services.reading.undo_mass_mark(self.actor(name), token)
             self.ref.unread[name] |= done
 
     @rule(data=st.data(), name=who)
@@ -383,12 +389,12 @@ class Sharing(RuleBasedStateMachine):
         root, stars = ref.root(chosen), ref.stars[name]
         on = root not in stars
         try:
-            assert self.services.reading.star(self.actor(name), chosen, on)
+            assert self.services.reading.set_starred(self.actor(name), chosen, on)
         except NotFoundError:
             assert on
             assert not ref.sees(name, ref.shares[root])
             return
-        assert not self.services.reading.star(self.actor(name), chosen, on)
+        assert not self.services.reading.set_starred(self.actor(name), chosen, on)
         (stars.add if on else stars.discard)(root)
 
     # -- what must agree
@@ -411,7 +417,7 @@ class Sharing(RuleBasedStateMachine):
     def lists_agree(self) -> None:
         for name in NAMES:
             actor, ref = self.actor(name), self.ref
-            tree = self.services.reading.tree(actor)
+            tree = self.services.reading.get_tree(actor)
             counts = {f.title: f.unread for f in tree.feeds if f.feed_id in self.feeds.values()}
             followed = {by: ref.open(name, by) for r, by in ref.follows if r == name}
             assert {b: n for b, n in counts.items() if n} == {
@@ -436,11 +442,11 @@ class Sharing(RuleBasedStateMachine):
                     shown[share.root] = share.id
                     continue
                 with pytest.raises(NotFoundError):
-                    self.services.sharing.get(viewer, share.id)
+                    self.services.sharing.get_share(viewer, share.id)
             for root, share_id in shown.items():
                 expected = self.ref.chain(name, root)
                 assert self.people.chain(viewer, share_id) == expected, (name, root)
-                total = self.services.sharing.chain(viewer, share_id).total
+                total = self.services.sharing.list_chain(viewer, share_id).total
                 assert total == sum(said in NAMES for _, said in expected), (name, root)
 
 

@@ -19,8 +19,8 @@ from app.errors import (
 )
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.user import NewUser
-from app.models.discussion.moderation import About, Reason
-from app.models.reading.search import encoded
+from app.models.discussion.moderation import Reason, ReportSubject
+from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People
@@ -51,7 +51,7 @@ def _suspend(people: People, boss: Actor, who: Actor) -> None:
 
 def _report(people: People, who: Actor, share_id: int, text: str = "bad") -> None:
     moderation = people.services.moderation
-    moderation.report(who, moderation.share(who, share_id), Reason.ABUSE, text)
+    moderation.report(who, moderation.describe_share(who, share_id), Reason.ABUSE, text)
 
 
 def test_a_report_reaches_administrators_and_is_decided(
@@ -73,7 +73,7 @@ def test_a_report_reaches_administrators_and_is_decided(
     assert "Nothing is reported." in office.get("/admin/moderation").text
     assert people.rows(ann, SHARES) == ()
     with pytest.raises(NotFoundError):
-        people.services.sharing.get(bob, share.id)
+        people.services.sharing.get_share(bob, share.id)
 
 
 def test_a_report_is_dismissed_and_can_be_made_again(
@@ -82,14 +82,14 @@ def test_a_report_is_dismissed_and_can_be_made_again(
     people.open(ann)
     moderation = people.services.moderation
     for who in (bob, cleo):
-        moderation.report(who, moderation.person(who, "ann"), Reason.SPAM, "")
-    (case,) = moderation.cases(boss).cases
+        moderation.report(who, moderation.describe_person(who, "ann"), Reason.SPAM, "")
+    (case,) = moderation.list_cases(boss).cases
     assert len(case.reports) == 2
-    assert moderation.dismiss(boss, About.PERSON, ann.user_id) == 2
-    assert moderation.cases(boss).cases == ()
-    moderation.report(bob, moderation.person(bob, "ann"), Reason.SPAM, "")
+    assert moderation.dismiss(boss, ReportSubject.PERSON, ann.user_id) == 2
+    assert moderation.list_cases(boss).cases == ()
+    moderation.report(bob, moderation.describe_person(bob, "ann"), Reason.SPAM, "")
     with pytest.raises(ExistsError):
-        moderation.report(bob, moderation.person(bob, "ann"), Reason.ILLEGAL, "again")
+        moderation.report(bob, moderation.describe_person(bob, "ann"), Reason.ILLEGAL, "again")
 
 
 def test_what_is_reported_is_read_by_administrators_whoever_it_is_for(
@@ -100,12 +100,12 @@ def test_what_is_reported_is_read_by_administrators_whoever_it_is_for(
     people.follow(bob, "ann")
     share = people.services.sharing.share(ann, entry, note="for few", audience=Audience.FOLLOWERS).share
     with pytest.raises(NotFoundError):
-        people.services.moderation.share(cleo, share.id)
+        people.services.moderation.describe_share(cleo, share.id)
     _report(people, bob, share.id)
-    (case,) = people.services.moderation.cases(boss).cases
+    (case,) = people.services.moderation.list_cases(boss).cases
     assert (case.thing.note, case.thing.audience) == ("for few", Audience.FOLLOWERS)
-    people.services.sharing.remove(ann, share.id)
-    (case,) = people.services.moderation.cases(boss).cases
+    people.services.sharing.remove_share(ann, share.id)
+    (case,) = people.services.moderation.list_cases(boss).cases
     assert not case.thing.live
     assert "for few" in case.reports[0].quote
 
@@ -118,9 +118,9 @@ def test_reports_have_bounds(
     people.open(bob)
     moderation = people.services.moderation
     with pytest.raises(InvalidError):
-        moderation.person(bob, "bob")
+        moderation.describe_person(bob, "bob")
     with pytest.raises(InvalidError):
-        moderation.report(bob, moderation.person(bob, "ann"), Reason.OTHER, " ")
+        moderation.report(bob, moderation.describe_person(bob, "ann"), Reason.OTHER, " ")
     monkeypatch.setattr(moderation, "_per_hour", 2)
     shares = [people.services.sharing.share(ann, e).share for e in entries]
     for share in shares[:2]:
@@ -128,9 +128,9 @@ def test_reports_have_bounds(
     with pytest.raises(RateLimitedError):
         _report(people, bob, shares[2].id)
     for forbidden in (
-        lambda: moderation.cases(bob),
-        lambda: moderation.dismiss(bob, About.PERSON, ann.user_id),
-        lambda: moderation.remove(bob, shares[0].id),
+        lambda: moderation.list_cases(bob),
+        lambda: moderation.dismiss(bob, ReportSubject.PERSON, ann.user_id),
+        lambda: moderation.remove_share(bob, shares[0].id),
         lambda: _suspend(people, bob, ann),
     ):
         with pytest.raises(ForbiddenError):
@@ -148,37 +148,37 @@ def test_who_is_suspended_and_what_he_shared_are_gone_at_once(
     services = people.services
     first = services.sharing.share(ann, one, note="peculiar words").share
     passed = services.sharing.share(bob, first.id).share
-    post = services.sharing.post(ann, "A peculiar day", "peculiar post")
-    services.reading.star(bob, post.id, True)
+    post = services.sharing.publish_post(ann, "A peculiar day", "peculiar post")
+    services.reading.set_starred(bob, post.id, True)
     own = doors(ann)
     assert own.get("/people").status_code == 200
     _report(people, bob, first.id)
-    assert services.reading.tree(bob).unread == 2
+    assert services.reading.get_tree(bob).unread == 2
     _suspend(people, boss, ann)
     assert own.get("/people").status_code == 303
-    assert services.moderation.cases(boss).cases == ()
-    assert [p.handle for p in services.moderation.cases(boss).suspended] == ["ann"]
-    assert services.reading.tree(bob).unread == 0
-    assert services.reading.tree(bob).feeds == ()
+    assert services.moderation.list_cases(boss).cases == ()
+    assert [p.handle for p in services.moderation.list_cases(boss).suspended] == ["ann"]
+    assert services.reading.get_tree(bob).unread == 0
+    assert services.reading.get_tree(bob).feeds == ()
     for ref in (FOLLOWING, ALL, StreamRef(StreamKind.STARRED)):
         assert "ann" not in {s.handle for r in people.rows(bob, ref) for s in r.sharers}, ref
         assert not [r for r in people.rows(bob, ref) if r.id in (first.id, post.id)], ref
     assert people.chain(cleo, passed.id) == [(0, "private"), (1, "bob")]
-    for read in (services.sharing.get, services.reading.article):
+    for read in (services.sharing.get_share, services.reading.get_article):
         for share_id in (first.id, post.id):
             with pytest.raises(NotFoundError):
                 read(bob, share_id)
     for gone in (
-        lambda: services.following.person(bob, "ann"),
+        lambda: services.following.get_person(bob, "ann"),
         lambda: services.following.follow(cleo, "ann"),
     ):
         with pytest.raises(NotFoundError):
             gone()
-    services.moderation.lift(boss, _session(people, boss), ann.user_id)
-    assert services.reading.tree(bob).unread == 2
+    services.moderation.lift_suspension(boss, _session(people, boss), ann.user_id)
+    assert services.reading.get_tree(bob).unread == 2
     assert {s.handle for r in people.rows(bob, FOLLOWING) for s in r.sharers} == {"ann"}
     assert people.chain(cleo, passed.id) == [(0, "ann"), (1, "bob")]
-    assert not services.gateways.people.person(ann.user_id).user.disabled
+    assert not services.gateways.admin_accounts.get_account(ann.user_id).user.disabled
 
 
 def test_a_search_finds_nothing_of_who_is_suspended(
@@ -186,10 +186,10 @@ def test_a_search_finds_nothing_of_who_is_suspended(
 ) -> None:
     people.open(ann)
     people.follow(bob, "ann")
-    people.services.sharing.post(ann, "A peculiar day", "whatever")
+    people.services.sharing.publish_post(ann, "A peculiar day", "whatever")
     later = clock.now() + dt.timedelta(days=1)
     people.services.indexing.run(later, 60)
-    search = StreamRef.parse(f"search/{encoded('peculiar')}")
+    search = StreamRef.parse(f"search/{encode_query('peculiar')}")
     assert len(people.rows(bob, search)) == 1
     _suspend(people, boss, ann)
     assert people.rows(bob, search) == ()
@@ -204,12 +204,12 @@ def test_the_two_reasons_to_be_hidden_are_kept_apart(
     people.services.sharing.share(ann, entry)
     people.open(ann, Audience.PRIVATE)
     _suspend(people, boss, ann)
-    people.services.moderation.lift(boss, _session(people, boss), ann.user_id)
+    people.services.moderation.lift_suspension(boss, _session(people, boss), ann.user_id)
     assert people.rows(bob, FOLLOWING) == ()
     _suspend(people, boss, ann)
     people.open(ann, Audience.PUBLIC)
     assert people.rows(bob, FOLLOWING) == ()
-    people.services.moderation.lift(boss, _session(people, boss), ann.user_id)
+    people.services.moderation.lift_suspension(boss, _session(people, boss), ann.user_id)
     assert len(people.rows(bob, FOLLOWING)) == 1
 
 
@@ -226,8 +226,8 @@ def test_W11_who_suspends_proves_himself_and_is_in_the_log(
         moderation.suspend(boss, session, boss.user_id)
     with caplog.at_level("INFO"):
         _suspend(people, boss, ann)
-        moderation.lift(boss, session, ann.user_id)
-        moderation.dismiss(boss, About.PERSON, ann.user_id)
+        moderation.lift_suspension(boss, session, ann.user_id)
+        moderation.dismiss(boss, ReportSubject.PERSON, ann.user_id)
     words = [r.getMessage() for r in caplog.records]
     for word in ("person_suspended", "suspension_lifted", "reports_dismissed"):
         assert any(word in w for w in words), words
@@ -237,8 +237,8 @@ def test_G02_reports_go_with_their_people(people: People, ann: Actor, bob: Actor
     for who in (ann, bob):
         people.open(who)
     moderation = people.services.moderation
-    moderation.report(bob, moderation.person(bob, "ann"), Reason.SPAM, "words of bob")
-    moderation.report(cleo, moderation.person(cleo, "bob"), Reason.SPAM, "words of cleo")
+    moderation.report(bob, moderation.describe_person(bob, "ann"), Reason.SPAM, "words of bob")
+    moderation.report(cleo, moderation.describe_person(cleo, "bob"), Reason.SPAM, "words of cleo")
     erase = people.services.mappers.erasure
     reports = people.services.store.database["reports"]
     erase.forget(ann.user_id)
@@ -259,7 +259,7 @@ def test_a_list_that_was_begun_before_shows_no_more_of_who_is_suspended(
     assert page.cursor
     _suspend(people, boss, ann)
     query = StreamQuery(FOLLOWING, cursor=page.cursor, snapshot=page.snapshot, limit=2)
-    assert people.services.reading.page(bob, query).rows == ()
+    assert people.services.reading.load_page(bob, query).rows == ()
 
 
 def test_a_closed_account_shows_nothing_and_is_not_suspended(
@@ -269,14 +269,14 @@ def test_a_closed_account_shows_nothing_and_is_not_suspended(
     people.open(ann)
     people.follow(bob, "ann")
     share = people.services.sharing.share(ann, entry).share
-    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, True)
+    people.services.admin_accounts.set_disabled(boss, _session(people, boss), ann.user_id, True)
     assert people.rows(bob, FOLLOWING) == ()
-    assert people.services.reading.tree(bob).unread == 0
+    assert people.services.reading.get_tree(bob).unread == 0
     for who in (None, bob):
         with pytest.raises(NotFoundError):
-            people.services.sharing.get(who, share.id)
-    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, False)
+            people.services.sharing.get_share(who, share.id)
+    people.services.admin_accounts.set_disabled(boss, _session(people, boss), ann.user_id, False)
     assert len(people.rows(bob, FOLLOWING)) == 1
     _suspend(people, boss, ann)
-    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, False)
+    people.services.admin_accounts.set_disabled(boss, _session(people, boss), ann.user_id, False)
     assert people.rows(bob, FOLLOWING) == ()

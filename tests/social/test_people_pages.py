@@ -14,7 +14,7 @@ from app.models.accounts.actor import Actor, Role
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.operations.feed_list import FeedFilter, FeedQuery
 from app.models.sharing.sharing import Audience
-from app.models.subscriptions.bulk_edit import ManagerQuery
+from app.models.subscriptions.bulk_edit import BulkEditQuery
 from tests.social.conftest import FOLLOWING, People
 from tests.social.visiting import Doors
 from tests.web.conftest import Visitor
@@ -30,7 +30,7 @@ def doors(services: Services) -> Doors:
 def _edit(people: People, who: Actor, **changes: object) -> None:
     values: dict[str, object] = {"display": "", "bio": "", "links": (), "listed": False, "open_lists": False}
     values["audience"] = Audience.PUBLIC
-    people.services.following.edit(who, **{**values, **changes})  # type: ignore[arg-type]
+    people.services.following.update_profile(who, **{**values, **changes})  # type: ignore[arg-type]
 
 
 def _notice(visitor: Visitor) -> str:
@@ -52,15 +52,15 @@ def test_following_and_its_undo_work_without_a_script(
     page = visitor.get("/people").text
     assert "You follow ANN now" in page
     assert "Ann Example" in page
-    (friend,) = people.services.reading.tree(bob).feeds
+    (friend,) = people.services.reading.get_tree(bob).feeds
     assert friend.title == "Ann Example"
     assert "<title>Ann Example" in visitor.get(f"/read/feed/{friend.feed_id}").text
     visitor.post("/people/unfollow", {"name": "ann"})
     said = _notice(visitor)
     assert "You no longer follow ann" in said
-    assert people.services.reading.tree(bob).feeds == ()
+    assert people.services.reading.get_tree(bob).feeds == ()
     visitor.post("/undo", {"token": _undo(said), "next": "/people"})
-    assert [f.title for f in people.services.reading.tree(bob).feeds] == ["Ann Example"]
+    assert [f.title for f in people.services.reading.get_tree(bob).feeds] == ["Ann Example"]
 
 
 def test_a_script_is_answered_with_what_is_now(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:
@@ -78,7 +78,7 @@ def test_a_script_is_answered_with_what_is_now(people: People, doors: Doors, ann
     back = visitor.post("/undo", {"token": gone.json["undo"]}, **JSON)
     assert back.status_code == 200
     # Who let him in is asked again: an undo gets no further than a fresh follow.
-    assert people.services.following.person(bob, "ann").tie.requested
+    assert people.services.following.get_person(bob, "ann").tie.requested
 
 
 def test_a_request_is_refused_or_taken_back(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:
@@ -87,11 +87,11 @@ def test_a_request_is_refused_or_taken_back(people: People, doors: Doors, ann: A
     visitor.post("/people/follow", {"name": "ann"})
     assert "was asked, and has not answered yet" in visitor.get("/people").text
     own.post("/people/answer", {"name": "bob", "yes": "0"})
-    assert people.services.following.requests(ann) == []
+    assert people.services.following.list_requests(ann) == []
     visitor.post("/people/follow", {"name": "ann"})
     visitor.post("/people/unfollow", {"name": "ann"})
-    assert people.services.following.requests(ann) == []
-    assert not people.services.following.person(bob, "ann").tie.follows
+    assert people.services.following.list_requests(ann) == []
+    assert not people.services.following.get_person(bob, "ann").tie.follows
 
 
 def test_all_buttons_do_what_they_say(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:
@@ -190,12 +190,12 @@ def test_an_undo_does_not_get_past_a_block(people: People, ann: Actor, bob: Acto
         services.subscriptions.restore(bob, token)
     people.services.following.unblock(ann, "bob")
     people.follow(bob, "ann")
-    feed_id = services.reading.tree(bob).feeds[0].feed_id
-    many, _count = services.manager.unsubscribe(bob, [feed_id])
+    feed_id = services.reading.get_tree(bob).feeds[0].feed_id
+    many, _count = services.bulk_edit.unsubscribe(bob, [feed_id])
     following.block(ann, "bob")
     with pytest.raises(NotFoundError):
-        services.manager.restore(bob, many)
-    assert services.reading.tree(bob).feeds == ()
+        services.bulk_edit.restore(bob, many)
+    assert services.reading.get_tree(bob).feeds == ()
 
 
 def test_a_block_stands_whoever_follows_at_that_moment(people: People, ann: Actor, bob: Actor) -> None:
@@ -216,7 +216,7 @@ def test_a_block_stands_whoever_follows_at_that_moment(people: People, ann: Acto
         gate.wait()
         following.block(ann, "bob")
         thread.join()
-        assert people.services.reading.tree(bob).feeds == ()
+        assert people.services.reading.get_tree(bob).feeds == ()
         following.unblock(ann, "bob")
 
 
@@ -251,11 +251,11 @@ def test_the_settings_of_sharing_are_kept_and_checked(
     }
     answer = visitor.post("/settings/sharing", form)
     assert answer.headers["Location"] == "/settings/sharing?saved=1"
-    profile = people.services.following.person(bob, "ann").profile
+    profile = people.services.following.get_person(bob, "ann").profile
     assert (profile.display, profile.bio) == ("Ann Example", "Reads\nmuch <b>")
     assert profile.links == ("https://ann.example/", "https://two.example/")
     assert (profile.audience, profile.listed, profile.open_lists) == (Audience.FOLLOWERS, False, True)
-    assert people.services.reading.tree(bob).feeds[0].title == "Ann Example"
+    assert people.services.reading.get_tree(bob).feeds[0].title == "Ann Example"
     again = visitor.get("/settings/sharing?saved=1").text
     assert "much &lt;b&gt;" in again
     assert 'value="https://two.example/"' in again
@@ -264,7 +264,7 @@ def test_the_settings_of_sharing_are_kept_and_checked(
         assert answer.status_code == 400
         assert 'aria-invalid="true"' in answer.text
         assert "Ann  Example" in answer.text or "xxx" in answer.text
-    assert people.services.following.person(bob, "ann").profile == profile
+    assert people.services.following.get_person(bob, "ann").profile == profile
 
 
 def test_another_name_reaches_page_and_lists(
@@ -275,15 +275,15 @@ def test_another_name_reaches_page_and_lists(
     accounts = people.services.accounts
     monkeypatch.setattr(accounts, "_confirmed", lambda actor, *_: accounts._user(actor))
     accounts.change_identity(ann, "anna", "ann@example.org", "")
-    assert people.services.reading.tree(bob).feeds[0].title == "anna"
-    assert people.services.following.person(bob, "anna").tie.follows
+    assert people.services.reading.get_tree(bob).feeds[0].title == "anna"
+    assert people.services.following.get_person(bob, "anna").tie.follows
     (feed,) = people.services.store.database["feeds"].find({"url_key": f"shared/{ann.user_id}"})
     assert feed["url"].endswith("/@anna")
     with pytest.raises(NotFoundError):
-        people.services.following.person(bob, "ann")
+        people.services.following.get_person(bob, "ann")
     _edit(people, ann, display="Miss Example")
     accounts.change_identity(ann, "ann", "ann@example.org", "")
-    assert people.services.reading.tree(bob).feeds[0].title == "Miss Example"
+    assert people.services.reading.get_tree(bob).feeds[0].title == "Miss Example"
 
 
 # -- addresses of this server
@@ -312,7 +312,7 @@ def test_the_address_of_a_person_here_offers_to_follow_him(
     assert "Ann Example" in found.text
     assert 'action="/people/follow"' in found.text
     assert visitor.post("/subscribe", {"url": address.strip()}).headers["Location"] == "/people"
-    assert people.services.following.person(bob, "ann").tie.follows
+    assert people.services.following.get_person(bob, "ann").tie.follows
     assert "You follow already" in visitor.post("/add", {"address": address}).text
 
 
@@ -332,9 +332,9 @@ def test_a_person_of_another_server_is_looked_for_there(
 ) -> None:
     _edit(people, ann)
     feed = FoundFeed("https://social.example/@ann.rss", "Ann elsewhere", None, "rss20", 3, None, None)
-    row = people.services.gateways.discoveries.ask("@ann@social.example", clock.now())
+    row = people.services.gateways.discoveries.get_or_create("@ann@social.example", clock.now())
     found = Discovered(row.address, (feed,))
-    people.services.gateways.discoveries.end(row.key, found, clock.now())
+    people.services.gateways.discoveries.store_result(row.key, found, clock.now())
     visitor = doors(bob)
     shown = visitor.post("/add", {"address": " @ann@Social.example"}).text
     assert "Ann elsewhere" in shown
@@ -349,12 +349,12 @@ def test_a_person_is_no_feed_that_is_fetched(people: People, doors: Doors, ann: 
     people.open(ann)
     people.follow(bob, "ann")
     services = people.services
-    feed_id = next(f.feed_id for f in services.reading.tree(bob).feeds if f.title == "ann")
+    feed_id = next(f.feed_id for f in services.reading.get_tree(bob).feeds if f.title == "ann")
     visitor = doors(bob)
     assert visitor.get(f"/feeds/{feed_id}").headers["Location"] == "/@ann"
     refused = (
         lambda: services.subscriptions.refresh(bob, feed_id),
-        lambda: services.subscriptions.pause(bob, feed_id, True),
+        lambda: services.subscriptions.set_paused(bob, feed_id, True),
         lambda: services.subscriptions.change_address(bob, feed_id, "https://site.example/f"),
     )
     for deed in refused:
@@ -365,8 +365,8 @@ def test_a_person_is_no_feed_that_is_fetched(people: People, doors: Doors, ann: 
         assert answer.status_code == 400
         assert "This is a person" in answer.text
     assert services.subscriptions.refresh(bob).count == 1
-    assert services.manager.refresh(bob, [feed_id]) == 0
-    rows = {r.title: r for r in services.manager.page(bob, ManagerQuery()).rows}
+    assert services.bulk_edit.refresh(bob, [feed_id]) == 0
+    rows = {r.title: r for r in services.bulk_edit.load_page(bob, BulkEditQuery()).rows}
     assert (rows["ann"].person, rows["blog"].person) == (True, False)
     assert "Person" in visitor.get("/subscriptions?q=ann").text
 
@@ -389,8 +389,8 @@ def test_lists_of_administrators_hold_no_people(people: People, ann: Actor) -> N
     people.open(ann)
     admin = dataclasses.replace(ann, role=Role.ADMIN)
     for which in FeedFilter:
-        assert people.services.feedlists.page(admin, FeedQuery(which)).rows == ()
-    assert people.services.feedlists.counts(admin).total == 0
+        assert people.services.feed_lists.list_feeds(admin, FeedQuery(which)).rows == ()
+    assert people.services.feed_lists.count_feeds(admin).total == 0
 
 
 def test_who_is_muted_or_blocked_is_listed_also_without_a_page(

@@ -16,8 +16,8 @@ from app import create_app
 from app.bootstrap.services import Services
 from app.mappers.sharing import shares
 from app.models.accounts.actor import Actor
-from app.models.sharing.sharing import Audience, ChainNode, Link
-from app.web.pages.shared import tree_rows
+from app.models.sharing.sharing import Audience, ChainNode, ShareVisibility
+from app.web.pages.shared import build_tree_rows
 from tests.social.conftest import People
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
@@ -46,8 +46,8 @@ def dan(app: Flask, services: Services) -> Visitor:
 
 
 def _dan(services: Services) -> Actor:
-    user_id = services.gateways.accounts.named("dan")
-    user = services.gateways.accounts.user(user_id) if user_id else None
+    user_id = services.gateways.accounts.find_by_name("dan")
+    user = services.gateways.accounts.find_user(user_id) if user_id else None
     assert user is not None
     return user.actor
 
@@ -82,7 +82,7 @@ def test_the_first_page_shows_strangers_what_is_for_everybody(
     assert len(passed()) == 1, "strangers are not who is blocked"
     people.open(bob, Audience.FOLLOWERS)
     assert "1 person shares this" in passed()[0]
-    people.services.sharing.remove(ann, public.id)
+    people.services.sharing.remove_share(ann, public.id)
     assert passed() == []
 
 
@@ -120,7 +120,7 @@ def test_a_note_is_text_with_links(shared: tuple[int, int], stranger: Visitor) -
 
 
 def test_a_profile_tells_who_it_is(people: People, ann: Actor, stranger: Visitor) -> None:
-    people.services.following.edit(
+    people.services.following.update_profile(
         ann,
         display="Ann of the Hills",
         bio="I read. See https://ann.example",
@@ -175,7 +175,7 @@ def test_follow_is_a_form_for_who_is_logged_in(
     services.following.follow(_dan(services), "ann")
     assert "/people/follow" not in dan.get("/@ann").text
     assert "You follow" in dan.get("/@ann").text
-    services.sharing.post(_dan(services), "Mine", "Words")
+    services.sharing.publish_post(_dan(services), "Mine", "Words")
     assert "/people/follow" not in dan.get("/@dan").text
 
 
@@ -184,8 +184,8 @@ def test_older_shares_come_by_a_link_and_holes_stay_holes(
 ) -> None:
     people.open(ann)
     size = services.settings.shared_rows
-    posts = [services.sharing.post(ann, f"Post {n}", "Words").id for n in range(size + 5)]
-    services.sharing.remove(ann, posts[-2])
+    posts = [services.sharing.publish_post(ann, f"Post {n}", "Words").id for n in range(size + 5)]
+    services.sharing.remove_share(ann, posts[-2])
     first = stranger.get("/@ann").text
     gone = size + 3
     assert texts(first, "//h3") == [f"Post {n}" for n in range(size + 4, 3, -1) if n != gone]
@@ -213,7 +213,7 @@ def test_what_is_for_fewer_is_nowhere(
     people: People, ann: Actor, stranger: Visitor, dan: Visitor, services: Services, audience: Audience
 ) -> None:
     people.open(ann)
-    post = services.sharing.post(ann, "Hidden", "A secret of mine", audience=audience)
+    post = services.sharing.publish_post(ann, "Hidden", "A secret of mine", audience=audience)
     for visitor in (stranger, dan):
         _nowhere(visitor, "ann", post.id, "secret")
     services.following.follow(_dan(services), "ann")
@@ -228,10 +228,10 @@ def test_a_stream_that_is_not_for_somebody_is_nowhere(
     people: People, ann: Actor, stranger: Visitor, dan: Visitor, services: Services, how: str
 ) -> None:
     people.open(ann)
-    post = services.sharing.post(ann, "Title", "A secret of mine")
+    post = services.sharing.publish_post(ann, "Title", "A secret of mine")
     assert "secret" in dan.get("/@ann").text
     if how == "hidden":
-        services.mappers.profiles.change(ann.user_id, {"hidden": True})
+        services.mappers.profiles.update(ann.user_id, {"hidden": True})
     elif how == "blocked":
         services.following.block(ann, "dan")
     elif how == "blocks":
@@ -269,7 +269,7 @@ def test_hops_and_counts_tell_nothing_of_hidden_shares(
         assert "bob" not in text
         assert str(second.id) not in text
     assert texts(chain, "//*[@class='gone']") == ["private share"]
-    sharing.remove(bob, second.id)
+    sharing.remove_share(bob, second.id)
     assert texts(stranger.get(f"/@cleo/{third.id}/chain").text, "//*[@class='gone']") == ["removed share"]
 
 
@@ -279,10 +279,10 @@ def test_a_post_that_is_closed_later_is_on_nobodys_page(
     for who in (ann, bob):
         people.open(who)
     people.follow(bob, "ann")
-    post = services.sharing.post(ann, "Mine", "Words of ann")
+    post = services.sharing.publish_post(ann, "Mine", "Words of ann")
     copy = services.sharing.share(bob, post.id).share
     assert "Mine" in stranger.get("/@bob").text
-    services.sharing.edit(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
+    services.sharing.update_share(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
     for path in ("", f"/{copy.id}", f"/{copy.id}/chain"):
         page = stranger.get(f"/@bob{path}")
         assert "private share" in page.text
@@ -292,7 +292,7 @@ def test_a_post_that_is_closed_later_is_on_nobodys_page(
 # -- markup of others
 def test_nothing_that_people_type_is_markup(people: People, ann: Actor, stranger: Visitor) -> None:
     services = people.services
-    services.following.edit(
+    services.following.update_profile(
         ann,
         display=EVIL[:64],
         bio=EVIL,
@@ -302,13 +302,13 @@ def test_nothing_that_people_type_is_markup(people: People, ann: Actor, stranger
         open_lists=False,
     )
     # What a web address must be is checked when it is stored; what got past that is no link.
-    services.mappers.profiles.change(ann.user_id, {"links": ["javascript:alert(1)", "data:text/html,x"]})
+    services.mappers.profiles.update(ann.user_id, {"links": ["javascript:alert(1)", "data:text/html,x"]})
     (entry,) = people.blog([ann])
     services.store.database["entries"].update_one(
         {"_id": entry}, {"$set": {"title": EVIL, "url": "javascript:alert(1)", "author": EVIL}}
     )
     share = services.sharing.share(ann, entry, note=EVIL + " javascript:alert(1)").share
-    post = services.sharing.post(ann, EVIL, EVIL)
+    post = services.sharing.publish_post(ann, EVIL, EVIL)
     for path in ("/@ann", *(f"/@ann/{s.id}{rest}" for s in (share, post) for rest in ("", "/chain"))):
         tree = html.fromstring(stranger.get(path).text)
         assert not tree.xpath("//script | //img | //iframe"), path
@@ -319,11 +319,11 @@ def test_nothing_that_people_type_is_markup(people: People, ann: Actor, stranger
 # -- chains
 def test_a_tree_of_any_depth_is_nested_without_recursion() -> None:
     def node(share_id: int, depth: int) -> ChainNode:
-        return ChainNode(share_id, depth, Link.REMOVED)
+        return ChainNode(share_id, depth, ShareVisibility.REMOVED)
 
-    rows = tree_rows((node(1, 0), node(2, 1), node(3, 2), node(4, 1), node(5, 0)))
+    rows = build_tree_rows((node(1, 0), node(2, 1), node(3, 2), node(4, 1), node(5, 0)))
     assert [(r.children, r.closes) for r in rows] == [(2, 0), (1, 0), (0, 1), (0, 1), (0, 0)]
-    deep = tree_rows(tuple(node(n + 1, n) for n in range(3000)))
+    deep = build_tree_rows(tuple(node(n + 1, n) for n in range(3000)))
     assert (deep[0].children, deep[-1].closes) == (1, 2999)
 
 
@@ -380,7 +380,7 @@ def test_a_full_page_of_a_stream_is_small(people: People, ann: Actor, stranger: 
     words = random.Random(8)
     for _ in range(people.services.settings.shared_rows):
         note = " ".join(f"{words.randrange(10**5):x}" for _ in range(500))
-        people.services.sharing.post(ann, note[:100], note)
+        people.services.sharing.publish_post(ann, note[:100], note)
     assert _weight(stranger.get("/@ann").text) < 15_000
 
 
@@ -396,8 +396,8 @@ def test_search_engines_may_look_at_people_alone(stranger: Visitor) -> None:
 
 def test_a_stream_is_read_in_its_order_and_no_further(people: People, ann: Actor, services: Services) -> None:
     for audience in (Audience.PUBLIC, Audience.FOLLOWERS, Audience.PRIVATE) * 4:
-        services.sharing.post(ann, "", "Words", audience=audience)
-    query = shares.stream_query(ann.user_id, [Audience.PUBLIC, Audience.FOLLOWERS])
+        services.sharing.publish_post(ann, "", "Words", audience=audience)
+    query = shares.build_stream_query(ann.user_id, [Audience.PUBLIC, Audience.FOLLOWERS])
     find = {"find": "shares", "filter": query, "sort": {"_id": -1}, "limit": 3, "hint": "user_stream"}
     done = services.store.database.command("explain", find, verbosity="executionStats")
     assert "'SORT'" not in str(done["queryPlanner"]["winningPlan"])
@@ -406,7 +406,7 @@ def test_a_stream_is_read_in_its_order_and_no_further(people: People, ann: Actor
 
 def test_names_of_other_scripts_have_addresses_too(people: People, stranger: Visitor) -> None:
     who = people.join("Ян")
-    post = people.services.sharing.post(who, "Запись", "Слова")
+    post = people.services.sharing.publish_post(who, "Запись", "Слова")
     assert "Запись" in stranger.get("/@Ян").text
     assert stranger.get("/@ян").headers["Location"] == "/@%D0%AF%D0%BD"
     (canonical,) = html.fromstring(stranger.get(f"/@Ян/{post.id}").text).xpath(

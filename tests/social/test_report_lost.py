@@ -5,23 +5,25 @@ from __future__ import annotations
 import pytest
 
 from app.models.accounts.actor import Actor
-from app.models.discussion.moderation import Reported
-from app.models.sharing.sharing import Link
+from app.models.discussion.moderation import ReportedItem
+from app.models.sharing.sharing import ShareVisibility
 from tests.social.conftest import People
 from tests.social.test_lost import DEEDS, Deed
 
 
 @pytest.mark.parametrize(("deed", "link"), DEEDS)
 def test_a_report_tells_nothing_of_what_is_gone(
-    people: People, ann: Actor, bob: Actor, cleo: Actor, deed: Deed, link: Link
+    people: People, ann: Actor, bob: Actor, cleo: Actor, deed: Deed, link: ShareVisibility
 ) -> None:
     services = people.services
-    post = services.sharing.post(ann, "The secret of Ann", "Words of Ann.")
+    post = services.sharing.publish_post(ann, "The secret of Ann", "Words of Ann.")
     share = services.sharing.share(bob, post.id, note="Look!").share
-    said = services.talk.comment(bob, share.id, "More of it")
+    said = services.discussion.comment(bob, share.id, "More of it")
 
-    def found() -> tuple[Reported, Reported]:
-        return services.moderation.share(cleo, share.id), services.moderation.comment(cleo, said.id)
+    def found() -> tuple[ReportedItem, ReportedItem]:
+        return services.moderation.describe_share(cleo, share.id), services.moderation.describe_comment(
+            cleo, said.id
+        )
 
     assert {thing.title for thing in found()} == {"The secret of Ann"}
     back = deed(services, ann, post.id)
@@ -37,7 +39,7 @@ def test_a_report_tells_nothing_of_what_is_gone(
 
 def test_a_report_tells_nothing_of_who_blocks(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     services = people.services
-    post = services.sharing.post(ann, "The secret of Ann", "Words of Ann.")
+    post = services.sharing.publish_post(ann, "The secret of Ann", "Words of Ann.")
     share = services.sharing.share(bob, post.id, note="Look!").share
     services.following.block(ann, "cleo")
-    assert services.moderation.share(cleo, share.id).title == ""
+    assert services.moderation.describe_share(cleo, share.id).title == ""

@@ -18,14 +18,14 @@ from tests.social.conftest import People
 def test_who_was_blocked_brings_no_comment_back(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     (entry,) = people.blog([ann])
     people.open(ann)
-    talk = people.services.talk
+    talk = people.services.discussion
     share = people.services.sharing.share(ann, entry).share
     said = talk.comment(bob, share.id, "Words")
-    _, token = talk.remove(bob, said.id)
+    _, token = talk.remove_comment(bob, said.id)
     people.services.following.block(ann, "bob")
     with pytest.raises(NotFoundError):
-        talk.restore(bob, token)
-    assert talk.thread(cleo, talk.share(cleo, share.id)).comments == ()
+        talk.restore_comment(bob, token)
+    assert talk.get_thread(cleo, talk.get_share(cleo, share.id)).comments == ()
 
 
 def test_what_was_narrowed_is_not_widened_by_who_passed_it_on(
@@ -39,25 +39,27 @@ def test_what_was_narrowed_is_not_widened_by_who_passed_it_on(
     share = sharing.share(ann, entry, audience=Audience.FOLLOWERS).share
     passed = sharing.share(bob, share.id, audience=Audience.PUBLIC).share
     assert passed.audience is Audience.FOLLOWERS
-    sharing.remove(ann, share.id)
-    assert sharing.edit(bob, passed.id, note="", audience=Audience.PUBLIC).audience is Audience.FOLLOWERS
+    sharing.remove_share(ann, share.id)
+    assert (
+        sharing.update_share(bob, passed.id, note="", audience=Audience.PUBLIC).audience is Audience.FOLLOWERS
+    )
 
 
 def test_changes_are_limited_like_what_they_change(
     people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sharing, talk = people.services.sharing, people.services.talk
-    post = sharing.post(ann, "", "Hello")
+    sharing, talk = people.services.sharing, people.services.discussion
+    post = sharing.publish_post(ann, "", "Hello")
     said = talk.comment(ann, post.id, "Words")
     monkeypatch.setattr(sharing, "_per_hour", 2)
     monkeypatch.setattr(talk, "_per_hour", 2)
     for n in range(2):
-        sharing.edit(ann, post.id, note=f"Hello @p{n}")
-        talk.edit(ann, said.id, f"Words @p{n}")
+        sharing.update_share(ann, post.id, note=f"Hello @p{n}")
+        talk.update_comment(ann, said.id, f"Words @p{n}")
     with pytest.raises(RateLimitedError):
-        sharing.edit(ann, post.id, note="Hello @p3")
+        sharing.update_share(ann, post.id, note="Hello @p3")
     with pytest.raises(RateLimitedError):
-        talk.edit(ann, said.id, "Words @p3")
+        talk.update_comment(ann, said.id, "Words @p3")
 
 
 @pytest.mark.parametrize("how", ["blocked", "dismissed"])
@@ -73,7 +75,7 @@ def test_who_was_sent_away_does_not_come_back_by_a_token(
         following.block(ann, "bob")
         following.unblock(ann, "bob")
     else:
-        following.dismiss(ann, "bob")
+        following.remove_follower(ann, "bob")
     with pytest.raises(NotFoundError):
         people.services.subscriptions.restore(bob, token)
     people.follow(bob, "ann")
@@ -86,15 +88,15 @@ def test_a_post_bears_the_date_of_its_writing(
     people.open(ann)
     people.follow(bob, "ann")
     services = people.services
-    post = services.sharing.post(ann, "A day", "Words")
+    post = services.sharing.publish_post(ann, "A day", "Words")
     later = clock.now() + dt.timedelta(hours=5)
     monkeypatch.setattr(clock, "now", lambda: later)
     if how == "restored":
-        services.sharing.restore(ann, services.sharing.remove(ann, post.id))
+        services.sharing.restore_share(ann, services.sharing.remove_share(ann, post.id))
     else:
-        services.sharing.edit(ann, post.id, note="Words", audience=Audience.PRIVATE)
-        services.sharing.edit(ann, post.id, note="Words", audience=Audience.PUBLIC)
-    entry = services.reading.article(bob, post.id).entry
+        services.sharing.update_share(ann, post.id, note="Words", audience=Audience.PRIVATE)
+        services.sharing.update_share(ann, post.id, note="Words", audience=Audience.PUBLIC)
+    entry = services.reading.get_article(bob, post.id).entry
     assert abs(entry.published - post.at) < dt.timedelta(seconds=1)
     assert entry.published == entry.at
 
@@ -106,14 +108,14 @@ def test_a_share_does_not_come_back_that_was_decided_on_at_that_moment(
     people.open(ann)
     sharing, gateway = people.services.sharing, people.services.gateways.sharing
     share = sharing.share(ann, entry).share
-    token, write = sharing.remove(ann, share.id), gateway._body
+    token, write = sharing.remove_share(ann, share.id), gateway._body
 
     def between(*args: Any) -> NewEntry:
-        gateway.settle(ann.user_id, share.id)
+        gateway.remove_undo(ann.user_id, share.id)
         return write(*args)
 
     monkeypatch.setattr(gateway, "_body", between)
     with pytest.raises(NotFoundError):
-        sharing.restore(ann, token)
+        sharing.restore_share(ann, token)
     with pytest.raises(NotFoundError):
-        sharing.get(bob, share.id)
+        sharing.get_share(bob, share.id)

@@ -21,7 +21,7 @@ from app.config import Settings
 from app.feeds.parse import parse
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
-from app.models.feeds.chain import lasting
+from app.models.feeds.chain import make_tag_uri
 from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 from tests.web.conftest import Visitor
@@ -62,7 +62,7 @@ class Chain:
         self.first = sharing.share(ann, self.entry, note="note of ann").share
         self.second = sharing.share(bob, self.first.id, note="note of bob").share
         self.third = sharing.share(cleo, self.second.id, note="note of cleo\n\nhttps://a.example.org/").share
-        self.post = sharing.post(cleo, "", "Words of cleo, & more")
+        self.post = sharing.publish_post(cleo, "", "Words of cleo, & more")
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_a_hidden_hop_says_no_more_than_why(
     chain: Chain, people: People, ann: Actor, bob: Actor, stranger: Visitor
 ) -> None:
     people.open(ann, Audience.FOLLOWERS)
-    chain.services.sharing.remove(bob, chain.second.id)
+    chain.services.sharing.remove_share(bob, chain.second.id)
     for path in _PATHS:
         answer = stranger.get(f"/@cleo/{path}")
         for word in ("bob", "ann", str(chain.first.id), str(chain.second.id)):
@@ -213,7 +213,7 @@ def test_ids_outlive_a_new_name(chain: Chain, cleo: Actor, stranger: Visitor) ->
 
 
 def test_names_are_tag_uris(chain: Chain) -> None:
-    name = lasting("https://reader.example.org:8443", "share", 1_750_000_000_000_000)
+    name = make_tag_uri("https://reader.example.org:8443", "share", 1_750_000_000_000_000)
     assert name == "tag:reader.example.org,2025-06-15:share/1750000000000000"
 
 
@@ -248,7 +248,7 @@ def test_who_has_it_gets_no_body(chain: Chain, cleo: Actor, stranger: Visitor, p
 
 @pytest.mark.parametrize("path", _PATHS)
 def test_compressed_it_has_a_tag_of_its_own(chain: Chain, cleo: Actor, stranger: Visitor, path: str) -> None:
-    chain.services.sharing.post(cleo, "Long", "long words " * 200)
+    chain.services.sharing.publish_post(cleo, "Long", "long words " * 200)
     plain = stranger.get(f"/@cleo/{path}")
     packed = stranger.get(f"/@cleo/{path}", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
@@ -266,7 +266,7 @@ def test_a_conditional_request_reads_no_texts(
     def refused(*_: object) -> None:
         raise AssertionError("a text was read")
 
-    monkeypatch.setattr(chain.services.mappers.entries, "whole", refused)
+    monkeypatch.setattr(chain.services.mappers.entries, "find_with_bodies", refused)
     assert stranger.get("/@cleo/atom.xml", headers={"If-None-Match": tag}).status_code == 304
 
 
@@ -284,26 +284,26 @@ def test_all_that_is_in_it_changes_the_tag_and_nothing_else(
         return found
 
     before = tag()
-    hidden = sharing.post(cleo, "Mine", "alone", audience=Audience.PRIVATE)
-    close = sharing.post(cleo, "For", "followers", audience=Audience.FOLLOWERS)
+    hidden = sharing.publish_post(cleo, "Mine", "alone", audience=Audience.PRIVATE)
+    close = sharing.publish_post(cleo, "For", "followers", audience=Audience.FOLLOWERS)
     people.follow(edie, "cleo")
     people.open(edie)
     sharing.share(edie, chain.third.id, note="once more")
     assert tag() == before
-    sharing.remove(cleo, hidden.id)
-    sharing.remove(cleo, close.id)
+    sharing.remove_share(cleo, hidden.id)
+    sharing.remove_share(cleo, close.id)
     assert tag() == before
     seen = {before}
     changes = (
-        lambda: sharing.edit(cleo, chain.third.id, note="another word"),
+        lambda: sharing.update_share(cleo, chain.third.id, note="another word"),
         lambda: entries.update_one({"_id": chain.entry}, {"$set": {"title": "New"}, "$inc": {"revision": 1}}),
         lambda: entries.update_one({"_id": chain.entry}, {"$inc": {"revision": 1}}),
-        lambda: services.mappers.profiles.change(cleo.user_id, {"bio": "Reads"}),
-        lambda: services.mappers.profiles.change(bob.user_id, {"display": "Bobby"}),
-        lambda: sharing.remove(bob, chain.second.id),
+        lambda: services.mappers.profiles.update(cleo.user_id, {"bio": "Reads"}),
+        lambda: services.mappers.profiles.update(bob.user_id, {"display": "Bobby"}),
+        lambda: sharing.remove_share(bob, chain.second.id),
         lambda: people.open(ann, Audience.FOLLOWERS),
-        lambda: sharing.post(cleo, "Another", "post"),
-        lambda: sharing.remove(cleo, chain.post.id),
+        lambda: sharing.publish_post(cleo, "Another", "post"),
+        lambda: sharing.remove_share(cleo, chain.post.id),
     )
     for change in changes:
         change()
@@ -327,9 +327,9 @@ def test_only_what_is_for_everybody_is_in_it(
     people: People, ann: Actor, stranger: Visitor, services: Services, path: str
 ) -> None:
     people.open(ann)
-    services.sharing.post(ann, "Open", "for all")
+    services.sharing.publish_post(ann, "Open", "for all")
     for audience in (Audience.FOLLOWERS, Audience.PRIVATE):
-        services.sharing.post(ann, "Hidden", "A secret of mine", audience=audience)
+        services.sharing.publish_post(ann, "Hidden", "A secret of mine", audience=audience)
     answer = stranger.get(f"/@ann/{path}")
     assert "for all" in answer.text
     assert "ecret" not in answer.text
@@ -340,7 +340,7 @@ def test_only_what_is_for_everybody_is_in_it(
         known = {"If-None-Match": answer.headers["ETag"]}
         assert stranger.get(f"/@ann/{path}", headers=known).status_code == 404
     people.open(ann)
-    services.mappers.profiles.change(ann.user_id, {"hidden": True})
+    services.mappers.profiles.update(ann.user_id, {"hidden": True})
     assert stranger.get(f"/@ann/{path}").status_code == 404
     assert stranger.get(f"/@nobody/{path}").status_code == 404
 
@@ -351,11 +351,11 @@ def test_a_post_that_is_closed_later_is_in_nobodys_feed(
     for who in (ann, bob):
         people.open(who)
     people.follow(bob, "ann")
-    post = services.sharing.post(ann, "Mine", "Words of ann")
+    post = services.sharing.publish_post(ann, "Mine", "Words of ann")
     services.sharing.share(bob, post.id)
     tag = stranger.get("/@bob/atom.xml").headers["ETag"]
     assert "Words of ann" in stranger.get("/@bob/atom.xml").text
-    services.sharing.edit(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
+    services.sharing.update_share(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
     answer = stranger.get("/@bob/atom.xml", headers={"If-None-Match": tag})
     assert answer.status_code == 200
     (entry,) = atom_of(answer).findall("a:entry", _NS)
@@ -377,14 +377,14 @@ def test_a_stream_without_shares_is_a_feed(people: People, ann: Actor, stranger:
 def test_nothing_that_people_type_is_markup(
     people: People, ann: Actor, stranger: Visitor, services: Services
 ) -> None:
-    services.following.edit(
+    services.following.update_profile(
         ann, display=_EVIL, bio=_EVIL, links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
     )
     (entry,) = people.blog([ann])
     change = {"title": _EVIL + "\x0b\ufffe", "url": "javascript:alert(1)", "author": _EVIL}
     services.store.database["entries"].update_one({"_id": entry}, {"$set": change})
     services.sharing.share(ann, entry, note=_EVIL)
-    services.sharing.post(ann, _EVIL, _EVIL)
+    services.sharing.publish_post(ann, _EVIL, _EVIL)
     tree = atom_of(stranger.get("/@ann/atom.xml"))
     feed = json_of(stranger.get("/@ann/feed.json"))
     contents = [

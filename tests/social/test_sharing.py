@@ -11,10 +11,10 @@ import pytest
 from app import clock
 from app.errors import ForbiddenError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.models.accounts.actor import Actor
-from app.models.reading.search import encoded
+from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
-from app.models.sharing.sharing import Audience, Link
-from app.models.sync.sync import Part, PartKind, SyncQuery
+from app.models.sharing.sharing import Audience, ShareVisibility
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
 
 NOW = clock.now()
@@ -30,12 +30,12 @@ def test_what_somebody_shares_is_an_unread_entry_of_who_follows(
     (row,) = people.rows(bob, FOLLOWING)
     assert (row.title, row.read, names(row)) == ("blog 1", False, ["ann"])
     assert row.sharers[0].note == "Read this"
-    article = people.services.reading.article(bob, row.id)
+    article = people.services.reading.get_article(bob, row.id)
     assert article.entry.content == "<p>The text of blog 1</p>"
-    tree = people.services.reading.tree(bob)
+    tree = people.services.reading.get_tree(bob)
     assert [(f.title, f.unread) for f in tree.feeds] == [("ann", 1)]
     people.services.reading.mark(bob, [row.id], True)
-    assert people.services.reading.tree(bob).unread == 0
+    assert people.services.reading.get_tree(bob).unread == 0
     assert people.services.sharing.share(ann, entry).existed
     assert shared.share.id == row.id
     assert [r.title for r in people.rows(ann, SHARES)] == ["blog 1"]
@@ -54,12 +54,12 @@ def test_one_article_shared_by_several_is_one_row_and_read_at_once(
     assert [(r.title, names(r)) for r in rows] == [("blog 2", ["ann", "bob"]), ("blog 1", [])]
     following = people.rows(cleo, FOLLOWING)
     assert [names(r) for r in following] == [["ann", "bob"]]
-    assert people.services.reading.tree(cleo).unread == 4
+    assert people.services.reading.get_tree(cleo).unread == 4
     people.services.reading.mark(cleo, [one], True)
-    assert people.services.reading.tree(cleo).unread == 1
+    assert people.services.reading.get_tree(cleo).unread == 1
     assert all(r.read for r in people.rows(cleo, FOLLOWING))
     people.services.reading.mark(cleo, [following[0].id], False)
-    assert people.services.reading.tree(cleo).unread == 4
+    assert people.services.reading.get_tree(cleo).unread == 4
     assert two in {r.id for r in people.rows(cleo)}
 
 
@@ -71,7 +71,7 @@ def test_pages_neither_double_nor_lose_what_is_shared(people: People, ann: Actor
         people.services.sharing.share(ann, entry)
     reading, seen, cursor, snapshot = people.services.reading, list[str](), None, None
     while True:
-        page = reading.page(bob, StreamQuery(ALL, cursor=cursor, snapshot=snapshot, limit=7))
+        page = reading.load_page(bob, StreamQuery(ALL, cursor=cursor, snapshot=snapshot, limit=7))
         seen += [r.title for r in page.rows]
         cursor, snapshot = page.cursor, page.snapshot
         if cursor is None:
@@ -88,19 +88,19 @@ def test_a_share_that_is_taken_back_is_neither_counted_nor_listed(
     people.follow(bob, "ann")
     sharing, reading = people.services.sharing, people.services.reading
     shares = [sharing.share(ann, e).share for e in entries]
-    undo = sharing.remove(ann, shares[1].id)
-    assert reading.tree(bob).unread == 2
+    undo = sharing.remove_share(ann, shares[1].id)
+    assert reading.get_tree(bob).unread == 2
     assert [r.id for r in people.rows(bob, FOLLOWING)] == [shares[2].id, shares[0].id]
     with pytest.raises(NotFoundError):
-        reading.article(bob, shares[1].id)
+        reading.get_article(bob, shares[1].id)
     marked = reading.mark_all(bob, FOLLOWING)
-    assert (marked.count, reading.tree(bob).unread) == (2, 0)
-    reading.undo(bob, marked.undo)
-    assert reading.tree(bob).unread == 2
-    sharing.restore(ann, undo)
-    assert reading.tree(bob).unread == 3
+    assert (marked.count, reading.get_tree(bob).unread) == (2, 0)
+    reading.undo_mass_mark(bob, marked.undo)
+    assert reading.get_tree(bob).unread == 2
+    sharing.restore_share(ann, undo)
+    assert reading.get_tree(bob).unread == 3
     with pytest.raises(NotFoundError):
-        sharing.restore(ann, undo)
+        sharing.restore_share(ann, undo)
 
 
 def test_what_was_read_of_a_share_stays_read_when_it_comes_back(
@@ -115,19 +115,19 @@ def test_what_was_read_of_a_share_stays_read_when_it_comes_back(
     # One in the midst, and those at the ends of a word of 64 bits.
     read = [shares[n] for n in (30, 62, 63, 64)]
     reading.mark(bob, [s.id for s in read], True)
-    undos = [sharing.remove(ann, s.id) for s in read]
-    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 66)
-    back = [sharing.restore(ann, undo) for undo in undos]
-    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 70)
+    undos = [sharing.remove_share(ann, s.id) for s in read]
+    assert (reading.get_tree(bob).unread, reading.get_tree(cleo).unread) == (66, 66)
+    back = [sharing.restore_share(ann, undo) for undo in undos]
+    assert (reading.get_tree(bob).unread, reading.get_tree(cleo).unread) == (66, 70)
     for share in back:
-        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
-    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 66)
-    sharing.restore(ann, sharing.remove(ann, back[0].id))
+        sharing.update_share(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert (reading.get_tree(bob).unread, reading.get_tree(cleo).unread) == (66, 66)
+    sharing.restore_share(ann, sharing.remove_share(ann, back[0].id))
     for share in back:
-        sharing.edit(ann, share.id, note="", audience=Audience.FOLLOWERS)
-    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 70)
+        sharing.update_share(ann, share.id, note="", audience=Audience.FOLLOWERS)
+    assert (reading.get_tree(bob).unread, reading.get_tree(cleo).unread) == (66, 70)
     sharing.share(ann, people.blog([ann], name="other")[0])
-    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (67, 71)
+    assert (reading.get_tree(bob).unread, reading.get_tree(cleo).unread) == (67, 71)
 
 
 def test_a_mass_action_marks_nothing_above_it_that_was_taken_back(
@@ -138,12 +138,12 @@ def test_a_mass_action_marks_nothing_above_it_that_was_taken_back(
     people.follow(bob, "ann")
     sharing, reading = people.services.sharing, people.services.reading
     sharing.share(ann, one)
-    page = reading.page(bob, StreamQuery(FOLLOWING))
+    page = reading.load_page(bob, StreamQuery(FOLLOWING))
     sharing.share(ann, two)
-    undo = sharing.remove(ann, sharing.share(ann, three).share.id)
+    undo = sharing.remove_share(ann, sharing.share(ann, three).share.id)
     assert reading.mark_all(bob, FOLLOWING, snapshot=page.snapshot).count == 1
-    sharing.restore(ann, undo)
-    assert reading.tree(bob).unread == 2
+    sharing.restore_share(ann, undo)
+    assert reading.get_tree(bob).unread == 2
 
 
 def test_totals_are_without_what_was_taken_back(people: People, ann: Actor, bob: Actor) -> None:
@@ -151,35 +151,35 @@ def test_totals_are_without_what_was_taken_back(people: People, ann: Actor, bob:
     people.open(ann)
     people.follow(bob, "ann")
     sharing, reading, sync = people.services.sharing, people.services.reading, people.services.sync
-    empty = reading.page(bob, StreamQuery(FOLLOWING)).snapshot
+    empty = reading.load_page(bob, StreamQuery(FOLLOWING)).snapshot
     shares = [sharing.share(ann, e).share for e in entries]
     for share in (*shares[:3], *shares[60:65]):
-        sharing.remove(ann, share.id)
+        sharing.remove_share(ann, share.id)
     for share in shares[10:12]:
-        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
-    assert reading.newer(bob, empty) == 60
+        sharing.update_share(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert reading.count_newer(bob, empty) == 60
     feed = StreamRef(StreamKind.FEED, shares[0].feed_id)
     for who, stream, total in ((bob, feed, 60), (bob, FOLLOWING, 60), (bob, ALL, 60), (ann, SHARES, 62)):
-        page = reading.page(who, StreamQuery(stream, limit=20))
-        more = reading.page(who, StreamQuery(stream, cursor=page.cursor, snapshot=page.snapshot))
+        page = reading.load_page(who, StreamQuery(stream, limit=20))
+        more = reading.load_page(who, StreamQuery(stream, cursor=page.cursor, snapshot=page.snapshot))
         assert (page.total, more.total, len(page.rows) + len(more.rows)) == (total, total, total), stream
-    assert sync.total(bob) == 60
-    for kind, count in ((PartKind.READING, 60), (PartKind.READ, 0), (PartKind.FRIENDS, 60)):
-        assert sync.count(bob, SyncQuery((Part(kind),)))[0] == count
+    assert sync.count_all_entries(bob) == 60
+    for kind, count in ((SyncStreamKind.READING, 60), (SyncStreamKind.READ, 0), (SyncStreamKind.FRIENDS, 60)):
+        assert sync.count_entries(bob, SyncQuery((SyncStream(kind),)))[0] == count
     reading.mark_all(bob, FOLLOWING)
-    assert sync.count(bob, SyncQuery((Part(PartKind.READ),)))[0] == 60
+    assert sync.count_entries(bob, SyncQuery((SyncStream(SyncStreamKind.READ),)))[0] == 60
 
 
 def test_a_search_can_be_about_what_friends_share_alone(people: People, ann: Actor, bob: Actor) -> None:
     one, two = people.blog([ann, bob], 2)
     people.open(ann)
     people.follow(bob, "ann")
-    post = people.services.sharing.post(ann, "A peculiar blog", "whatever").id
+    post = people.services.sharing.publish_post(ann, "A peculiar blog", "whatever").id
     share = people.services.sharing.share(ann, one, note="Worth it").share.id
     people.services.indexing.run(clock.now() + dt.timedelta(days=1), 60)
 
     def found(query: str) -> list[int]:
-        return sorted(row.id for row in people.rows(bob, StreamRef.parse(f"search/{encoded(query)}")))
+        return sorted(row.id for row in people.rows(bob, StreamRef.parse(f"search/{encode_query(query)}")))
 
     assert found("blog") == sorted((two, post, share)), "an article and its share are one row"
     assert found("blog is:shared") == sorted((post, share))
@@ -192,10 +192,10 @@ def test_what_was_shared_is_kept_by_retention(people: People, ann: Actor) -> Non
     share = people.services.sharing.share(ann, entries[0]).share
     feed_id = share.of.feed_id
     keep = people.services.mappers.entries
-    keep.drop_below(feed_id, 4)
+    keep.delete_below(feed_id, 4)
     assert [r.title for r in people.rows(ann, SHARES)] == ["blog 3"]
-    people.services.sharing.remove(ann, share.id)
-    assert keep.drop_below(feed_id, 4) == 1
+    people.services.sharing.remove_share(ann, share.id)
+    assert keep.delete_below(feed_id, 4) == 1
 
 
 def test_a_star_on_a_share_keeps_the_article_when_it_is_taken_back(
@@ -206,12 +206,12 @@ def test_a_star_on_a_share_keeps_the_article_when_it_is_taken_back(
     people.follow(bob, "ann")
     share = people.services.sharing.share(ann, entry).share
     reading = people.services.reading
-    reading.star(bob, share.id, True)
+    reading.set_starred(bob, share.id, True)
     assert people.rows(bob, FOLLOWING)[0].starred
-    people.services.sharing.remove(ann, share.id)
+    people.services.sharing.remove_share(ann, share.id)
     (kept,) = people.rows(bob, StreamRef(StreamKind.STARRED))
     assert (kept.id, kept.title) == (entry, "blog 1")
-    assert reading.article(bob, entry).entry.content
+    assert reading.get_article(bob, entry).entry.content
 
 
 def test_a_note_is_edited_and_says_so(people: People, ann: Actor, bob: Actor) -> None:
@@ -219,13 +219,13 @@ def test_a_note_is_edited_and_says_so(people: People, ann: Actor, bob: Actor) ->
     people.open(ann)
     people.follow(bob, "ann")
     share = people.services.sharing.share(ann, entry, note="A").share
-    people.services.sharing.edit(ann, share.id, note="B <b>")
+    people.services.sharing.update_share(ann, share.id, note="B <b>")
     (sharer,) = people.rows(bob, FOLLOWING)[0].sharers
     assert (sharer.note, sharer.edited) == ("B <b>", True)
     with pytest.raises(NotFoundError):
-        people.services.sharing.edit(bob, share.id, note="C")
+        people.services.sharing.update_share(bob, share.id, note="C")
     with pytest.raises(InvalidError):
-        people.services.sharing.edit(ann, share.id, note="x" * 6000)
+        people.services.sharing.update_share(ann, share.id, note="x" * 6000)
 
 
 def test_an_edit_is_news_where_the_share_comes_or_goes_alone(
@@ -233,17 +233,17 @@ def test_an_edit_is_news_where_the_share_comes_or_goes_alone(
 ) -> None:
     (entry,) = people.blog([ann])
     people.open(ann)
-    sharing, profile = people.services.sharing, people.services.following.card(ann)
+    sharing, profile = people.services.sharing, people.services.following.preview_profile(ann)
     share, told = sharing.share(ann, entry).share, list[dict[int, int]]()
-    monkeypatch.setattr(sharing._events, "new", lambda entries: told.append(dict(entries)))
-    sharing.edit(ann, share.id, note="better words")
+    monkeypatch.setattr(sharing._events, "notify_new_entries", lambda entries: told.append(dict(entries)))
+    sharing.update_share(ann, share.id, note="better words")
     assert told == [{profile.feed_id: 0}]
     told.clear()
-    sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
-    assert told == [{profile.feed_id: 0}, {profile.closet_id: 1}]
+    sharing.update_share(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert told == [{profile.feed_id: 0}, {profile.private_feed_id: 1}]
     told.clear()
-    sharing.edit(ann, share.id, note="", audience=Audience.FOLLOWERS)
-    assert told == [{profile.closet_id: 0}, {profile.feed_id: 1}]
+    sharing.update_share(ann, share.id, note="", audience=Audience.FOLLOWERS)
+    assert told == [{profile.private_feed_id: 0}, {profile.feed_id: 1}]
 
 
 def test_who_follows_hears_of_a_stream_when_it_closes_and_opens_and_not_in_between(
@@ -252,16 +252,16 @@ def test_who_follows_hears_of_a_stream_when_it_closes_and_opens_and_not_in_betwe
     (entry,) = people.blog([ann])
     people.open(ann)
     people.follow(bob, "ann")
-    services, feed_id = people.services, people.services.following.card(ann).feed_id
+    services, feed_id = people.services, people.services.following.preview_profile(ann).feed_id
     sharing, told = services.sharing, list[dict[int, int]]()
-    monkeypatch.setattr(services.events, "new", lambda entries: told.append(dict(entries)))
+    monkeypatch.setattr(services.events, "notify_new_entries", lambda entries: told.append(dict(entries)))
     people.open(ann)
     assert told == []
     people.open(ann, Audience.PRIVATE)
     assert told == [{feed_id: 0}]
     share = sharing.share(ann, entry, audience=Audience.PUBLIC).share
-    sharing.edit(ann, share.id, note="Words", audience=Audience.FOLLOWERS)
-    sharing.restore(ann, sharing.remove(ann, share.id))
+    sharing.update_share(ann, share.id, note="Words", audience=Audience.FOLLOWERS)
+    sharing.restore_share(ann, sharing.remove_share(ann, share.id))
     assert told == [{feed_id: 0}]
     people.open(ann)
     assert told == [{feed_id: 0}, {feed_id: 0}]
@@ -273,36 +273,36 @@ def test_a_note_is_changed_everywhere_or_nowhere(
     people.open(ann)
     people.follow(bob, "ann")
     services = people.services
-    post = services.sharing.post(ann, "A day", "one")
+    post = services.sharing.publish_post(ann, "A day", "one")
 
     def away(*_: object) -> None:
         raise StoreError
 
     with monkeypatch.context() as broken:
-        broken.setattr(services.gateways.sharing._entries, "note", away)
+        broken.setattr(services.gateways.sharing._entries, "update_note", away)
         with pytest.raises(StoreError):
-            services.sharing.edit(ann, post.id, note="two")
-    assert services.sharing.get(bob, post.id).note == "one"
-    assert services.reading.article(bob, post.id).entry.content == "<p>one</p>"
+            services.sharing.update_share(ann, post.id, note="two")
+    assert services.sharing.get_share(bob, post.id).note == "one"
+    assert services.reading.get_article(bob, post.id).entry.content == "<p>one</p>"
 
 
 def test_a_post_needs_no_entry_and_is_text_alone(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     people.follow(bob, "ann")
     words = "Hello <script>alert(1)</script>\nsee https://example.org/a?b=1&c=2\n\nBye"
-    post = people.services.sharing.post(ann, "My day", words)
+    post = people.services.sharing.publish_post(ann, "My day", words)
     (row,) = people.rows(bob, FOLLOWING)
     assert (row.title, row.id) == ("My day", post.id)
-    html = people.services.reading.article(bob, post.id).entry.content
+    html = people.services.reading.get_article(bob, post.id).entry.content
     assert "<script" not in html
     assert html.count("<p>") == 2
     assert '<a href="https://example.org/a?b=1&amp;c=2"' in html
     people.services.sharing.share(bob, post.id, note="mine too")
     assert people.rows(bob, SHARES)[0].title == "My day"
-    people.services.sharing.remove(ann, post.id)
-    assert [(r.title, r.lost) for r in people.rows(bob, SHARES)] == [("", Link.REMOVED)]
+    people.services.sharing.remove_share(ann, post.id)
+    assert [(r.title, r.lost) for r in people.rows(bob, SHARES)] == [("", ShareVisibility.REMOVED)]
     with pytest.raises(InvalidError):
-        people.services.sharing.post(ann, "", "  ")
+        people.services.sharing.publish_post(ann, "", "  ")
 
 
 def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) -> None:
@@ -313,11 +313,11 @@ def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) 
     tie = following.follow(bob, "ann")
     assert (tie.follows, tie.requested) == (False, True)
     assert people.rows(bob, FOLLOWING) == ()
-    assert following.requests(ann) == ["bob"]
-    assert following.answer(ann, "bob", True)
+    assert following.list_requests(ann) == ["bob"]
+    assert following.answer_request(ann, "bob", True)
     assert [names(r) for r in people.rows(bob, FOLLOWING)] == [["ann"]]
-    assert following.requests(ann) == []
-    assert not following.answer(ann, "bob", True)
+    assert following.list_requests(ann) == []
+    assert not following.answer_request(ann, "bob", True)
     with pytest.raises(ForbiddenError):
         following.follow(ann, "ann")
     with pytest.raises(NotFoundError):
@@ -329,19 +329,19 @@ def test_who_is_blocked_while_he_asks_does_not_ask(
 ) -> None:
     people.open(ann, Audience.FOLLOWERS)
     following, follows = people.services.following, people.services.gateways.follows
-    may = follows._sight.may_follow
+    may = follows._sight.can_follow_directly
 
     def between(*args: Any) -> bool:
         found = may(*args)
         following.block(ann, "bob")
         return found
 
-    monkeypatch.setattr(follows._sight, "may_follow", between)
+    monkeypatch.setattr(follows._sight, "can_follow_directly", between)
     with pytest.raises(NotFoundError):
         following.follow(bob, "ann")
-    assert following.requests(ann) == []
+    assert following.list_requests(ann) == []
     following.unblock(ann, "bob")
-    assert following.requests(ann) == []
+    assert following.list_requests(ann) == []
 
 
 def test_who_has_no_room_for_one_more_goes_on_asking(
@@ -353,11 +353,11 @@ def test_who_has_no_room_for_one_more_goes_on_asking(
     with monkeypatch.context() as full:
         full.setattr(people.services.gateways.subscriptions, "_most", 0)
         with pytest.raises(TooLargeError) as caught:
-            following.answer(ann, "bob", True)
+            following.answer_request(ann, "bob", True)
     assert "You have" not in caught.value.message, "it is not ann who has too many"
-    assert following.requests(ann) == ["bob"]
-    assert following.answer(ann, "bob", True)
-    assert following.person(bob, "ann").tie.follows
+    assert following.list_requests(ann) == ["bob"]
+    assert following.answer_request(ann, "bob", True)
+    assert following.get_person(bob, "ann").tie.follows
 
 
 def test_who_is_muted_is_counted_beside_his_name_alone(people: People, ann: Actor, bob: Actor) -> None:
@@ -365,10 +365,10 @@ def test_who_is_muted_is_counted_beside_his_name_alone(people: People, ann: Acto
     people.open(ann)
     people.follow(bob, "ann")
     people.services.sharing.share(ann, entry)
-    people.services.following.mute(bob, "ann", True)
+    people.services.following.set_muted(bob, "ann", True)
     reading = people.services.reading
-    whole, page = reading.screen(bob, StreamQuery(ALL))
-    for tree in (whole, reading.tree(bob)):
+    whole, page = reading.load_tree_and_page(bob, StreamQuery(ALL))
+    for tree in (whole, reading.get_tree(bob)):
         assert (tree.unread, tree.following, [f.unread for f in tree.feeds]) == (0, 0, [1])
     assert (page.rows, page.unread) == ((), 0)
 
@@ -382,7 +382,7 @@ def test_a_mute_holds_until_it_is_lifted_whenever_one_follows(
     people.services.sharing.share(ann, entry)
     following, services = people.services.following, people.services
     if how == "first":
-        following.mute(bob, "ann", True)
+        following.set_muted(bob, "ann", True)
         people.follow(bob, "ann")
     else:
         people.follow(bob, "ann")
@@ -390,27 +390,27 @@ def test_a_mute_holds_until_it_is_lifted_whenever_one_follows(
         assert token
         if how == "undo of many":
             services.subscriptions.restore(bob, token)
-            token, _ = services.manager.unsubscribe(
-                bob, [f.feed_id for f in services.reading.tree(bob).feeds]
+            token, _ = services.bulk_edit.unsubscribe(
+                bob, [f.feed_id for f in services.reading.get_tree(bob).feeds]
             )
-        following.mute(bob, "ann", True)
+        following.set_muted(bob, "ann", True)
         match how:
             case "undo":
                 mine = services.subscriptions.restore(bob, token)
                 assert mine
                 assert mine.muted
             case "undo of many":
-                services.manager.restore(bob, token)
+                services.bulk_edit.restore(bob, token)
             case _:
                 people.follow(bob, "ann")
-    assert following.person(bob, "ann").tie.muted
+    assert following.get_person(bob, "ann").tie.muted
     assert people.rows(bob, FOLLOWING) == ()
-    assert services.reading.tree(bob).unread == 0
+    assert services.reading.get_tree(bob).unread == 0
     gone = following.unfollow(bob, "ann")
     assert gone
-    following.mute(bob, "ann", False)
+    following.set_muted(bob, "ann", False)
     services.subscriptions.restore(bob, gone)
-    assert len(people.rows(bob, FOLLOWING)) == services.reading.tree(bob).unread == 1
+    assert len(people.rows(bob, FOLLOWING)) == services.reading.get_tree(bob).unread == 1
 
 
 def test_a_block_ends_both_ways_and_a_mute_only_hides(people: People, ann: Actor, bob: Actor) -> None:
@@ -420,21 +420,21 @@ def test_a_block_ends_both_ways_and_a_mute_only_hides(people: People, ann: Actor
     people.follow(bob, "ann")
     share = people.services.sharing.share(ann, entry).share
     following, reading = people.services.following, people.services.reading
-    following.mute(bob, "ann", True)
+    following.set_muted(bob, "ann", True)
     assert people.rows(bob, FOLLOWING) == people.rows(bob) == ()
     friend = StreamRef(StreamKind.FEED, share.feed_id)
     assert len(people.rows(bob, friend)) == 1
-    following.mute(bob, "ann", False)
+    following.set_muted(bob, "ann", False)
     assert len(people.rows(bob, FOLLOWING)) == 1
     following.block(ann, "bob")
     assert people.rows(bob, FOLLOWING) == ()
-    assert reading.tree(bob).feeds == ()
-    for blocked in (lambda: following.follow(bob, "ann"), lambda: following.person(bob, "ann")):
+    assert reading.get_tree(bob).feeds == ()
+    for blocked in (lambda: following.follow(bob, "ann"), lambda: following.get_person(bob, "ann")):
         with pytest.raises(NotFoundError):
             blocked()
     with pytest.raises(NotFoundError):
-        people.services.sharing.get(bob, share.id)
-    assert people.services.sharing.get(None, share.id)
+        people.services.sharing.get_share(bob, share.id)
+    assert people.services.sharing.get_share(None, share.id)
     assert following.unblock(ann, "bob")
     people.follow(bob, "ann")
 
@@ -448,12 +448,12 @@ def test_a_stream_that_is_closed_is_gone_from_all_lists_at_once(
     share = people.services.sharing.share(ann, entry).share
     people.open(ann, Audience.PRIVATE)
     assert people.rows(bob, FOLLOWING) == people.rows(bob) == ()
-    assert people.services.reading.tree(bob).unread == 0
+    assert people.services.reading.get_tree(bob).unread == 0
     with pytest.raises(NotFoundError):
-        people.services.reading.article(bob, share.id)
+        people.services.reading.get_article(bob, share.id)
     assert len(people.rows(ann, SHARES)) == 1
     people.open(ann, Audience.PUBLIC)
-    assert people.services.reading.tree(bob).unread == 1
+    assert people.services.reading.get_tree(bob).unread == 1
 
 
 def test_a_private_share_is_in_no_count_of_anybody(people: People, ann: Actor, bob: Actor) -> None:
@@ -462,18 +462,18 @@ def test_a_private_share_is_in_no_count_of_anybody(people: People, ann: Actor, b
     people.follow(bob, "ann")
     secret = people.services.sharing.share(ann, one, note="mine", audience=Audience.PRIVATE).share
     people.services.sharing.share(ann, two)
-    assert people.services.reading.tree(bob).unread == 1
+    assert people.services.reading.get_tree(bob).unread == 1
     assert len(people.rows(bob, FOLLOWING)) == 1
-    for read in (people.services.reading.article, people.services.sharing.get):
+    for read in (people.services.reading.get_article, people.services.sharing.get_share):
         with pytest.raises(NotFoundError):
             read(bob, secret.id)
     assert {r.title for r in people.rows(ann, SHARES)} == {"blog 1", "blog 2"}
-    people.services.sharing.edit(ann, secret.id, note="now for all", audience=Audience.PUBLIC)
-    assert people.services.reading.tree(bob).unread == 2
-    people.services.sharing.edit(ann, secret.id, note="", audience=Audience.PRIVATE)
-    assert people.services.reading.tree(bob).unread == 1
+    people.services.sharing.update_share(ann, secret.id, note="now for all", audience=Audience.PUBLIC)
+    assert people.services.reading.get_tree(bob).unread == 2
+    people.services.sharing.update_share(ann, secret.id, note="", audience=Audience.PRIVATE)
+    assert people.services.reading.get_tree(bob).unread == 1
     with pytest.raises(NotFoundError):
-        people.services.reading.article(bob, secret.id)
+        people.services.reading.get_article(bob, secret.id)
 
 
 def test_an_entry_of_a_feed_with_a_key_in_its_address_is_not_shared(people: People, ann: Actor) -> None:
@@ -487,7 +487,7 @@ def test_an_entry_of_a_feed_with_a_key_in_its_address_is_not_shared(people: Peop
 
 def test_an_entry_is_shared_once_however_often_at_the_same_time(people: People, ann: Actor) -> None:
     (entry,) = people.blog([ann])
-    people.services.following.own(ann)
+    people.services.following.get_or_create_profile(ann)
     found: list[int] = []
     gate = threading.Barrier(6)
 
@@ -521,7 +521,7 @@ def test_numbers_have_no_gaps_whoever_shares_at_once(people: People, ann: Actor,
         thread.start()
     for thread in threads:
         thread.join()
-    assert people.services.reading.tree(bob).unread == 12
+    assert people.services.reading.get_tree(bob).unread == 12
     assert len({r.id for r in people.rows(bob, FOLLOWING)}) == 12
 
 
@@ -538,16 +538,16 @@ def test_G02_of_who_leaves_nothing_is_left_but_his_place_in_chains(
     sharing.share(ann, two, audience=Audience.PRIVATE)
     second = sharing.share(bob, first.id).share
     people.services.following.block(cleo, "ann")
-    people.services.following.mute(bob, "ann", True)
+    people.services.following.set_muted(bob, "ann", True)
     with clock.set_source(lambda: NOW):
-        people.services.gateways.erasing.begin(ann.user_id, NOW)
+        people.services.gateways.erasure.begin(ann.user_id, NOW)
     assert people.chain(None, second.id) == [(0, "private"), (1, "bob")]
     assert people.rows(bob, FOLLOWING) == ()
     later = NOW + dt.timedelta(hours=1)
     with clock.set_source(lambda: later):
-        assert people.services.gateways.erasing.finish(ann.user_id, later)
+        assert people.services.gateways.erasure.finish(ann.user_id, later)
     assert people.chain(None, second.id) == [(0, "removed"), (1, "bob")]
-    assert people.services.reading.tree(bob).feeds == ()
+    assert people.services.reading.get_tree(bob).feeds == ()
     database = people.services.store.database
     for name in database.list_collection_names():
         for doc in database[name].find():

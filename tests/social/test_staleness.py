@@ -29,13 +29,13 @@ def test_a_share_that_got_another_place_is_read_there(
     share = sharing.share(ann, entry).share
     people.rows(bob, FOLLOWING)
     if how == "restored":
-        sharing.restore(ann, sharing.remove(ann, share.id))
+        sharing.restore_share(ann, sharing.remove_share(ann, share.id))
     else:
-        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
-        sharing.edit(ann, share.id, note="", audience=Audience.PUBLIC)
-    assert reading.tree(bob).unread == 1
+        sharing.update_share(ann, share.id, note="", audience=Audience.PRIVATE)
+        sharing.update_share(ann, share.id, note="", audience=Audience.PUBLIC)
+    assert reading.get_tree(bob).unread == 1
     reading.mark(bob, [share.id], True)
-    assert reading.tree(bob).unread == 0
+    assert reading.get_tree(bob).unread == 0
 
 
 def test_an_article_stays_in_a_list_when_the_share_that_stood_for_it_goes(
@@ -49,10 +49,12 @@ def test_an_article_stays_in_a_list_when_the_share_that_stood_for_it_goes(
     sharing.share(ann, entries[0])
     gone = sharing.share(bob, entries[0]).share
     sharing.share(ann, entries[1])
-    first = reading.page(cleo, StreamQuery(FOLLOWING, limit=1))
+    first = reading.load_page(cleo, StreamQuery(FOLLOWING, limit=1))
     assert [r.title for r in first.rows] == ["blog 1"]
-    sharing.remove(bob, gone.id)
-    rest = reading.page(cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5))
+    sharing.remove_share(bob, gone.id)
+    rest = reading.load_page(
+        cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5)
+    )
     assert [(r.title, names(r)) for r in rest.rows] == [("blog 2", ["ann"])]
 
 
@@ -67,9 +69,11 @@ def test_an_article_stays_in_a_list_when_who_stood_for_it_closes_his_stream(
     sharing.share(ann, entries[0])
     sharing.share(bob, entries[0])
     sharing.share(ann, entries[1])
-    first = reading.page(cleo, StreamQuery(FOLLOWING, limit=1))
+    first = reading.load_page(cleo, StreamQuery(FOLLOWING, limit=1))
     people.open(bob, Audience.PRIVATE)
-    rest = reading.page(cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5))
+    rest = reading.load_page(
+        cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5)
+    )
     assert [(r.title, names(r)) for r in rest.rows] == [("blog 2", ["ann"])]
 
 
@@ -93,7 +97,7 @@ def test_a_list_does_not_count_what_comes_to_a_closed_stream(people: People, ann
     page = people.page(bob, FOLLOWING)
     people.open(ann, Audience.PRIVATE)
     sharing.share(ann, two, audience=Audience.PUBLIC)
-    assert reading.newer(bob, page.snapshot) == 0
+    assert reading.count_newer(bob, page.snapshot) == 0
 
 
 class Between:
@@ -103,7 +107,7 @@ class Between:
         self._mapper, self._patch = sharing._shares, monkeypatch
 
     def __call__(self, act: Callable[[], object]) -> None:
-        read, did = self._mapper.get, threading.Event()
+        read, did = self._mapper.find, threading.Event()
 
         def get(share_id: int, *args: object) -> object:
             found = read(share_id, *args)  # type: ignore[arg-type]
@@ -112,7 +116,7 @@ class Between:
                 act()
             return found
 
-        self._patch.setattr(self._mapper, "get", get)
+        self._patch.setattr(self._mapper, "find", get)
 
 
 @pytest.fixture
@@ -127,14 +131,14 @@ def test_a_share_that_is_moved_and_taken_back_at_once_leaves_nothing(
     people.open(ann)
     gateway, now = people.services.gateways.sharing, clock.now()
     share = people.services.sharing.share(ann, entry).share
-    profile = people.services.gateways.profiles.get(ann.user_id)
+    profile = people.services.gateways.profiles.find(ann.user_id)
     assert profile is not None
-    between(lambda: gateway.edit(profile, share.id, now, note="", audience=Audience.PRIVATE))
-    gateway.remove(ann.user_id, share.id, now, now)
+    between(lambda: gateway.update_share(profile, share.id, now, note="", audience=Audience.PRIVATE))
+    gateway.remove_share(ann.user_id, share.id, now, now)
     store = people.services.store.database
     assert store["entries"].count_documents({"of": entry}) == 0
     assert store["entries"].find_one({"_id": entry})["stars"] == 0
-    assert people.services.reading.page(ann, StreamQuery(ALL)).rows[0].id == entry
+    assert people.services.reading.load_page(ann, StreamQuery(ALL)).rows[0].id == entry
 
 
 def test_a_share_that_is_edited_and_taken_back_at_once_is_counted_down_once(
@@ -146,12 +150,12 @@ def test_a_share_that_is_edited_and_taken_back_at_once_is_counted_down_once(
     gateway, now = people.services.gateways.sharing, clock.now()
     share = people.services.sharing.share(ann, entry).share
     people.services.sharing.share(bob, entry)
-    profile = people.services.gateways.profiles.get(ann.user_id)
+    profile = people.services.gateways.profiles.find(ann.user_id)
     assert profile is not None
     trends = people.services.store.database["trends"]
-    between(lambda: gateway.remove(ann.user_id, share.id, now, now))
+    between(lambda: gateway.remove_share(ann.user_id, share.id, now, now))
     with pytest.raises(NotFoundError):
-        gateway.edit(profile, share.id, now, note="", audience=Audience.FOLLOWERS)
+        gateway.update_share(profile, share.id, now, note="", audience=Audience.FOLLOWERS)
     score = trends.find_one({"_id": entry})["score"]
     people.services.sharing.share(ann, entry)
     assert trends.find_one({"_id": entry})["score"] == pytest.approx(score + 1, abs=0.01)
@@ -163,11 +167,11 @@ def test_what_is_shared_while_an_account_goes_counts_nowhere(
     one, two = people.blog([ann], 2)
     people.open(ann)
     services, now = people.services, clock.now()
-    profile = services.gateways.profiles.get(ann.user_id)
+    profile = services.gateways.profiles.find(ann.user_id)
     assert profile is not None
     services.sharing.share(ann, one)
     late = services.gateways.entries.get(ann.user_id, two)
-    erasing = services.gateways.erasing
+    erasing = services.gateways.erasure
     forget = erasing._erasure.forget
 
     def between(user_id: int) -> None:
@@ -191,7 +195,7 @@ def test_many_moves_and_ends_at_once_leave_one_or_nothing(people: People, ann: A
 
         def move(audience: Audience, share_id: int = share.id) -> None:
             try:
-                sharing.edit(ann, share_id, note="", audience=audience)
+                sharing.update_share(ann, share_id, note="", audience=audience)
             except EventrError:
                 return
 
@@ -199,7 +203,7 @@ def test_many_moves_and_ends_at_once_leave_one_or_nothing(people: People, ann: A
             lambda m=move: m(Audience.PRIVATE),
             lambda m=move: m(Audience.FOLLOWERS),
             lambda m=move: m(Audience.PUBLIC),
-            lambda s=share.id: sharing.remove(ann, s),
+            lambda s=share.id: sharing.remove_share(ann, s),
         ]
         threads = [threading.Thread(target=act) for act in acts]
         for thread in threads:
@@ -224,7 +228,7 @@ def test_a_share_that_is_made_while_its_stream_closes_is_not_counted(
     seen = sharing.share(bob, entry).share
     audience = Audience.PRIVATE if how == "opened" else Audience.PUBLIC
     share = sharing.share(ann, entry, audience=audience).share if how != "shared" else None
-    token = sharing.remove(ann, share.id) if share and how == "restored" else ""
+    token = sharing.remove_share(ann, share.id) if share and how == "restored" else ""
     body = gateway._body
 
     def between(*args: Any) -> NewEntry:
@@ -236,11 +240,11 @@ def test_a_share_that_is_made_while_its_stream_closes_is_not_counted(
     if how == "shared":
         sharing.share(ann, entry, audience=Audience.PUBLIC)
     elif how == "restored":
-        sharing.restore(ann, token)
+        sharing.restore_share(ann, token)
     else:
         assert share is not None
-        sharing.edit(ann, share.id, note="", audience=Audience.PUBLIC)
-    assert sharing.chain(None, seen.id).total == 1
+        sharing.update_share(ann, share.id, note="", audience=Audience.PUBLIC)
+    assert sharing.list_chain(None, seen.id).total == 1
 
 
 def test_of_two_changes_of_a_stream_at_once_the_last_one_counts(
@@ -250,13 +254,13 @@ def test_of_two_changes_of_a_stream_at_once_the_last_one_counts(
     people.open(ann)
     share = people.services.sharing.share(ann, entry).share
     shares = people.services.gateways.profiles._shares
-    narrow = shares.narrow
+    narrow = shares.set_stream_audience
 
     def between(*args: Any) -> None:
-        monkeypatch.setattr(shares, "narrow", narrow)
+        monkeypatch.setattr(shares, "set_stream_audience", narrow)
         people.open(ann, Audience.PUBLIC)
         narrow(*args)
 
-    monkeypatch.setattr(shares, "narrow", between)
+    monkeypatch.setattr(shares, "set_stream_audience", between)
     people.open(ann, Audience.FOLLOWERS)
-    assert people.services.sharing.chain(None, share.id).total == 1
+    assert people.services.sharing.list_chain(None, share.id).total == 1

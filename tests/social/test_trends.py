@@ -24,11 +24,11 @@ def test_what_is_shared_more_and_later_stands_higher(people: People) -> None:
         share(who, entries[1])
     last = share(many[0], entries[2]).share
     # Five shares of three days ago weigh 5/8 of one of today.
-    top = people.services.trends.top(many[4])
+    top = people.services.trends.list_top(many[4])
     assert [t.entry.id for t in top] == [entries[1], entries[2], entries[0]]
     assert (top[2].total, len(top[2].sharers)) == (5, 5)
-    people.services.sharing.remove(many[0], last.id)
-    assert [t.entry.id for t in people.services.trends.top(many[4])] == [entries[1], entries[0]]
+    people.services.sharing.remove_share(many[0], last.id)
+    assert [t.entry.id for t in people.services.trends.list_top(many[4])] == [entries[1], entries[0]]
 
 
 def test_what_is_not_for_everybody_is_no_trend(people: People, ann: Actor, bob: Actor) -> None:
@@ -38,14 +38,14 @@ def test_what_is_not_for_everybody_is_no_trend(people: People, ann: Actor, bob: 
     share(ann, one, audience=Audience.PRIVATE)
     share(ann, two, audience=Audience.FOLLOWERS)
     public = share(ann, three).share
-    assert [t.entry.id for t in people.services.trends.top(bob)] == [three]
-    people.services.sharing.edit(ann, public.id, note="", audience=Audience.FOLLOWERS)
-    assert people.services.trends.top(bob) == []
-    people.services.sharing.edit(ann, public.id, note="", audience=Audience.PUBLIC)
+    assert [t.entry.id for t in people.services.trends.list_top(bob)] == [three]
+    people.services.sharing.update_share(ann, public.id, note="", audience=Audience.FOLLOWERS)
+    assert people.services.trends.list_top(bob) == []
+    people.services.sharing.update_share(ann, public.id, note="", audience=Audience.PUBLIC)
     people.services.following.block(ann, "bob")
-    assert people.services.trends.top(bob) == []
+    assert people.services.trends.list_top(bob) == []
     people.open(ann, Audience.PRIVATE)
-    assert people.services.trends.top(people.join("cleo")) == []
+    assert people.services.trends.list_top(people.join("cleo")) == []
 
 
 def test_people_who_read_the_same_are_found_where_both_want_it(
@@ -55,13 +55,13 @@ def test_people_who_read_the_same_are_found_where_both_want_it(
     people.blog([ann, bob, cleo], name="two")
     for who in (ann, bob, cleo):
         people.open(who)
-    alike = people.services.trends.alike
+    alike = people.services.trends.list_similar_readers
     profiles = people.services.gateways.profiles
     for who in (ann, bob):
-        profiles.change(people.services.following.own(who), {"similar": True})
+        profiles.update(people.services.following.get_or_create_profile(who), {"similar": True})
     assert [(a.profile.handle, a.common) for a in alike(ann)] == [("bob", 2)]
     assert alike(cleo) == []
-    profiles.change(people.services.following.own(cleo), {"similar": True})
+    profiles.update(people.services.following.get_or_create_profile(cleo), {"similar": True})
     assert [(a.profile.handle, a.common) for a in alike(ann)] == [("bob", 2), ("cleo", 1)]
     people.services.following.block(cleo, "ann")
     people.follow(ann, "bob")
@@ -75,7 +75,7 @@ def test_who_shares_is_asked_once_for_all_rows(people: People, ann: Actor, bob: 
         people.services.sharing.share(ann, entry)
     database = people.services.store.database
     database.command("profile", 2)
-    assert len(people.services.trends.top(bob)) == 12
+    assert len(people.services.trends.list_top(bob)) == 12
     database.command("profile", 0)
     asked = database["system.profile"].count_documents({"ns": f"{database.name}.profiles", "op": "query"})
     database["system.profile"].drop()

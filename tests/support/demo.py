@@ -65,15 +65,15 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         newest = entries.find({"feed_id": feeds["spoon-tamago.com-d94f47"]}).sort("at", -1)
         some = [doc["_id"] for doc in newest.limit(8)]
         for entry in some[2:5]:
-            services.reading.star(ann, entry, True)
+            services.reading.set_starred(ann, entry, True)
         services.reading.mark(ann, some[4:], True)
-        services.tags.change(ann, some[0], add=["Travel", "Japan"])
-        services.tags.change(ann, some[2], add=["Japan", "Recipes for spring"])
+        services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
+        services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
         services.indexing.run(NOW + dt.timedelta(days=3650), 60)
         _troubles(services, feeds)
         bob = add_user(services, "bob").user_id
-        services.people.invite(Actor(ann.user_id, Role.ADMIN))
+        services.admin_accounts.create_invite(Actor(ann.user_id, Role.ADMIN))
         _keys_of_programs(services, ann)
         dead = operations.fill(services, NOW)
     return Demo(services, ann, feeds, folders, some[0], bob, dead)
@@ -86,7 +86,7 @@ def _follow(services: Services, ann: Actor, paths: tuple[str, ...], folder: int 
 
 def _keys_of_programs(services: Services, ann: Actor) -> None:
     """An app that was used this morning, another for Fever, a script whose token ends."""
-    user = services.gateways.accounts.user(ann.user_id)
+    user = services.gateways.accounts.find_user(ann.user_id)
     assert user is not None
     made = NOW - dt.timedelta(days=20)
     for n, (name, agent, more) in enumerate(

@@ -41,16 +41,18 @@ def running(services: Services, who: Actor, done: int = 9) -> Import:
     """Return an import that is under way, so many of its outlines at their end."""
     kept = previewed(services, who)
     services.imports.start(who, kept.id)
-    begun = services.gateways.imports.begin(who.user_id, kept.id, "demo", clock.now())
+    begun = services.gateways.imports.begin_run(who.user_id, kept.id, "demo", clock.now())
     assert begun is not None
-    items = [i for i in services.imports.items(who, kept.id) if i.state is ItemState.WAITING]
+    items = [i for i in services.imports.list_items(who, kept.id) if i.state is ItemState.WAITING]
     # Feeds that he follows, as after an import; ids of none lead nowhere.
-    mine = services.gateways.subscriptions.feed_ids(who.user_id) or [1_700_000_000_000_000]
+    mine = services.gateways.subscriptions.find_feed_ids(who.user_id) or [1_700_000_000_000_000]
     changes = {i.index: _fate(i.title, mine[i.index % len(mine)]) for i in items[:done]}
-    states = {i.index: i.state for i in services.imports.items(who, kept.id)}
+    states = {i.index: i.state for i in services.imports.list_items(who, kept.id)}
     states |= {index: change.state for index, change in changes.items()}
     counts = Counter(state.value for state in states.values())
-    noted = services.gateways.imports.note(begun, "demo", counts, changes, clock.now(), moved=True)
+    noted = services.gateways.imports.save_progress(
+        begun, "demo", counts, changes, clock.now(), has_progressed=True
+    )
     assert noted is not None
     return noted
 
@@ -58,7 +60,7 @@ def running(services: Services, who: Actor, done: int = 9) -> Import:
 def ended(services: Services, who: Actor) -> Import:
     """Return an import that is done, with failures of several kinds."""
     found = running(services, who, done=100)
-    done = services.gateways.imports.end(found, "demo", clock.now())
+    done = services.gateways.imports.end_run(found, "demo", clock.now())
     assert done is not None
     return done
 

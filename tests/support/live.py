@@ -22,10 +22,10 @@ import redis
 from app.config import Settings
 from app.embedded.child import poll
 from app.models.jobs import redis_keys
-from controller.cancel import end
+from controller.cancel import cancel_tasks
 from controller.follower import connect
-from controller.main import Parts
-from controller.messages import handover_path
+from controller.main import ControllerParts
+from controller.messages import get_handover_path
 from tests.support.imports import REPO
 from tests.support.manager import environment
 from tests.support.up import free_port
@@ -65,14 +65,14 @@ class Part:
 def controller(settings: Settings) -> Part:
     """Start a controller and wait until it takes browsers and waiters."""
     with redis.Redis.from_url(settings.redis_url) as client:
-        client.delete(*client.scan_iter(redis_keys.alive("controller", "*")), "none")
-        handover_path(settings).unlink(missing_ok=True)  # a killed one leaves it
+        client.delete(*client.scan_iter(redis_keys.make_alive_key("controller", "*")), "none")
+        get_handover_path(settings).unlink(missing_ok=True)  # a killed one leaves it
         part = Part("controller", settings)
 
         def ready() -> bool:
             signs = [json.loads(client.get(key) or "{}") for key in client.scan_iter(redis_keys.ALIVE + "*")]
             return part.process.poll() is not None or (
-                any(sign.get("pid") == part.pid for sign in signs) and handover_path(settings).exists()
+                any(sign.get("pid") == part.pid for sign in signs) and get_handover_path(settings).exists()
             )
 
         assert poll(ready, START, step=0.05), part.log.read_text()
@@ -87,18 +87,21 @@ def inside(settings: Settings) -> Iterator[None]:
     started = threading.Event()
 
     async def serve() -> None:
-        handover_path(settings).parent.mkdir(exist_ok=True)
+        get_handover_path(settings).parent.mkdir(exist_ok=True)
         async with connect(settings.redis_url) as client, connect(settings.redis_url) as reading:
-            parts = Parts(settings, client, reading)
-            tasks = [asyncio.create_task(part) for part in (parts.follow(), *parts.keep())]
-            while not handover_path(settings).exists():
+            parts = ControllerParts(settings, client, reading)
+            tasks = [
+                asyncio.create_task(part)
+                for part in (parts.follow_streams(), *parts.build_background_tasks())
+            ]
+            while not get_handover_path(settings).exists():
                 await asyncio.sleep(0)
             started.set()
             try:
                 await asyncio.gather(*tasks)
             finally:
                 parts.close()
-                await end(tasks)
+                await cancel_tasks(tasks)
 
     task = loop.create_task(serve())
     thread = threading.Thread(target=_run, args=(loop, task))

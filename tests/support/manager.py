@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from app.config import Settings, env_name
+from app.config import Settings, build_env_name
 from tests.jobs import support
 from tests.support.imports import REPO
 
@@ -19,7 +19,7 @@ def environment(settings: Settings) -> dict[str, str]:
     changed = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     defaults = {f.name: f.default for f in dataclasses.fields(settings)}
     return {
-        env_name(name): ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        build_env_name(name): ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         for name, value in changed.items()
         if value != defaults[name] and value is not None
     }

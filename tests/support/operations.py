@@ -29,10 +29,10 @@ def fill(services: Services, now: dt.datetime) -> str:
     with redis.Redis.from_url(services.settings.redis_url) as client:
         seconds = now.timestamp()
         client.zadd(redis_keys.MANAGERS, {MANAGER: seconds + 1e9})
-        client.set(redis_keys.manager(MANAGER), json.dumps(_status(now)))
+        client.set(redis_keys.make_manager_key(MANAGER), json.dumps(_status(now)))
         client.zadd(redis_keys.CONTROLLERS, {"farm-813": seconds + 1e9})
         sign = {"host": "farm", "pid": 813, "since": now.isoformat(), "streams": 214, "awaited": 3}
-        client.set(redis_keys.alive("controller", "farm-813"), json.dumps(sign))
+        client.set(redis_keys.make_alive_key("controller", "farm-813"), json.dumps(sign))
         client.hset(
             redis_keys.UPDATER_STATS,
             mapping={
@@ -49,7 +49,7 @@ def fill(services: Services, now: dt.datetime) -> str:
         dead = _dead(services, client)
         jobs = [Job(Task.PULL_SYSTEM, {"feed_ids": [n]}, Queue.PULL_SYSTEM) for n in range(4)]
         services.jobs.enqueue_many([*jobs, Job(Task.ECHO, {"key": 9}, Queue.PULL)])
-        support.desk(client, services.settings, "w7").take(1, {}, ())
+        support.desk(client, services.settings, "w7").claim_jobs(1, {}, ())
         client.sadd(redis_keys.PAUSED, "import")
     return dead
 
@@ -91,7 +91,7 @@ def _minutes(client: redis.Redis, now: dt.datetime) -> None:
                 "run_ms": feeds * 110,
                 "ended-feed-pull-sys": feeds // 80,
             }
-            key, minute = redis_keys.minutes(number // 60), f"{number % 60:02}"
+            key, minute = redis_keys.make_minutes_key(number // 60), f"{number % 60:02}"
             pipe.hset(key, mapping={f"{minute}:{what}": count for what, count in counts.items()})
         pipe.execute()
 
@@ -102,7 +102,7 @@ def _hours(client: redis.Redis, now: dt.datetime) -> None:
         for number in range(newest - 47, newest + 1):
             feeds = round(52_000 + 21_000 * math.sin(number / 4))
             pipe.hset(
-                redis_keys.hour(number),
+                redis_keys.make_hour_key(number),
                 mapping={
                     "pull:feeds": feeds,
                     "pull:not_modified": feeds * 7 // 10,
@@ -127,7 +127,7 @@ def fail(services: Services, client: redis.Redis, number: int, queue: Queue = Qu
     """Let a task fail for good, as a worker does; return its id."""
     ticket = services.jobs.enqueue(Job(Task.ECHO, {"key": number}, queue))
     desk = support.desk(client, services.settings)
-    (taken,) = desk.take(1, {}, ())
+    (taken,) = desk.claim_jobs(1, {}, ())
     error = BadJobError("bad_result", "It is no good.")
-    desk.finish([outcome.failed(taken, error, services.settings)])
+    desk.finish([outcome.fail_job(taken, error, services.settings)])
     return ticket.id

@@ -35,7 +35,7 @@ class Canned:
     def __init__(self, bodies: Mapping[str, bytes]) -> None:
         self._bodies = bodies
 
-    async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         for request in requests:
             yield Fetched(request, 200, request.url, body=self._bodies[request.url], wire_bytes=1)
 

@@ -75,13 +75,13 @@ class Server:
         return self.row(callback, asked["topic"])
 
     def row(self, callback: str, topic: str | None = None) -> Subscriber | None:
-        return self.services.mappers.hubs.find(topic or self.topic(), callback)
+        return self.services.mappers.hubs.find_by_callback(topic or self.topic(), callback)
 
     def work(self) -> int:
         """Do what the updater would queue, until there is nothing; return how many jobs that were."""
         for count in range(100):
             now = clock.now()
-            jobs = [*self.services.hub.due(now, 50), *self.services.websub.due(now, 50)]
+            jobs = [*self.services.hub.find_due_jobs(now, 50), *self.services.websub.find_due_jobs(now, 50)]
             if not jobs:
                 return count
             for job in jobs:
@@ -92,11 +92,11 @@ class Server:
         services, fetcher = self.services, self.fetcher
         match job.task:
             case Task.HUB_VERIFY:
-                await services.hub.verify(job.args["id"], fetcher)
+                await services.hub.verify_intents(job.args["id"], fetcher)
             case Task.HUB_PUSH:
-                await services.hub.push(job.args["feed_id"], fetcher, seconds=60)
+                await services.hub.push_changes(job.args["feed_id"], fetcher, seconds=60)
             case Task.WEBSUB_TEND:
-                await services.websub.tend(job.args["id"], fetcher)
+                await services.websub.tend_subscription(job.args["id"], fetcher)
             case Task.WEBSUB_PULL:
                 await services.websub.pull(job.args["feed_id"], fetcher, token=uuid.uuid4().hex)
 

@@ -31,15 +31,15 @@ _PEOPLE = {
 
 def streams(services: Services, feed_id: int) -> Streams:
     """Let people share entries of a feed; once per demo."""
-    known = services.gateways.accounts.named("mira")
+    known = services.gateways.accounts.find_by_name("mira")
     if known is None:
         return _fill(services, feed_id)
-    actor = Actor(known, services.gateways.accounts.user(known).role)  # type: ignore[union-attr]  # it is there
+    actor = Actor(known, services.gateways.accounts.find_user(known).role)  # type: ignore[union-attr]  # it is there
     return Streams("mira", _passed_on(services, actor))
 
 
 def _passed_on(services: Services, mira: Actor) -> int:
-    page = services.shared.page(mira, "mira")
+    page = services.public_pages.get_person_page(mira, "mira")
     return next(i.id for i in page.part.items if len(i.way) > 1)
 
 
@@ -57,11 +57,11 @@ def _fill(services: Services, feed_id: int) -> Streams:
     gone = sharing.share(who["gone"], first.id).share
     second = sharing.share(who["jonas"], gone.id, note="Aylin is right.").share
     _open(services, who["quiet"], "quiet", Audience.FOLLOWERS)
-    sharing.remove(who["gone"], gone.id)
+    sharing.remove_share(who["gone"], gone.id)
     sharing.share(who["mira"], four)
     sharing.share(who["mira"], three, note="Two things here that I did not know.")
     sharing.share(who["mira"], two, note="For those who know me.", audience=Audience.FOLLOWERS)
-    sharing.post(
+    sharing.publish_post(
         who["mira"], "", "Does anybody know a good atlas of night trains? The one that I have is of 1987."
     )
     third = sharing.share(
@@ -83,7 +83,7 @@ def _join(services: Services, name: str, display: str, bio: str) -> Actor:
 def _open(
     services: Services, actor: Actor, name: str, audience: Audience, display: str = "", bio: str = ""
 ) -> None:
-    services.following.edit(
+    services.following.update_profile(
         actor,
         display=display or name,
         bio=bio,

@@ -37,18 +37,18 @@ def around(demo: Demo) -> Demo:
     for name in ("dana", "fjodor", "gwen"):
         following.follow(people[name], "ann")
     following.follow(people["hugo"], "dana")
-    following.answer(ann, "dana", True)
-    following.answer(ann, "gwen", True)
-    following.mute(ann, "emir", True)
+    following.answer_request(ann, "dana", True)
+    following.answer_request(ann, "gwen", True)
+    following.set_muted(ann, "emir", True)
     following.block(ann, "bob")
-    services.reading.star(ann, demo.entry, True)
+    services.reading.set_starred(ann, demo.entry, True)
     _report(demo, people["dana"])
-    services.gateways.profiles.suspend(people["gwen"].user_id, True)
+    services.gateways.profiles.set_suspended(people["gwen"].user_id, True)
     return demo
 
 
 def _open(demo: Demo, who: Actor, display: str, audience: Audience = Audience.PUBLIC) -> None:
-    demo.services.following.edit(
+    demo.services.following.update_profile(
         who,
         display=display,
         bio="Reads about design, maps and bread.\nWrites rarely.",
@@ -62,17 +62,19 @@ def _open(demo: Demo, who: Actor, display: str, audience: Audience = Audience.PU
 def _report(demo: Demo, dana: Actor) -> None:
     services, moderation = demo.services, demo.services.moderation
     share = services.sharing.share(demo.ann, demo.entry, note="Look at this.\nIt is worth the time.").share
-    moderation.report(dana, moderation.share(dana, share.id), Reason.OTHER, "This picture is mine.")
-    moderation.report(demo.ann, moderation.person(demo.ann, "hugo"), Reason.SPAM, "")
+    moderation.report(dana, moderation.describe_share(dana, share.id), Reason.OTHER, "This picture is mine.")
+    moderation.report(demo.ann, moderation.describe_person(demo.ann, "hugo"), Reason.SPAM, "")
 
 
 def shared(demo: Demo) -> int:
     """Return a share that ann may report."""
     services = demo.services
     around(demo)
-    dana = services.gateways.accounts.named("dana")
+    dana = services.gateways.accounts.find_by_name("dana")
     assert dana is not None
-    post = services.sharing.post(Actor(dana), "A day in the hills", "Cold, and clear.\nBread with honey.")
+    post = services.sharing.publish_post(
+        Actor(dana), "A day in the hills", "Cold, and clear.\nBread with honey."
+    )
     return post.id
 
 
@@ -80,9 +82,11 @@ def passed_on(demo: Demo) -> Demo:
     """Let those whom ann follows share: one article both, one with a long note."""
     services = around(demo).services
     feed_id = demo.feeds["restofworld.org-e04770"]
-    found = services.reading.page(demo.ann, StreamQuery(StreamRef.parse(f"feed/{feed_id}"), limit=3)).rows
-    people = [services.gateways.accounts.named(name) for name in ("dana", "hugo")]
-    url = services.subscriptions.health(demo.ann, feed_id).feed.url
+    found = services.reading.load_page(
+        demo.ann, StreamQuery(StreamRef.parse(f"feed/{feed_id}"), limit=3)
+    ).rows
+    people = [services.gateways.accounts.find_by_name(name) for name in ("dana", "hugo")]
+    url = services.subscriptions.get_health(demo.ann, feed_id).feed.url
     notes = iter(("Worth an evening.", _LONG, "", "I have seen this place."))
     for person in (Actor(user_id) for user_id in people if user_id is not None):
         services.subscriptions.subscribe(person, url)

@@ -7,7 +7,7 @@ import datetime as dt
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
-from app.models.discussion.comments import NoteKind
+from app.models.discussion.comments import NotificationKind
 from tests.support.reader import add_user
 
 _LONG = (
@@ -19,25 +19,25 @@ _LONG = (
 
 def fill(services: Services, ann: Actor, entry: int) -> int:
     """Let ann share an entry, and others speak of it, once; return the share."""
-    if known := services.gateways.sharing.of(ann.user_id, entry):
+    if known := services.gateways.sharing.find_own_share(ann.user_id, entry):
         return known.id
     share = services.sharing.share(ann, entry, note="This is *why* I read.\nSee for yourself.").share
     eve, finn, gus = (add_user(services, name) for name in ("eve", "finn", "gustav-adolf-the-second"))
     for who in (eve, finn, gus):
-        services.talk.like(who, share.id)
+        services.discussion.set_liked(who, share.id)
         services.following.follow(who, "ann")
         services.sharing.share(who, share.id)
-    at = services.talk.comment(eve, share.id, _LONG)
+    at = services.discussion.comment(eve, share.id, _LONG)
     for n in range(7):
-        at = services.talk.comment((ann, finn, gus)[n % 3], share.id, f"Answer number {n + 1}.", at.id)
-    gone = services.talk.comment(finn, share.id, "Nothing")
-    services.talk.comment(eve, share.id, "An answer to what is gone.", gone.id)
-    services.talk.remove(finn, gone.id)
-    mine = services.talk.comment(ann, share.id, "And this is mine.")
-    services.talk.edit(ann, mine.id, "And this is mine, edited.")
-    services.talk.comment(gus, share.id, "Yes, @ann.", mine.id)
-    services.notifier.imported(ann.user_id, 17)
-    services.notifications.read(ann, f"{NoteKind.FOLLOWER.value}.0")
+        at = services.discussion.comment((ann, finn, gus)[n % 3], share.id, f"Answer number {n + 1}.", at.id)
+    gone = services.discussion.comment(finn, share.id, "Nothing")
+    services.discussion.comment(eve, share.id, "An answer to what is gone.", gone.id)
+    services.discussion.remove_comment(finn, gone.id)
+    mine = services.discussion.comment(ann, share.id, "And this is mine.")
+    services.discussion.update_comment(ann, mine.id, "And this is mine, edited.")
+    services.discussion.comment(gus, share.id, "Yes, @ann.", mine.id)
+    services.notifier.notify_import_finished(ann.user_id, 17)
+    services.notifications.mark_read(ann, f"{NotificationKind.FOLLOWER.value}.0")
     failed = {"error": "http_503"}
     since = {"$set": {"error_since": clock.now() - dt.timedelta(days=365)}}
     services.store.database["feeds"].update_many(failed, since)

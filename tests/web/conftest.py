@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 from app import create_app
 from app.bootstrap.services import Services
 from app.services.accounts.sign_in import Client
-from app.web.security.sessions import cookie_name
+from app.web.security.sessions import get_cookie_name
 from tests.support.reader import PASSWORD, add_user
 
 ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -60,7 +60,7 @@ class Visitor:
         return self._form[1]
 
     def _cookie(self) -> str:
-        kept = (self.client.get_cookie(cookie_name(secure)) for secure in (False, True))
+        kept = (self.client.get_cookie(get_cookie_name(secure)) for secure in (False, True))
         return next((cookie.value for cookie in kept if cookie), "")
 
     def log_in(self, name: str = "ann", password: str = PASSWORD) -> TestResponse:
@@ -84,5 +84,5 @@ def ann(services: Services, visitor: Callable[[], Visitor]) -> Visitor:
     add_user(services, "ann")
     one = visitor()
     token = services.sign_in.log_in("ann", PASSWORD, Client("127.0.0.1", "A browser"))
-    one.client.set_cookie(cookie_name(secure=False), token)
+    one.client.set_cookie(get_cookie_name(secure=False), token)
     return one

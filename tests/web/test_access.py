@@ -16,7 +16,7 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.feed import FetchRecord
 from app.models.notifications.push import Device
-from app.models.reading.search import encoded
+from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamRef
 from app.models.sharing.sharing import Audience
 from tests.support.reader import add_user, follow
@@ -51,14 +51,14 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
     (feed_id,) = follow(services, bob, ["feeds/rss/zerokspot.com-71d236.xml"], folder_id=folder.id)
     entry = db.entries.find_one({"feed_id": feed_id})
     kept = services.imports.preview(bob, services.imports.export(bob), "bob.opml")
-    (tag,) = services.tags.change(bob, entry["_id"], add=["Bob's own"])
+    (tag,) = services.tags.change_tags(bob, entry["_id"], add=["Bob's own"])
     services.tags.save_search(bob, "Bob's search", "zerokspot")
-    (search,) = services.tags.searches(bob)
+    (search,) = services.tags.list_searches(bob)
     share = services.sharing.share(bob, entry["_id"], audience=Audience.PRIVATE).share
-    comment = services.talk.comment(bob, share.id, "Bob's own")
-    services.gateways.personal.ask(bob.user_id, clock.now())
-    services.personal.run(bob.user_id)
-    export = services.personal.latest(bob)
+    comment = services.discussion.comment(bob, share.id, "Bob's own")
+    services.gateways.personal_exports.request_export(bob.user_id, clock.now())
+    services.personal_exports.run(bob.user_id)
+    export = services.personal_exports.find_latest(bob)
     assert export is not None
     return World(
         ann,
@@ -79,7 +79,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
 
 def _device(services: Services, who: Actor) -> int:
     accounts, now = services.gateways.accounts, clock.now()
-    found = accounts.session(accounts.open_session(who.user_id, agent="", address=""))
+    found = accounts.find_session(accounts.open_session(who.user_id, agent="", address=""))
     assert found is not None
     new = Device(
         id=0,
@@ -95,9 +95,9 @@ def _device(services: Services, who: Actor) -> int:
 
 def _token(services: Services, who: Actor) -> int:
     accounts = services.gateways.accounts
-    found = accounts.session(accounts.open_session(who.user_id, agent="", address=""))
+    found = accounts.find_session(accounts.open_session(who.user_id, agent="", address=""))
     assert found is not None
-    return services.tokens.make_app(who, found[0], "Bob's phone")[0].id
+    return services.tokens.make_app_password(who, found[0], "Bob's phone")[0].id
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -328,7 +328,7 @@ def _address(rule: str, world: World) -> str:
     values = {
         "<any(all, starred, following, shares):kind>": "all",
         "<any(feed, folder, tag):kind>/<int:stream_id>": f"feed/{world.feed_id}",
-        "<any(search):kind>/<stream_id>": f"search/{encoded('zerokspot')}",
+        "<any(search):kind>/<stream_id>": f"search/{encode_query('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),
         "<int:search_id>": str(world.search_id),
         "<int:entry_id>": str(world.entry_id),
@@ -375,7 +375,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
     ref = StreamRef.parse(f"feed/{world.feed_id}")
     from app.models.reading.stream import StreamQuery
 
-    snapshot = services.reading.page(world.bob, StreamQuery(ref)).snapshot
+    snapshot = services.reading.load_page(world.bob, StreamQuery(ref)).snapshot
     undo = services.reading.mark_all(world.bob, ref).undo
     names = {
         "ENTRY": world.entry_id,

@@ -32,7 +32,7 @@ from app.models.accounts.actor import Actor, Role
 from app.services.accounts import passwords
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import Client, SignUp
-from app.web.security.keyfile import secret_key
+from app.web.security.keyfile import get_secret_key
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 
@@ -83,7 +83,7 @@ def test_W05_a_hash_with_weaker_parameters_is_renewed_at_log_in(
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8192, parallelism=1).hash(PASSWORD)
     services.mappers.users.set_password(user.user_id, weak)
     services.sign_in.log_in("ann", PASSWORD, HOME)
-    renewed = services.mappers.users.password_of(user.user_id)
+    renewed = services.mappers.users.find_password_hash(user.user_id)
     assert f"m={settings.argon2_memory_kib}," in str(renewed)
 
 
@@ -107,7 +107,7 @@ def test_W01_a_log_in_with_the_old_password_does_not_outlive_the_new_one(
     monkeypatch.setattr(services.hasher, "verify", change)
     with pytest.raises(AuthRequiredError):
         services.sign_in.log_in("ann", PASSWORD, HOME)
-    assert len(accounts.sessions_of(user.user_id)) == 1
+    assert len(accounts.list_sessions(user.user_id)) == 1
     assert services.sign_in.resume(changed[0]), "of the browser that changed it"
     assert services.sign_in.log_in("ann", OTHER, HOME)
 
@@ -127,10 +127,10 @@ def test_W05_many_log_ins_at_once_take_bounded_memory(settings: Settings) -> Non
 
 def test_W23_a_new_password_makes_links_for_another_one_worth_nothing(services: Services) -> None:
     user = add_user(services)
-    link = services.gateways.people.reset_link(user.user_id)
+    link = services.gateways.admin_accounts.create_reset_link(user.user_id)
     services.accounts.change_password(user, PASSWORD, OTHER, HOME)
     with pytest.raises(ForbiddenError):
-        services.people.choose_password(link, "a third password", HOME)
+        services.admin_accounts.choose_password(link, "a third password", HOME)
     assert services.sign_in.log_in("ann", OTHER, HOME)
 
 
@@ -190,12 +190,12 @@ def test_who_has_a_name_that_is_refused_now_keeps_it(services: Services) -> None
 def test_W06_parallel_tries_stay_within_the_limit(kind: str, redis_client: redis.Redis) -> None:
     limiter = RedisLimiter(redis_client) if kind == "redis" else MemoryLimiter()
     with ThreadPoolExecutor(20) as pool:
-        waits = list(pool.map(lambda _: limiter.wait("login:ann", 5, 900), range(100)))
+        waits = list(pool.map(lambda _: limiter.count_try("login:ann", 5, 900), range(100)))
     assert waits.count(0) == 5
     assert all(0 < wait <= 15 for wait in waits if wait)
-    assert limiter.wait("login:bob", 5, 900) == 0
+    assert limiter.count_try("login:bob", 5, 900) == 0
     limiter.reset("login:ann")
-    assert limiter.wait("login:ann", 5, 900) == 0
+    assert limiter.count_try("login:ann", 5, 900) == 0
 
 
 def test_W06_without_redis_this_process_counts(settings: Settings, db: Any) -> None:
@@ -211,12 +211,12 @@ def test_W06_without_redis_this_process_counts(settings: Settings, db: Any) -> N
 def test_W06_the_delay_grows_and_never_becomes_a_lock(redis_client: redis.Redis) -> None:
     limiter = RedisLimiter(redis_client)
     for _ in range(5):
-        assert limiter.wait("x", 5, 900) == 0
+        assert limiter.count_try("x", 5, 900) == 0
     delays = []
     for _ in range(9):
-        delays.append(limiter.wait("x", 5, 900))
+        delays.append(limiter.count_try("x", 5, 900))
         redis_client.delete("eventr:try:x:gate")  # the time is over
-        assert limiter.wait("x", 5, 900) == 0
+        assert limiter.count_try("x", 5, 900) == 0
     assert delays == sorted(delays)
     assert delays[0] <= 15 < delays[1]
     assert max(delays) <= 900
@@ -361,7 +361,7 @@ def test_W19_a_random_key_is_taken(settings: Settings) -> None:
     for length in (24, 32, 48):
         for make in (secrets.token_urlsafe, secrets.token_hex):
             key = make(length)
-            assert secret_key(dataclasses.replace(settings, secret_key=key)) == key.encode()
+            assert get_secret_key(dataclasses.replace(settings, secret_key=key)) == key.encode()
 
 
 def test_W19_there_is_no_debugger(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,9 +381,9 @@ def test_W21_of_parallel_first_sign_ups_one_becomes_admin(services: Services, db
 
 def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
     closed = _with(services, signup="closed")
-    assert closed.sign_in.signup_mode() == "first"
+    assert closed.sign_in.get_signup_mode() == "first"
     closed.sign_in.sign_up(_form("root"), HOME)
-    assert closed.sign_in.signup_mode() == "closed"
+    assert closed.sign_in.get_signup_mode() == "closed"
     with pytest.raises(ForbiddenError):
         closed.sign_in.sign_up(_form("late"), HOME)
 
@@ -391,7 +391,7 @@ def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
 def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
     invite = _with(services, signup="invite")
     admin = add_user(services, "root", Role.ADMIN)
-    token = invite.people.invite(admin)
+    token = invite.admin_accounts.create_invite(admin)
     assert token not in repr(list(db.invites.find()))
     with pytest.raises(ExistsError):
         invite.sign_in.sign_up(_form("root", invite=token), HOME)
@@ -400,7 +400,7 @@ def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
     assert outcomes == {None: 1, ForbiddenError: 7}
     assert db.users.count_documents({}) == 2
     with pytest.raises(ForbiddenError):
-        invite.people.invite(add_user(services, "plain"))
+        invite.admin_accounts.create_invite(add_user(services, "plain"))
 
 
 def _sign_up(services: Services, name: str, token: str) -> type[EventrError] | None:

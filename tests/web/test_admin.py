@@ -91,7 +91,7 @@ def test_the_charts_get_one_array_per_line(services: Services, root: Visitor) ->
     with redis.Redis.from_url(services.settings.redis_url) as client:
         minute = int(clock.now().timestamp()) // 60 - 3
         client.hset(
-            redis_keys.minutes(minute // 60),
+            redis_keys.make_minutes_key(minute // 60),
             mapping={f"{minute % 60:02}:{what}": n for what, n in (("feeds", 120), ("not_modified", 90))},
         )
     found = root.get("/admin/figures").get_json()["minutes"]
@@ -148,24 +148,24 @@ def test_a_feed_is_checked_paused_resumed_and_forgiven(
 ) -> None:
     caplog.set_level(logging.INFO)
     feed_id = _feed(services)
-    queued = services.engine.now().queues[1].length
+    queued = services.engine.load_engine().queues[1].length
 
     def act(what: str) -> None:
         assert root.post(f"/admin/feeds/{feed_id}/{what}", {"next": "/admin/feeds?q=one"}).status_code == 303
 
     act("pause")
     later = clock.now().replace(year=2088)
-    assert services.gateways.feeds.due(later, 9) == []
+    assert services.gateways.feeds.find_due(later, 9) == []
     assert "Poll again" in root.get("/admin/feeds?show=paused").text
     act("resume")
-    assert [feed.id for feed in services.gateways.feeds.due(later, 9)] == [feed_id]
+    assert [feed.id for feed in services.gateways.feeds.find_due(later, 9)] == [feed_id]
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
     act("clear")
     feed = services.gateways.feeds.get(feed_id)
     assert (feed.error, feed.errors) == (None, 0)
     assert feed.next_check_at is not None
     act("check")
-    assert services.engine.now().queues[1].length >= queued
+    assert services.engine.load_engine().queues[1].length >= queued
     assert _events(caplog, "feed_") == ["feed_paused", "feed_resumed", "feed_cleared", "feed_checked"]
     assert root.post("/admin/feeds/99/pause").status_code == 404
 
@@ -181,7 +181,7 @@ def test_W20_queues_are_switched_and_that_is_on_record(
     caplog.set_level(logging.INFO)
 
     def state() -> tuple[bool, bool]:
-        queue = services.engine.now().queues[1]
+        queue = services.engine.load_engine().queues[1]
         return queue.paused, queue.draining
 
     for act, after in (("pause", (True, False)), ("drain", (True, True)), ("resume", (False, False))):
@@ -204,16 +204,16 @@ def test_dead_tasks_are_seen_tried_again_and_forgotten(
     assert "BadJobError" in detail
     assert root.get("/admin/jobs/nothing").status_code == 404
     assert root.post("/admin/jobs/dead/retry", {"job": first}).status_code == 303
-    assert services.engine.now().dead == 2
-    assert services.jobs.status(first).state == "queued"
+    assert services.engine.load_engine().dead == 2
+    assert services.jobs.get_status(first).state == "queued"
     assert root.post("/admin/jobs/dead/drop", {"job": second}).status_code == 303
-    assert services.jobs.status(second).state == "missing"
+    assert services.jobs.get_status(second).state == "missing"
     kind = {"task": "selftest.echo", "error": "bad_result"}
     assert root.post("/admin/jobs/dead/drop", kind).status_code == 400, "all of a kind must be meant"
     assert root.post("/admin/jobs/dead/drop", {**kind, "error": "other", "sure": "1"}).status_code == 303
-    assert services.engine.now().dead == 1
+    assert services.engine.load_engine().dead == 1
     assert root.post("/admin/jobs/dead/retry", {**kind, "sure": "1"}).status_code == 303
-    assert services.engine.now().dead == 0
+    assert services.engine.load_engine().dead == 0
     assert _events(caplog, "dead_") == ["dead_retried", "dead_dropped", "dead_dropped", "dead_retried"]
 
 
@@ -223,7 +223,7 @@ def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: red
         redis_client.zadd(redis_keys.DEAD, {job_id: 1_700_000_000})
     found, cursor = [], None
     while True:
-        page = services.engine.dead(None, cursor, 2)
+        page = services.engine.list_dead(None, cursor, 2)
         found += [job.id for job in page.jobs]
         if (cursor := page.next) is None:
             break
@@ -290,20 +290,20 @@ def test_the_last_admin_cannot_be_lost_also_not_by_two_at_once(services: Service
 
     def demote(user_id: int) -> bool:
         try:
-            services.gateways.people.set_role(user_id, Role.USER)
+            services.gateways.admin_accounts.set_role(user_id, Role.USER)
         except ConflictError:
             return False
         return True
 
     with ThreadPoolExecutor(3) as pool:
         assert sorted(pool.map(demote, ids)) == [False, True, True]
-    (left,) = [i for i in ids if services.gateways.people.person(i).user.role is Role.ADMIN]
+    (left,) = [i for i in ids if services.gateways.admin_accounts.get_account(i).user.role is Role.ADMIN]
     with pytest.raises(ConflictError):
-        services.gateways.people.set_disabled(left, True)
+        services.gateways.admin_accounts.set_disabled(left, True)
 
 
 def test_nobody_changes_his_own_account_here(services: Services, root: Visitor) -> None:
-    me = services.mappers.users.credentials("root")
+    me = services.mappers.users.find_credentials("root")
     assert me is not None
     for act in ("user", "disable", "link"):
         assert root.post(f"/admin/users/{me.user.id}/{act}").status_code == 400
@@ -353,12 +353,12 @@ def test_W23_a_link_ends_by_itself_and_with_the_account(services: Services, root
     bob = add_user(services, "bob").user_id
     link = _link(root.post(f"/admin/users/{bob}/link").text)
     assert root.get(link).status_code == 200
-    services.gateways.people.set_disabled(bob, True)
+    services.gateways.admin_accounts.set_disabled(bob, True)
     assert root.get(link).status_code == 403
-    services.gateways.people.set_disabled(bob, False)
+    services.gateways.admin_accounts.set_disabled(bob, False)
     late = clock.now() + dt.timedelta(seconds=services.settings.reset_ttl + 1)
     with clock.set_source(lambda: late):
-        assert services.gateways.people.user_of_link(_token(link)) is None
+        assert services.gateways.admin_accounts.find_reset_user(_token(link)) is None
 
 
 def _link(page: str) -> str:
@@ -389,11 +389,11 @@ def test_W21_invitations_are_listed_and_revoked(services: Services, root: Visito
     page = root.post("/admin/invites").text
     token = re.search(r"invite=([\w-]{43})", page)
     assert token
-    (invite,) = services.gateways.people.invites()
+    (invite,) = services.gateways.admin_accounts.list_invites()
     assert invite.by == "root"
     assert token[1] not in root.get("/admin/users").text, "shown once"
     assert root.post("/admin/invites/revoke", {"invite": invite.id}).status_code == 303
-    assert not services.gateways.accounts.take_invite(token[1])
+    assert not services.gateways.accounts.consume_invite(token[1])
     assert root.post("/admin/invites/revoke", {"invite": invite.id}).status_code == 404
 
 
@@ -422,33 +422,33 @@ def test_services_ask_for_the_permission_themselves(services: Services) -> None:
 
     plain = Actor(1)
     calls: list[Callable[[], Any]] = [
-        lambda: services.operations.now(plain),
-        lambda: services.operations.throughput(plain),
-        lambda: services.operations.hours(plain),
-        lambda: services.operations.running(plain),
-        lambda: services.operations.dead(plain),
-        lambda: services.operations.dead_kinds(plain),
-        lambda: services.operations.job(plain, "x"),
+        lambda: services.operations.get_engine(plain),
+        lambda: services.operations.get_throughput(plain),
+        lambda: services.operations.list_hours(plain),
+        lambda: services.operations.list_running(plain),
+        lambda: services.operations.list_dead(plain),
+        lambda: services.operations.count_dead_kinds(plain),
+        lambda: services.operations.get_job(plain, "x"),
         lambda: services.operations.pause(plain, "import"),
         lambda: services.operations.drain(plain, "import"),
         lambda: services.operations.resume(plain, "import"),
-        lambda: services.operations.retry(plain, "x"),
-        lambda: services.operations.drop(plain, "x"),
-        lambda: services.feedlists.counts(plain),
-        lambda: services.feedlists.day(plain),
-        lambda: services.feedlists.pause(plain, 1),
-        lambda: services.feedlists.resume(plain, 1),
-        lambda: services.feedlists.clear(plain, 1),
-        lambda: services.feedlists.check_now(plain, 1),
-        lambda: services.people.page(plain),
-        lambda: services.people.person(plain, 1),
-        lambda: services.people.end_sessions(plain, 2),
-        lambda: services.people.invites(plain),
-        lambda: services.people.invite(plain),
-        lambda: services.people.revoke_invite(plain, "x"),
-        lambda: services.machine.settings(plain),
-        lambda: services.machine.versions(plain),
-        lambda: services.machine.findings(plain),
+        lambda: services.operations.retry_dead(plain, "x"),
+        lambda: services.operations.drop_dead(plain, "x"),
+        lambda: services.feed_lists.count_feeds(plain),
+        lambda: services.feed_lists.list_day_slots(plain),
+        lambda: services.feed_lists.pause(plain, 1),
+        lambda: services.feed_lists.resume(plain, 1),
+        lambda: services.feed_lists.clear(plain, 1),
+        lambda: services.feed_lists.check_now(plain, 1),
+        lambda: services.admin_accounts.list_accounts(plain),
+        lambda: services.admin_accounts.get_account(plain, 1),
+        lambda: services.admin_accounts.end_sessions(plain, 2),
+        lambda: services.admin_accounts.list_invites(plain),
+        lambda: services.admin_accounts.create_invite(plain),
+        lambda: services.admin_accounts.revoke_invite(plain, "x"),
+        lambda: services.server_info.list_settings(plain),
+        lambda: services.server_info.list_versions(plain),
+        lambda: services.server_info.run_checks(plain),
     ]
     for call in calls:
         with pytest.raises(ForbiddenError):
@@ -457,8 +457,8 @@ def test_services_ask_for_the_permission_themselves(services: Services) -> None:
 
 def test_what_stands_in_redis_is_not_trusted(services: Services, redis_client: redis.Redis) -> None:
     redis_client.zadd(redis_keys.MANAGERS, {"a": 1, "b": 2, "c": 3})
-    redis_client.set(redis_keys.manager("a"), "no JSON")
-    redis_client.set(redis_keys.manager("b"), json.dumps({"manager": "b", "workers": 7}))
+    redis_client.set(redis_keys.make_manager_key("a"), "no JSON")
+    redis_client.set(redis_keys.make_manager_key("b"), json.dumps({"manager": "b", "workers": 7}))
     redis_client.hset(redis_keys.UPDATER_STATS, "backlog", "x")
-    now = services.engine.now()
+    now = services.engine.load_engine()
     assert (now.managers, now.updater) == ((), None)

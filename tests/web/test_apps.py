@@ -114,13 +114,13 @@ def test_the_list_says_what_each_is_and_who_used_it(ann: Visitor, services: Serv
 
 def test_a_revoked_one_opens_nothing_and_is_gone(ann: Visitor, services: Services) -> None:
     make(ann)
-    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
-    (token,) = services.tokens.all(actor)
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
+    (token,) = services.tokens.list_tokens(actor)
     page = ann.get("/settings/apps").text
     assert f'name="token" value="{token.id}"' in page, "a form that works without a script"
     done = ann.post("/settings/apps/revoke", {"token": str(token.id)})
     assert (done.status_code, done.headers["Location"]) == (303, "/settings/apps")
-    assert services.tokens.all(actor) == []
+    assert services.tokens.list_tokens(actor) == []
     page = ann.get("/settings/apps").text
     assert "Revoked" in page
     assert "Nothing yet." in page
@@ -148,8 +148,8 @@ def test_W23_a_link_for_a_new_password_ends_programs_if_that_is_wished(
     ann: Visitor, services: Services, visitor: Make, end: bool
 ) -> None:
     secret = make(ann)
-    user = services.gateways.accounts.credentials("ann").user  # type: ignore[union-attr]
-    link = services.gateways.people.reset_link(user.id)
+    user = services.gateways.accounts.find_credentials("ann").user  # type: ignore[union-attr]
+    link = services.gateways.admin_accounts.create_reset_link(user.id)
     one = visitor()
     assert 'name="programs" value="1" checked>' in one.get(f"/new-password?token={link}").text
     form = {"token": link, "password": "12345678"} | ({"programs": "1"} if end else {})
@@ -176,10 +176,10 @@ def test_W04_what_is_anothers_is_not_there(ann: Visitor, services: Services, vis
     other = visitor()
     other.log_in("bob")
     make(other, name="Bob's phone")
-    (token,) = services.tokens.all(bob)
+    (token,) = services.tokens.list_tokens(bob)
     assert "Bob&#39;s phone" not in ann.get("/settings/apps").text
     assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 404
-    assert services.tokens.all(bob) == [token]
+    assert services.tokens.list_tokens(bob) == [token]
 
 
 def test_W11_the_password_is_asked_for(ann: Visitor, services: Services, db: Any) -> None:
@@ -200,10 +200,10 @@ def test_W11_the_password_is_asked_for(ann: Visitor, services: Services, db: Any
 
 
 def test_a_token_has_the_scopes_and_the_end_that_were_chosen(ann: Visitor, services: Services) -> None:
-    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
     ann.post("/settings/apps/token", {"name": "a", "read": "1", "subscribe": "1", "days": "365"})
     ann.post("/settings/apps/token", {"name": "b", "mark": "1", "days": ""})
-    second, first = services.tokens.all(actor)
+    second, first = services.tokens.list_tokens(actor)
     assert (first.kind, first.scopes) == (TokenKind.API, (Scope.READ, Scope.SUBSCRIBE))
     assert first.expires is not None
     assert (first.expires - first.created).days == 365
@@ -242,23 +242,23 @@ def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pyt
 def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Services) -> None:
     few = dataclasses.replace(services.settings, tokens_max=3)
     services.tokens._settings = few
-    found = services.gateways.accounts.credentials("ann")
+    found = services.gateways.accounts.find_credentials("ann")
     assert found is not None
     actor = found.user.actor
-    (session,) = services.accounts.sessions(actor)
+    (session,) = services.accounts.list_sessions(actor)
     gate = threading.Barrier(8)
 
     def one(n: int) -> bool:
         gate.wait()
         try:
-            services.tokens.make_app(actor, session, f"App {n}")
+            services.tokens.make_app_password(actor, session, f"App {n}")
         except TooLargeError:
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(one, range(8)))
-    assert done.count(True) == len(services.tokens.all(actor)) <= 3
+    assert done.count(True) == len(services.tokens.list_tokens(actor)) <= 3
 
 
 # -- the page of all apps

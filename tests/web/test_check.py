@@ -16,7 +16,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from app import cli, create_app, embedded
 from app.bootstrap.services import Services
-from app.commands.check import fails
+from app.commands.check import run_probe
 from app.models.operations.proxy_probes import AUTHORIZATION, BY_NAME, PROBES
 from tests.conftest import Eventually
 from tests.platform.test_web_tier import Web, _web
@@ -27,7 +27,7 @@ Wsgi = Callable[[dict[str, Any], Any], Any]
 
 
 @pytest.fixture(scope="module")
-def tier(eventually: Eventually, servers: embedded.Running) -> Iterator[Web]:
+def tier(eventually: Eventually, servers: embedded.EmbeddedServers) -> Iterator[Web]:
     """The real web tier under gunicorn, which hands slashes on as they come."""
     yield from _web(
         eventually,
@@ -193,7 +193,7 @@ def test_each_probe_finds_what_is_in_its_way(
     services: Services, name: str, proxy: Callable[[Wsgi], Wsgi], given: dict[str, Any]
 ) -> None:
     with _served(services, proxy, **given) as base:
-        found = [probe.name for probe in PROBES if fails(probe, urlsplit(base), probe.size)]
+        found = [probe.name for probe in PROBES if run_probe(probe, urlsplit(base), probe.size)]
     assert found == ([name] if name else [])
 
 
@@ -294,7 +294,7 @@ def test_without_a_script_a_link_or_a_button_tries_it(app: Flask) -> None:
         if not probe.by_hand:
             continue
         assert "/check/" in page
-        answer = client.get(probe.target("http://localhost").replace("//check", "/check"), headers=person)
+        answer = client.get(probe.build_path("http://localhost").replace("//check", "/check"), headers=person)
         assert answer.status_code == 200
         assert "<h1>" in answer.text
     form = client.get("/check/body").text

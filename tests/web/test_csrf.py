@@ -121,7 +121,7 @@ def _digest(database: Any) -> str:
 
 
 def test_W03_looking_changes_no_document(app: Flask, services: Services, ann: Visitor, db: Any) -> None:
-    user = services.mappers.users.credentials("ann")
+    user = services.mappers.users.find_credentials("ann")
     assert user is not None
     (feed_id,) = follow(services, user.user.actor, ["feeds/rss/zerokspot.com-71d236.xml"])
     entry = db.entries.find_one({"feed_id": feed_id})["_id"]

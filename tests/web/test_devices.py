@@ -70,9 +70,9 @@ def test_W01_a_link_for_a_new_password_leaves_nobody_else_logged_in(ann: Visitor
     """Whoever was at this browser before would else go on being told of his own on it."""
     bob, root = add_user(services, "bob"), add_user(services, "root", Role.ADMIN)
     accounts = services.gateways.accounts
-    found = accounts.session(accounts.open_session(root.user_id, agent="", address=""))
+    found = accounts.find_session(accounts.open_session(root.user_id, agent="", address=""))
     assert found is not None
-    link = services.people.reset_link(root, found[0], bob.user_id)
+    link = services.admin_accounts.create_reset_link(root, found[0], bob.user_id)
     add(ann)
     form = {"token": link, "password": "another quiet place"}
     assert ann.post("/new-password", form).status_code == 303

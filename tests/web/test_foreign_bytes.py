@@ -47,7 +47,7 @@ _SCRIPT_TYPE = "text/javascript; charset=utf-8"
 
 @pytest.fixture
 def feed_id(services: Services, ann: Visitor) -> int:
-    user = services.mappers.users.credentials("ann")
+    user = services.mappers.users.find_credentials("ann")
     assert user is not None
     actor = user.user.actor
     folder = services.folders.create(actor, _CANARY[:100])

@@ -90,7 +90,7 @@ def test_H11_https_is_remembered_with_an_https_address_only(services: Services) 
     ],
 )
 def test_H11_forms_keep_their_origin_where_it_is_all_we_have(base_url: str, policy: str) -> None:
-    assert headers.referrer_policy(base_url) == policy
+    assert headers.get_referrer_policy(base_url) == policy
 
 
 def test_W18_personal_answers_are_kept_nowhere(app: Flask, ann: Visitor) -> None:
@@ -200,7 +200,7 @@ _YOUTUBE = "https://www.youtube-nocookie.com/embed/aaaaaaaaaaa"
     ],
 )
 def test_H07_players_are_made_of_exact_hosts_and_ids(url: str | None, src: str | None) -> None:
-    found = embeds.player(url)
+    found = embeds.find_player(url)
     assert (found.src if found else None) == src
 
 
@@ -219,11 +219,11 @@ def test_H07_players_are_made_of_exact_hosts_and_ids(url: str | None, src: str |
     ],
 )
 def test_H16_only_web_addresses_become_links(url: str | None) -> None:
-    assert present.http_only(url) == ""
+    assert present.keep_http_url(url) == ""
 
 
 def test_H16_web_addresses_stay_as_they_are() -> None:
-    assert present.http_only("https://e.example/a?b=c#d") == "https://e.example/a?b=c#d"
+    assert present.keep_http_url("https://e.example/a?b=c#d") == "https://e.example/a?b=c#d"
 
 
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:

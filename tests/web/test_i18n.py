@@ -38,7 +38,7 @@ def test_sentences_are_those_of_the_pages_language(app, monkeypatch):
     """In templates, in modules and in sentences of errors."""
     words = Translations()
     words._catalog = {"Log in": "Anmelden", "Nothing here": "Hier ist nichts", WRONG: "Passt nicht."}
-    monkeypatch.setattr(translations, "translations", {"de": words}.get)
+    monkeypatch.setattr(translations, "load_translations", {"de": words}.get)
     client = app.test_client()
     client.set_cookie(i18n.COOKIE, "de")
     page = client.get("/login").text
@@ -50,7 +50,7 @@ def test_sentences_are_those_of_the_pages_language(app, monkeypatch):
 
 
 def test_pseudo_keeps_places_and_markup():
-    text = i18n.pseudo("Add %(n)s of {m} to <b>this</b> &amp; that")
+    text = i18n.pseudolocalise_text("Add %(n)s of {m} to <b>this</b> &amp; that")
     assert all(part in text for part in ("%(n)s", "{m}", "<b>", "</b>", "&amp;"))
     assert len(text) > 1.3 * len("Add %(n)s of {m} to <b>this</b> &amp; that")
 
@@ -74,10 +74,14 @@ def test_foreign_texts_say_what_language_they_are_in(ann, services):
 )
 def test_figures_are_written_as_the_language_does(app, code, rate, share, time):
     with app.test_request_context(headers={"Accept-Language": code}):
-        found = (present.number(1234.46, 1), present.percent(0.7), present.milliseconds(273))
+        found = (
+            present.format_number(1234.46, 1),
+            present.format_percentage(0.7),
+            present.format_milliseconds(273),
+        )
     assert [text.replace("\u202f", "\xa0") for text in found] == [rate, share, time]
 
 
 def test_a_short_time_is_told_in_arabic(app):
     with app.test_request_context(headers={"Accept-Language": "ar"}):
-        assert "ms" not in present.milliseconds(273)
+        assert "ms" not in present.format_milliseconds(273)

@@ -113,7 +113,7 @@ def test_W16_only_routes_that_take_a_file_take_one_and_none_a_longer_one(
     assert send(ann, "/imports", b"x", **parts).status_code == 413
     stranger = visitor()
     assert send(stranger, "/imports", body).status_code in (303, 401)
-    assert services.imports.recent(add_user(services, "eve")) == []
+    assert services.imports.list_recent(add_user(services, "eve")) == []
 
 
 def test_W03_a_file_without_the_token_of_its_form_is_refused(ann: Visitor) -> None:
@@ -215,7 +215,7 @@ def test_W16_only_a_form_with_a_file_may_be_as_long_as_one(services: Services, a
 
 
 def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Services, ann: Visitor) -> None:
-    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
     services.subscriptions.subscribe(actor, "https://feeds.example/known")
     body = listed(("known", ()), ("a", ("News",)), ("b", ()), ("missing", ()), ("later", ()))
     number = the_import(send(ann, "/imports", body))
@@ -223,7 +223,7 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     services.subscriptions.subscribe(actor, "https://feeds.example/later")
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 409, "it has not ended"
     run(services, stored(services, number), Pulling(services, feeds("known", "a", "b", "later")))
-    mine = services.gateways.subscriptions.feed_ids
+    mine = services.gateways.subscriptions.find_feed_ids
     assert len(mine(actor.user_id)) == 5
     done = ann.get(f"/imports/{number}").text
     for words in (
@@ -254,7 +254,7 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     ann.post("/undo", {"token": token[1], "next": "/read/all"})
     assert len(mine(actor.user_id)) == 5
     assert ann.get(f"/imports/{number}").text.count(f"/imports/{number}/retry") == 2
-    [folder] = services.reading.tree(actor).folders
+    [folder] = services.reading.get_tree(actor).folders
     assert len(folder.feeds) == 1
 
 

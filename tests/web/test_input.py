@@ -14,7 +14,7 @@ from werkzeug.test import create_environ, run_wsgi_app
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.web.security.redirects import safe_next
+from app.web.security.redirects import get_safe_next
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import ORIGIN, Visitor
 from tests.web.test_csrf import FOR_PROGRAMS, rules
@@ -28,12 +28,12 @@ Make = Callable[[], Visitor]
      "/a\r\nX:", "/a\nb", "", None, "read", "/%0d%0aX: y", "/ü", " /x", "/x y"],
 )  # fmt: skip
 def test_W09_next_never_leads_away(target: str | None) -> None:
-    assert safe_next(target) == "/read/all"
+    assert get_safe_next(target) == "/read/all"
 
 
 @pytest.mark.parametrize("target", ["/", "/feeds?x=1#y", "/read/feed/17?entry=3&sort=newest", "/a%20b"])
 def test_W09_next_leads_to_paths_of_ours(target: str) -> None:
-    assert safe_next(target) == target
+    assert get_safe_next(target) == target
 
 
 def test_W09_log_in_goes_on_to_a_path_only(services: Services, visitor: Make) -> None:

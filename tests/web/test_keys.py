@@ -30,12 +30,12 @@ def test_the_table_has_each_row_of_the_design_once():
 def test_no_key_of_the_table_stands_in_anothers_way():
     map = keys.KeyMap({})
     for action, row in keys.ROWS.items():
-        assert map.changed(action, row.keys) == {}
+        assert map.compute_changes(action, row.keys) == {}
 
 
 def test_keys_of_the_table_are_written_as_people_would_write_them():
     for row in keys.ROWS.values():
-        assert names.read(" ".join(row.keys)) == row.keys
+        assert names.parse_keys(" ".join(row.keys)) == row.keys
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_what_people_write_becomes_keys_or_is_refused(app, written, meant):
     with app.test_request_context():
         if meant is None:
             with pytest.raises(InvalidError):
-                names.read(written)
+                names.parse_keys(written)
         else:
-            assert names.read(written) == meant
+            assert names.parse_keys(written) == meant
 
 
 def test_the_keys_of_a_button_are_told_as_aria_wants_them():
     map = keys.KeyMap({"star": "+ g+x", "read": ""})
-    assert map.aria("mark-all") == "Shift+A"
-    assert map.aria("undo") == "z Control+Z Meta+Z"
-    assert map.aria("star") == "Plus"
-    assert map.aria("read") == map.aria("go-all") == ""
+    assert map.format_aria("mark-all") == "Shift+A"
+    assert map.format_aria("undo") == "z Control+Z Meta+Z"
+    assert map.format_aria("star") == "Plus"
+    assert map.format_aria("read") == map.format_aria("go-all") == ""
 
 
 def test_without_single_keys_those_remain_that_nobody_types():
     map = keys.KeyMap({"next": "ArrowDown j Shift+F2"}, single=False)
-    left = {action: map.keys(action) for action in keys.ROWS if map.keys(action)}
+    left = {action: map.get_keys(action) for action in keys.ROWS if map.get_keys(action)}
     assert left == {
         "next": ("ArrowDown", "Shift+F2"),
         "open": ("Enter",),
@@ -94,13 +94,13 @@ def test_without_single_keys_those_remain_that_nobody_types():
         "undo": ("Ctrl+Z",),
         "jump": ("Ctrl+K",),
     }
-    assert map.chosen("next") == ("ArrowDown", "j", "Shift+F2")
+    assert map.get_chosen("next") == ("ArrowDown", "j", "Shift+F2")
 
 
 def test_ones_own_key_is_not_lost_to_a_default():
     map = keys.KeyMap({"read": "s", "no-such-action": "q"})
-    assert map.keys("read") == ("s",)
-    assert map.keys("star") == ()
+    assert map.get_keys("read") == ("s",)
+    assert map.get_keys("star") == ()
 
 
 def test_a_taken_key_is_refused_or_changes_hands(app):
@@ -108,18 +108,18 @@ def test_a_taken_key_is_refused_or_changes_hands(app):
     with app.test_request_context():
         for wish in (("s",), ("g",), ("s+x",), ("x", "Ctrl+Z")):
             with pytest.raises(InvalidError):
-                map.changed("read", wish)
-    assert map.changed("read", ("x",)) == {"read": "x"}
-    assert map.changed("read", ("s",), take=True) == {"read": "s", "star": ""}
-    taken = map.changed("read", ("g",), take=True)
+                map.compute_changes("read", wish)
+    assert map.compute_changes("read", ("x",)) == {"read": "x"}
+    assert map.compute_changes("read", ("s",), override=True) == {"read": "s", "star": ""}
+    taken = map.compute_changes("read", ("g",), override=True)
     assert taken["jump"] == "Ctrl+K"
     assert taken["go-all"] == ""
 
 
 def test_dots_and_dollars_are_keys_but_no_names():
-    assert Preferences.of({"keys": {"next": ". $"}}).keys == {"next": ". $"}
+    assert Preferences.from_stored({"keys": {"next": ". $"}}).keys == {"next": ". $"}
     for name in ("$set", ".", "a.b", ""):
-        assert Preferences.of({"keys": {name: "x"}}).keys == {}
+        assert Preferences.from_stored({"keys": {name: "x"}}).keys == {}
 
 
 # -- pages
@@ -133,7 +133,7 @@ def _handled(page: str) -> dict[str, list[str]]:
 
 
 def _preferences(services: Services) -> Preferences:
-    found = services.mappers.users.credentials("ann")
+    found = services.mappers.users.find_credentials("ann")
     assert found
     return found.user.preferences
 

@@ -40,7 +40,7 @@ def test_the_bundle_keeps_modules_apart_and_in_order() -> None:
         "c": "export const z = 3;\nconst x = 4;\n/* gone\n   too */\n"
         "export class K {}\nexport async function f() {}",
     }
-    made = bundle.javascript(modules, "a")
+    made = bundle.bundle_javascript(modules, "a")
     node, _ = compute_driver_executable()  # the one that Playwright brings
     ran = subprocess.run(
         [node, "-e", made + "console.log(JSON.stringify(out))"], capture_output=True, check=True
@@ -54,7 +54,7 @@ def test_the_bundle_keeps_modules_apart_and_in_order() -> None:
 )
 def test_the_bundle_refuses_what_it_does_not_know(source: str) -> None:
     with pytest.raises(ValueError, match=r"bundle does not know"):
-        bundle.javascript({"a": source}, "a")
+        bundle.bundle_javascript({"a": source}, "a")
 
 
 def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
@@ -64,21 +64,21 @@ def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
         "drag": 'import { t } from "./words.js";\nexport const grab = t;',
     }
     source = 'import { t } from "../words.js";\nimport { grab } from "../drag.js";\ngrab(t);'
-    made = bundle.screen(modules, "app", "manager", source)
+    made = bundle.bundle_screen(modules, "app", "manager", source)
     assert "const m_words = globalThis.eventrModules.m_words;" in made
     assert "const t = 1" not in made
     assert made.index("const m_drag = (") < made.index("const m_manager = (")
-    assert "globalThis.eventrModules = { m_words, m_app }" in bundle.javascript(modules, "app")
+    assert "globalThis.eventrModules = { m_words, m_app }" in bundle.bundle_javascript(modules, "app")
 
 
 def test_a_screen_never_has_the_name_of_a_module() -> None:
     with pytest.raises(ValueError, match="name of a module"):
-        bundle.screen({"tree": "", "app": 'import "./tree.js";\n'}, "app", "tree", "")
+        bundle.bundle_screen({"tree": "", "app": 'import "./tree.js";\n'}, "app", "tree", "")
 
 
 def test_the_bundle_refuses_circles() -> None:
     with pytest.raises(ValueError, match="circle"):
-        bundle.javascript({"a": 'import "./b.js";', "b": 'import "./a.js";'}, "a")
+        bundle.bundle_javascript({"a": 'import "./b.js";', "b": 'import "./a.js";'}, "a")
 
 
 def test_vendored_files_are_what_their_list_says() -> None:
@@ -100,7 +100,7 @@ def test_vendored_files_are_what_their_list_says() -> None:
 )  # fmt: skip
 def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
     with clock.set_source(lambda: NOW):
-        assert present.ago(NOW - dt.timedelta(seconds=seconds)) == words
+        assert present.format_ago(NOW - dt.timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
     [(None, ""), (840, "840 byte"), (1200, "1.2 kB"), (3_400_000, "3.4 MB"), (5 * 10**10, "50 GB")],
 )
 def test_sizes_are_told_in_round_numbers(octets: int | None, words: str) -> None:
-    assert present.size(octets) == words
+    assert present.format_size(octets) == words
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(5, "0:05"), (245, "4:05"), (3753, "1:02:33"), (90_000, "25:00:00")]
 )
 def test_recordings_are_told_as_players_do(seconds: int, words: str) -> None:
-    assert present.playtime(seconds) == words
+    assert present.format_playtime(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_recordings_are_told_as_players_do(seconds: int, words: str) -> None:
     [(None, "rarely"), (21, "3 a day"), (2, "2 a week"), (0.5, "2 a month"), (0.05, "a few a year")],
 )
 def test_rates_are_told_in_words(rate: float | None, words: str) -> None:
-    assert present.per_week(rate) == words
+    assert present.format_weekly_rate(rate) == words
 
 
 def test_browsers_are_told_in_two_words() -> None:
     agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
-    assert present.browser(agent) == "Firefox, Windows"
-    assert present.browser("") == "Unknown"
+    assert present.describe_browser(agent) == "Firefox, Windows"
+    assert present.describe_browser("") == "Unknown"
 
 
 def _fetches(*ages: tuple[float, int, str | None]) -> list[FetchRecord]:
@@ -140,7 +140,7 @@ def test_the_chart_shows_twenty_hours_and_what_is_to_come() -> None:
     records = _fetches((1, 4, None), (1.1, 2, None), (12, 0, None), (19, 0, "timeout"), (25, 9, None))
     forecast = [3600.0] * 24
     forecast[NOW.hour] = 1200.0
-    day = chart.day(records, forecast, NOW + dt.timedelta(hours=1), NOW)
+    day = chart.draw_day(records, forecast, NOW + dt.timedelta(hours=1), NOW)
     assert [t.kind for t in day.ticks] == ["new", "new", "same", "bad"]
     assert [t.x for t in day.ticks] == [day.now_x - 30 * age for age in (1, 1.1, 12, 19)]
     assert day.next_x == day.now_x + 30
@@ -150,8 +150,8 @@ def test_the_chart_shows_twenty_hours_and_what_is_to_come() -> None:
     assert max(h.bar for h in day.hours) == chart.BARS
     assert [h.ahead for h in day.hours] == [False] * 20 + [True] * 4
     assert [h.expected for h in day.hours if h.expected] == [2.0]
-    assert chart.day([], [], None, NOW).next_x is None
-    assert chart.day([], [], NOW + dt.timedelta(hours=9), NOW).next_x is None
+    assert chart.draw_day([], [], None, NOW).next_x is None
+    assert chart.draw_day([], [], NOW + dt.timedelta(hours=9), NOW).next_x is None
 
 
 def test_days_tell_how_a_feed_fared() -> None:
@@ -160,7 +160,7 @@ def test_days_tell_how_a_feed_fared() -> None:
         (0, 1, None), (1 * day, 0, None), (2 * day, 0, "timeout"), (3 * day, 0, "gone"), (3 * day, 0, None),
         (99 * day, 0, "gone"),
     )  # fmt: skip
-    cells = chart.days(records, NOW)
+    cells = chart.draw_days(records, NOW)
     assert [c.kind for c in cells] == ["none"] * 10 + ["some", "bad", "same", "new"]
     assert cells[-4].fetches == 2
     assert cells[-1].day == NOW.date()

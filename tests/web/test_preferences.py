@@ -11,7 +11,7 @@ from tests.support.reader import add_user
 
 
 def _stored(services: Services, actor) -> Preferences:
-    return services.gateways.accounts.user(actor.user_id).preferences
+    return services.gateways.accounts.find_user(actor.user_id).preferences
 
 
 def test_settings_are_kept_one_by_one(services):
@@ -46,5 +46,5 @@ def test_a_wrong_value_changes_nothing(services, changes):
 
 
 def test_what_is_stored_and_no_longer_fits_falls_back():
-    found = Preferences.of({"density": "huge", "gone": 1, "text_size": 22})
+    found = Preferences.from_stored({"density": "huge", "gone": 1, "text_size": 22})
     assert found == Preferences(text_size=22)

@@ -53,13 +53,15 @@ def test_what_is_of_no_feed_of_ones_own_has_no_unread_state(
     services: Services, ann: Visitor, reader: Actor
 ) -> None:
     feed = _feed(services, reader, 2)
-    kept, shared = (row.id for row in services.reading.page(reader, StreamQuery(StreamRef.parse("all"))).rows)
-    services.following.edit(
+    kept, shared = (
+        row.id for row in services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"))).rows
+    )
+    services.following.update_profile(
         reader, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
     )
     services.sharing.share(reader, shared)
-    services.reading.star(reader, kept, True)
-    own = services.reading.page(reader, StreamQuery(StreamRef.parse("shares"))).rows[0].id
+    services.reading.set_starred(reader, kept, True)
+    own = services.reading.load_page(reader, StreamQuery(StreamRef.parse("shares"))).rows[0].id
     assert _forms(ann.get(f"/read/starred?entry={kept}").text, "/entries/mark")
     services.subscriptions.unsubscribe(reader, feed)
     for url in f"/read/shares?entry={own}", f"/read/starred?entry={kept}":
@@ -145,7 +147,7 @@ def test_a_list_is_read_to_its_end_without_a_script(services: Services, ann: Vis
     page = ann.get(_press(ann, page, "Mark as read")).text
     page = ann.get(_first(ann.get(_link(page, "Load more")).text)).text
     assert _chosen(page) == ["Entry 50"]
-    assert services.reading.tree(reader).unread == 10
+    assert services.reading.get_tree(reader).unread == 10
     assert _button(page, "Keep unread") is None
     assert _button(ann.get(_press(ann, page, "Mark as read")).text, "Keep unread") is not None
 
@@ -279,7 +281,7 @@ def test_H04_words_of_feeds_and_people_stay_words(
     pull(
         services,
         [feed_id],
-        {services.subscriptions.health(actor, feed_id).feed.url: rss(CANARY, [(CANARY, CANARY)])},
+        {services.subscriptions.get_health(actor, feed_id).feed.url: rss(CANARY, [(CANARY, CANARY)])},
     )
     changes = {"author": CANARY, "url": "javascript:alert(1)", "title": CANARY, "excerpt": CANARY}
     db.entries.update_many(
@@ -428,21 +430,21 @@ def test_a_feed_page_tells_how_it_is(services: Services, ann: Visitor, reader: A
 def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
     feed_id = _feed(services, reader, 3)
     ann.post("/folders", {"name": "News"})
-    folder = services.folders.list(reader)[0]
+    folder = services.folders.list_folders(reader)[0]
     ann.post("/folders/move", {"feed": str(feed_id), "folder": str(folder.id)})
-    assert services.reading.tree(reader).folders[0].feeds[0].feed_id == feed_id
+    assert services.reading.get_tree(reader).folders[0].feeds[0].feed_id == feed_id
     ann.post(f"/folders/{folder.id}/rename", {"name": "World"})
     assert "World" in ann.get(f"/read/folder/{folder.id}").text
     double = ann.post("/folders", {"name": "World"})
     assert double.status_code == 409
     ann.post(f"/folders/{folder.id}/delete")
-    assert [f.feed_id for f in services.reading.tree(reader).feeds] == [feed_id]
+    assert [f.feed_id for f in services.reading.get_tree(reader).feeds] == [feed_id]
     assert _take_back(ann, "/subscriptions") == "/subscriptions"
-    assert services.reading.tree(reader).folders[0].feeds[0].feed_id == feed_id
-    before = services.reading.tree(reader)
+    assert services.reading.get_tree(reader).folders[0].feeds[0].feed_id == feed_id
+    before = services.reading.get_tree(reader)
     ann.post(f"/feeds/{feed_id}/unsubscribe")
     assert _take_back(ann, "/read/all") == "/read/all"
-    assert services.reading.tree(reader) == before
+    assert services.reading.get_tree(reader) == before
     ann.post(f"/feeds/{feed_id}/unsubscribe")
     assert "Nothing to read yet" in ann.get("/read/all").text
 

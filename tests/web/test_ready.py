@@ -57,12 +57,12 @@ def test_many_who_ask_cost_one_look_a_second() -> None:
 
     readiness = Readiness({"redis": check}, timer=lambda: now[0])
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: readiness.missing(), range(200))) == [[]] * 200
+        assert list(pool.map(lambda _: readiness.find_missing(), range(200))) == [[]] * 200
     assert asked == [1]
     is_away[0] = True
-    assert readiness.missing() == []
+    assert readiness.find_missing() == []
     now[0] += KEPT
-    assert readiness.missing() == ["redis"]
+    assert readiness.find_missing() == ["redis"]
     assert asked == [2]
 
 
@@ -77,12 +77,12 @@ def test_while_a_store_keeps_one_waiting_the_others_hear_what_was_known() -> Non
             raise StoreError
 
     readiness = Readiness({"mongodb": check}, timer=lambda: now[0])
-    assert readiness.missing() == []
+    assert readiness.find_missing() == []
     is_away[0], now[0] = True, now[0] + KEPT
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(readiness.missing)
+        first = pool.submit(readiness.find_missing)
         assert begun.wait(30)
-        assert readiness.missing() == []
+        assert readiness.find_missing() == []
         go_on.set()
         assert first.result(30) == ["mongodb"]
-    assert readiness.missing() == ["mongodb"]
+    assert readiness.find_missing() == ["mongodb"]

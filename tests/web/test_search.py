@@ -84,10 +84,10 @@ def test_tags_without_a_script(ann: Visitor, garden: Actor, services: Services) 
     page = f"/read/all?entry={entry}"
     done = ann.post("/entries/tag", {"entry": entry, "add": "Later, work ,", "next": page})
     assert done.location == page
-    assert [t.name for t in services.tags.all(garden)] == ["Later", "work"]
+    assert [t.name for t in services.tags.list_tags(garden)] == ["Later", "work"]
     shown = ann.get(page).text
     assert re.search(r'href="/read/tag/\d+" data-stream dir="auto">Later</a>', shown)
-    tag = next(t for t in services.tags.all(garden) if t.name == "Later")
+    tag = next(t for t in services.tags.list_tags(garden) if t.name == "Later")
     assert "Tulips" in (one := ann.get(f"/read/tag/{tag.id}").text) or "Roses" in one
     ann.post("/entries/tag", {"entry": entry, "remove": tag.id, "next": page})
     assert "No entries with this tag" in ann.get(f"/read/tag/{tag.id}").text
@@ -98,7 +98,7 @@ def test_tags_are_renamed_merged_deleted_and_come_back(
 ) -> None:
     entry = re.search(r'data-id="(\d+)"', ann.get("/read/all").text)[1]
     ann.post("/entries/tag", {"entry": entry, "add": "one,two"})
-    one, two = services.tags.all(garden)
+    one, two = services.tags.list_tags(garden)
     assert ann.post(f"/tags/{one.id}/rename", {"name": "two"}).status_code == 409
     assert ann.post(f"/tags/{one.id}/rename", {"name": "First"}).status_code == 303
     ann.post(f"/tags/{one.id}/merge", {"into": two.id})
@@ -106,9 +106,9 @@ def test_tags_are_renamed_merged_deleted_and_come_back(
     assert "is now a part of" in page
     assert f'value="tag.{one.id}"' in page
     ann.post("/undo", {"token": f"tag.{one.id}"})
-    assert {t.name for t in services.tags.all(garden)} == {"First", "two"}
+    assert {t.name for t in services.tags.list_tags(garden)} == {"First", "two"}
     ann.post(f"/tags/{two.id}/delete")
-    assert [t.name for t in services.tags.all(garden)] == ["First"]
+    assert [t.name for t in services.tags.list_tags(garden)] == ["First"]
     assert ann.post("/undo", {"token": "tag.x"}).status_code == 400
 
 
@@ -128,17 +128,17 @@ def test_what_a_button_shows_is_what_it_is_called(ann: Visitor, garden: Actor, s
 def test_a_search_is_saved_and_deleted(ann: Visitor, garden: Actor, services: Services) -> None:
     done = ann.post("/searches", {"query": "rose  is:unread", "name": "Unread roses"})
     assert "Unread roses" in ann.get(done.location).text
-    saved = services.tags.searches(garden)[0]
+    saved = services.tags.list_searches(garden)[0]
     assert saved.query == "rose is:unread"
     ann.post(f"/searches/{saved.id}/delete")
-    assert services.tags.searches(garden) == []
+    assert services.tags.list_searches(garden) == []
     page = ann.get("/search").text
     token = re.search(r'data-undo="(search[.][^"]+)"', page)[1]
     history = ann.get("/history").text
     assert "Unread roses" in history
     assert f'value="{token}"' in history
     ann.post("/undo", {"token": token})
-    assert services.tags.searches(garden) == [saved]
+    assert services.tags.list_searches(garden) == [saved]
     assert ann.post("/undo", {"token": token}).status_code == 404, "once"
     assert token not in ann.get("/history").text
     assert ann.post("/searches", {"query": " - "}).status_code == 400
@@ -149,9 +149,9 @@ def test_all_that_was_found_is_marked_and_comes_back(ann: Visitor, garden: Actor
     stream, snapshot = (
         re.search(rf'name="{n}" value="([^"]+)"', page.text)[1] for n in ("stream", "snapshot")
     )
-    assert services.reading.tree(garden).unread == 2
+    assert services.reading.get_tree(garden).unread == 2
     ann.post("/read/mark-all", {"stream": stream, "snapshot": snapshot})
-    assert services.reading.tree(garden).unread == 1
+    assert services.reading.get_tree(garden).unread == 1
     token = re.search(r'data-undo="([^"]+)"', ann.get("/read/all").text)[1]
     ann.post("/undo", {"token": token})
-    assert services.reading.tree(garden).unread == 2
+    assert services.reading.get_tree(garden).unread == 2

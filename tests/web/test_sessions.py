@@ -95,7 +95,7 @@ def test_W01_sessions_end_when_idle_and_in_any_case(
             assert services.sign_in.resume(token)
     with clock.set_source(lambda: start + dt.timedelta(days=days)):
         assert (services.sign_in.resume(token) is not None) is alive
-        assert bool(services.accounts.sessions(user)) is alive
+        assert bool(services.accounts.list_sessions(user)) is alive
 
 
 def test_W01_a_disabled_user_is_out_at_once(app: Flask, services: Services, ann: Visitor, db: Any) -> None:
@@ -153,7 +153,7 @@ def _log_out(ann: Visitor, services: Services) -> None:
 
 
 def _end_one(ann: Visitor, services: Services) -> None:
-    session = services.accounts.sessions(_actor(services))[0]
+    session = services.accounts.list_sessions(_actor(services))[0]
     assert ann.post("/settings/sessions/end", {"session": session.key.hex()[:16]}).status_code == 303
 
 
@@ -169,15 +169,15 @@ def _new_password(ann: Visitor, services: Services) -> None:
 
 def _revoke(ann: Visitor, services: Services) -> None:
     actor = _actor(services)
-    session = services.accounts.sessions(actor)[0]
-    token, _ = services.tokens.make_app(actor, session, "Phone")
+    session = services.accounts.list_sessions(actor)[0]
+    token, _ = services.tokens.make_app_password(actor, session, "Phone")
     assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 303
 
 
 def _give_back(ann: Visitor, services: Services) -> None:
     actor = _actor(services)
-    session = services.accounts.sessions(actor)[0]
-    _, secret = services.tokens.make_api(actor, session, "Script", ["read"])
+    session = services.accounts.list_sessions(actor)[0]
+    _, secret = services.tokens.make_api_token(actor, session, "Script", ["read"])
     sent = {"Authorization": f"Bearer {secret}"}
     assert ann.client.delete("/api/v1/me/token", headers=sent).status_code == 204
 
@@ -188,27 +188,27 @@ def _new_password_for_all(ann: Visitor, services: Services) -> None:
 
 
 def _delete(ann: Visitor, services: Services) -> None:
-    services.accounts.delete(_actor(services), PASSWORD)
+    services.accounts.delete_account(_actor(services), PASSWORD)
 
 
 def _disable(ann: Visitor, services: Services) -> None:
     admin, session = _admin(services)
-    services.people.set_disabled(admin, session, _actor(services).user_id, True)
+    services.admin_accounts.set_disabled(admin, session, _actor(services).user_id, True)
 
 
 def _end_by_admin(ann: Visitor, services: Services) -> None:
     admin, _ = _admin(services)
-    assert services.people.end_sessions(admin, _actor(services).user_id) == 1
+    assert services.admin_accounts.end_sessions(admin, _actor(services).user_id) == 1
 
 
 def _reset(ann: Visitor, services: Services) -> None:
     admin, session = _admin(services)
-    link = services.people.reset_link(admin, session, _actor(services).user_id)
-    services.people.choose_password(link, "another quiet place", Client())
+    link = services.admin_accounts.create_reset_link(admin, session, _actor(services).user_id)
+    services.admin_accounts.choose_password(link, "another quiet place", Client())
 
 
 def _actor(services: Services) -> Actor:
-    found = services.gateways.accounts.credentials("ann")
+    found = services.gateways.accounts.find_credentials("ann")
     assert found is not None
     return found.user.actor
 
@@ -240,7 +240,7 @@ def test_W01_W08_with_a_session_or_token_ends_what_it_listens_to(
     ann: Visitor, services: Services, redis_client: redis.Redis, act: Callable[..., None]
 ) -> None:
     add_user(services, "root", Role.ADMIN)
-    user_id, since = _actor(services).user_id, services.events.position()
+    user_id, since = _actor(services).user_id, services.events.get_position()
     act(ann, services)
     rows: Any = redis_client.xrange(redis_keys.PEOPLE, f"({since}")
     ended = [int(fields[b"user"]) for _, fields in rows if fields[b"kind"] == ENDS.encode()]

@@ -14,12 +14,12 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError
 from app.gateways.privacy.erasure import STRAGGLERS
-from app.mappers.privacy.erasure import owned
+from app.mappers.privacy.erasure import list_owned_collections
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.preferences import Preferences
 from app.models.jobs.jobs import State
 from app.models.reading.stream import StreamRef
-from app.services.privacy.erasure import job_of
+from app.services.privacy.erasure import make_erasure_job
 from tests.support.importing import previewed
 from tests.support.reader import PASSWORD, add_user, follow
 from tests.web.conftest import Visitor
@@ -37,7 +37,7 @@ NOW = dt.datetime(2026, 2, 18, 9, 30, tzinfo=dt.UTC)
 
 
 def _stored(services: Services, name: str = "ann") -> Preferences:
-    known = services.gateways.accounts.credentials(name)
+    known = services.gateways.accounts.find_credentials(name)
     assert known is not None
     return known.user.preferences
 
@@ -110,7 +110,7 @@ def test_a_value_that_does_not_fit_changes_nothing(
 def test_times_are_in_the_zone_of_the_account_or_the_device(ann: Visitor, services: Services) -> None:
     with clock.set_source(lambda: NOW):
         add_user(services, "eve")
-        follow(services, services.gateways.accounts.credentials("ann").user.actor)  # type: ignore[union-attr]
+        follow(services, services.gateways.accounts.find_credentials("ann").user.actor)  # type: ignore[union-attr]
         page = ann.get("/read/all").text
         when = re.search(r'<time datetime="([^"]+)" title="([^"]+)"', page)
         assert when
@@ -137,8 +137,8 @@ def test_W11_name_and_address_want_the_password(ann: Visitor, services: Services
     assert ann.post("/settings/identity", {**wish, "confirm": PASSWORD}).status_code == 303
     page = ann.get("/settings/account").text
     assert "anna@example.org" in page
-    assert services.gateways.accounts.credentials("ann") is None
-    assert services.gateways.accounts.credentials("ANNA") is not None
+    assert services.gateways.accounts.find_credentials("ann") is None
+    assert services.gateways.accounts.find_credentials("ANNA") is not None
 
 
 def test_W07_another_address_is_only_said_and_logs_nobody_in(ann: Visitor, services: Services) -> None:
@@ -149,8 +149,8 @@ def test_W07_another_address_is_only_said_and_logs_nobody_in(ann: Visitor, servi
         done = ann.post("/settings/identity", {"name": "ann", "email": email, "confirm": PASSWORD})
         seen.add((done.status_code, done.headers["Location"]))
     assert seen == {(303, "/settings/account")}
-    assert services.gateways.accounts.credentials("free@example.org") is None
-    bob = services.gateways.accounts.credentials("bob@example.org")
+    assert services.gateways.accounts.find_credentials("free@example.org") is None
+    bob = services.gateways.accounts.find_credentials("bob@example.org")
     assert bob is not None
     assert bob.user.name == "bob"
 
@@ -158,7 +158,7 @@ def test_W07_another_address_is_only_said_and_logs_nobody_in(ann: Visitor, servi
 def test_an_address_written_otherwise_is_the_same(ann: Visitor, services: Services) -> None:
     wish = {"name": "Ann", "email": "ANN@example.org", "confirm": PASSWORD}
     assert ann.post("/settings/identity", wish).status_code == 303
-    assert services.gateways.accounts.credentials("ann@example.org") is not None
+    assert services.gateways.accounts.find_credentials("ann@example.org") is not None
 
 
 def test_a_name_that_is_taken_is_said_to_be(ann: Visitor, services: Services) -> None:
@@ -172,24 +172,24 @@ def test_a_name_that_is_taken_is_said_to_be(ann: Visitor, services: Services) ->
 # -- the end of an account
 def test_W11_deleting_wants_the_password(ann: Visitor, services: Services) -> None:
     assert ann.post("/settings/delete", {"confirm": "not it at all"}).status_code == 400
-    assert services.gateways.accounts.credentials("ann") is not None
+    assert services.gateways.accounts.find_credentials("ann") is not None
 
 
 def test_G02_of_a_deleted_account_nothing_is_left(
     ann: Visitor, services: Services, visitor: Make, db: Any
 ) -> None:
-    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
     elsewhere = visitor()
     elsewhere.log_in()
     folder = services.folders.create(actor, "Mine")
     feed_ids = follow(services, actor, folder_id=folder.id)
     follow(services, add_user(services, "bob"))
-    page = services.reading.page(actor, _all())
-    services.reading.star(actor, page.rows[0].id, True)
+    page = services.reading.load_page(actor, _all())
+    services.reading.set_starred(actor, page.rows[0].id, True)
     services.reading.mark_all(actor, StreamRef.parse("all"), snapshot=page.snapshot)
     services.subscriptions.unsubscribe(actor, feed_ids[0])
-    services.gateways.people.reset_link(actor.user_id)
-    services.tags.change(actor, page.rows[1].id, add=["kept"])
+    services.gateways.admin_accounts.create_reset_link(actor.user_id)
+    services.tags.change_tags(actor, page.rows[1].id, add=["kept"])
     previewed(services, actor)
     ann.post("/settings/reading", READING)
     done = ann.post("/settings/delete", {"confirm": PASSWORD})
@@ -197,23 +197,23 @@ def test_G02_of_a_deleted_account_nothing_is_left(
     # At once: nobody is logged in, nor can be.
     for one in (ann, elsewhere):
         assert one.get("/read/all").headers["Location"].startswith("/login")
-    assert services.gateways.accounts.credentials("ann") is None
+    assert services.gateways.accounts.find_credentials("ann") is None
     assert "is being deleted" in visitor().get("/?gone=1").text
     # In a moment: the job that waits.
-    job = job_of(actor.user_id)
+    job = make_erasure_job(actor.user_id)
     waiting = services.jobs.enqueue(job)
-    assert (waiting.fresh, services.jobs.status(waiting.id).state) == (False, State.QUEUED)
-    assert services.erasing.run(actor.user_id) == {"state": "again"}
-    assert services.erasing.due(clock.now()) == []
+    assert (waiting.fresh, services.jobs.get_status(waiting.id).state) == (False, State.QUEUED)
+    assert services.erasure.run(actor.user_id) == {"state": "again"}
+    assert services.erasure.find_due_jobs(clock.now()) == []
     # A request that began before the end is still under way.
     services.subscriptions.subscribe(actor, db.feeds.find_one({"_id": feed_ids[1]})["url"])
     later = clock.now() + STRAGGLERS
     with clock.set_source(lambda: later):
         # The updater queues it once more, or again if it was lost.
-        assert services.erasing.due(later) == [job]
-        assert services.erasing.run(actor.user_id) == {"state": "gone"}
-        assert services.erasing.due(later) == []
-        assert services.erasing.run(actor.user_id) == {"state": "gone"}, "once more is nothing more"
+        assert services.erasure.find_due_jobs(later) == [job]
+        assert services.erasure.run(actor.user_id) == {"state": "gone"}
+        assert services.erasure.find_due_jobs(later) == []
+        assert services.erasure.run(actor.user_id) == {"state": "gone"}, "once more is nothing more"
     for name in db.list_collection_names():
         for doc in db[name].find():
             assert not _mentions(doc, {actor.user_id, "ann", "ann@example.org"}), name
@@ -227,10 +227,10 @@ def test_G02_a_run_that_is_killed_anywhere_is_finished_by_the_next(
     """Each write of the run is its last one, once; the next run goes on from there."""
     actor = add_user(services, "ann")
     follow(services, actor)
-    page = services.reading.page(actor, _all())
+    page = services.reading.load_page(actor, _all())
     for row in page.rows[:3]:
-        services.reading.star(actor, row.id, True)
-    services.accounts.delete(actor, PASSWORD)
+        services.reading.set_starred(actor, row.id, True)
+    services.accounts.delete_account(actor, PASSWORD)
     parts: list[tuple[Any, str]] = [
         (services.mappers.erasure, "stop"),
         (services.gateways.subscriptions, "remove_many"),
@@ -250,10 +250,12 @@ def test_G02_a_run_that_is_killed_anywhere_is_finished_by_the_next(
             with monkeypatch.context() as patch:
                 patch.setattr(part, name, killed)
                 with pytest.raises(KeyboardInterrupt):
-                    services.erasing.run(actor.user_id)
+                    services.erasure.run(actor.user_id)
             if name != "erase":
-                assert [job.args for job in services.erasing.due(later)] == [{"user_id": actor.user_id}]
-        assert services.erasing.due(later) == []
+                assert [job.args for job in services.erasure.find_due_jobs(later)] == [
+                    {"user_id": actor.user_id}
+                ]
+        assert services.erasure.find_due_jobs(later) == []
     for name in ("users", "subscriptions", "marks", "removals", "sessions"):
         assert not db[name].count_documents({}), name
     assert {f["subscribers"] for f in db.feeds.find()} == {0}
@@ -262,8 +264,8 @@ def test_G02_a_run_that_is_killed_anywhere_is_finished_by_the_next(
 
 def test_who_stays_is_never_deleted_by_a_job(services: Services) -> None:
     actor = add_user(services, "ann")
-    assert services.erasing.run(actor.user_id) == {"state": "stays"}
-    assert services.gateways.accounts.user(actor.user_id) is not None
+    assert services.erasure.run(actor.user_id) == {"state": "stays"}
+    assert services.gateways.accounts.find_user(actor.user_id) is not None
 
 
 def _all() -> Any:
@@ -281,7 +283,9 @@ def _mentions(value: object, wanted: set[object]) -> bool:
 
 
 def test_G02_every_collection_of_a_users_things_is_emptied() -> None:
-    assert {"sessions", "subscriptions", "folders", "marks", "snapshots", "undos", "removals"} <= set(owned())
+    assert {"sessions", "subscriptions", "folders", "marks", "snapshots", "undos", "removals"} <= set(
+        list_owned_collections()
+    )
 
 
 def test_the_last_admin_stays(services: Services, visitor: Make) -> None:
@@ -299,17 +303,17 @@ def test_of_two_admins_who_leave_at_once_one_stays(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = add_user(services, "one", Role.ADMIN), add_user(services, "two", Role.ADMIN)
-    begin = services.gateways.erasing.begin
+    begin = services.gateways.erasure.begin
 
     def second(*args: Any) -> None:
-        monkeypatch.setattr(services.gateways.erasing, "begin", begin)
+        monkeypatch.setattr(services.gateways.erasure, "begin", begin)
         begin(*args)
         with pytest.raises(ConflictError, match="Nobody else"):
-            services.accounts.delete(two, PASSWORD)
+            services.accounts.delete_account(two, PASSWORD)
 
-    monkeypatch.setattr(services.gateways.erasing, "begin", second)
-    services.accounts.delete(one, PASSWORD)
-    assert services.gateways.accounts.user(two.user_id) is not None
+    monkeypatch.setattr(services.gateways.erasure, "begin", second)
+    services.accounts.delete_account(one, PASSWORD)
+    assert services.gateways.accounts.find_user(two.user_id) is not None
 
 
 # -- the language of strangers

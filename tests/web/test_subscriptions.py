@@ -23,7 +23,7 @@ NAMES = ("ada", "bea", "cid")
 
 @pytest.fixture
 def reader(services: Services, ann: Visitor) -> Actor:
-    found = services.mappers.users.credentials("ann")
+    found = services.mappers.users.find_credentials("ann")
     assert found is not None
     return found.user.actor
 
@@ -64,7 +64,7 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
     services: Services, ann: Visitor, reader: Actor, feeds: list[int]
 ) -> None:
     folder = services.folders.create(reader, "Art").id
-    before = services.reading.tree(reader)
+    before = services.reading.get_tree(reader)
     for do, words in (
         ("move", "2 feeds moved"),
         ("add", "2 feeds added"),
@@ -74,13 +74,13 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
         form = {"do": do, "feed": [str(f) for f in feeds[:2]], "into": str(folder), "sort": "rate"}
         done = ann.post("/subscriptions", form)
         assert (done.status_code, done.headers["Location"]) == (303, "/subscriptions?sort=rate"), do
-        assert services.reading.tree(reader) != before
+        assert services.reading.get_tree(reader) != before
         page = ann.get("/subscriptions").text
         assert words in page, do
         undo = re.search(r'name="token" value="([^"]+)"', page)
         assert undo
         assert ann.post("/undo", {"token": undo[1]}).status_code == 303
-        assert services.reading.tree(reader) == before, do
+        assert services.reading.get_tree(reader) == before, do
     done = ann.post("/subscriptions", {"do": "refresh", "whole": "1", "q": "be"})
     assert "Checking 1 feed" in ann.get(done.headers["Location"]).text
 
@@ -109,9 +109,9 @@ def test_a_script_moves_by_calls(services: Services, ann: Visitor, reader: Actor
     double = ann.post("/folders", {"name": "Art"}, **JSON)
     assert double.status_code == 409
     read = ann.post("/folders/read", {"stream": f"feed/{feeds[0]}"}, **JSON).json
-    assert services.reading.tree(reader).unread == 2
+    assert services.reading.get_tree(reader).unread == 2
     ann.post("/undo", {"token": read["undo"]}, **JSON)
-    assert services.reading.tree(reader).unread == 3
+    assert services.reading.get_tree(reader).unread == 3
     renamed = ann.post(f"/feeds/{feeds[0]}/rename", {"name": "Mine"}, **JSON).json
     assert (renamed["name"], renamed["before"]) == ("Mine", "")
     assert ann.post(f"/feeds/{feeds[0]}/rename", {"name": ""}, **JSON).json["name"] == "ada"
@@ -141,7 +141,7 @@ def test_feed_details_say_how_it_fares_and_what_to_do(
 def test_every_error_word_has_a_fix() -> None:
     assert set(errors.FEED_FIXES) == set(errors.FEED_MESSAGES)
     for status in ("401", "404", "410", "418", "429", "503"):
-        assert errors.feed_fix(f"http_{status}").endswith(".")
+        assert errors.get_feed_fix(f"http_{status}").endswith(".")
 
 
 def test_pause_and_address_by_forms(
@@ -161,12 +161,12 @@ def test_pause_and_address_by_forms(
     assert done.status_code == 303
     page = ann.get(done.headers["Location"]).text
     assert "Address changed." in page
-    assert feeds[0] not in {f.feed_id for f in services.reading.tree(reader).feeds}
+    assert feeds[0] not in {f.feed_id for f in services.reading.get_tree(reader).feeds}
     token = re.search(r'name="token" value="([^"]+)"', page)
     assert token
     back = ann.post("/undo", {"token": token[1], "next": done.headers["Location"]})
     assert "Taken back" in ann.get(back.headers["Location"]).text
-    assert {f.feed_id for f in services.reading.tree(reader).feeds} == set(feeds)
+    assert {f.feed_id for f in services.reading.get_tree(reader).feeds} == set(feeds)
 
 
 def test_choices_of_folders_show_where_each_lies_in_the_order_of_the_tree(
@@ -204,7 +204,7 @@ def test_the_history_says_in_words_what_was_moved_and_left(
     for token in tokens:
         assert ann.post("/undo", {"token": token, "next": "/history"}).status_code == 303
     assert "Nothing to take back" in ann.get("/history").text
-    tree = services.reading.tree(reader)
+    tree = services.reading.get_tree(reader)
     assert len(tree.feeds) == 3
     assert {f.name for f in tree.folders} == {"Mine", "Inner"}
 
@@ -233,11 +233,11 @@ def test_a_search_says_what_it_left_out_and_when_it_may_be_made_again(
 ) -> None:
     gateway = services.gateways.discoveries
     feed = FoundFeed("https://many.example/1", "One", None, "rss20", 3, None, None)
-    row = gateway.ask("https://many.example/", clock.now())
-    gateway.end(row.key, Discovered(row.address, (feed,), more=True), clock.now())
+    row = gateway.get_or_create("https://many.example/", clock.now())
+    gateway.store_result(row.key, Discovered(row.address, (feed,), more=True), clock.now())
     assert "names more addresses" in ann.post("/add", {"address": "https://many.example/"}).text
-    row = gateway.ask("https://ill.example/", clock.now())
-    gateway.end(row.key, Discovered(row.address, error="http_503"), clock.now())
+    row = gateway.get_or_create("https://ill.example/", clock.now())
+    gateway.store_result(row.key, Discovered(row.address, error="http_503"), clock.now())
     failed = ann.post("/add", {"address": "https://ill.example/"}).text
     assert "Try again in a minute" in failed
     assert "asked anew" in failed
@@ -252,16 +252,16 @@ def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(
     inner, top = folders.create(reader, "News", parent=outer.id), folders.create(reader, "News")
     assert top.id != inner.id
     ann.post("/subscribe", {"url": "https://new.example/feed", "new_folder": " News "})
-    tree = services.reading.tree(reader)
+    tree = services.reading.get_tree(reader)
     assert [len(one.feeds) for one in tree.folders if one.id == top.id] == [1]
     # What one has, and what is refused, leaves no empty folder behind.
     ann.post("/subscribe", {"url": "https://ada.example/feed", "new_folder": "Empty"})
     assert ann.post("/subscribe", {"url": "mailto:x", "new_folder": "Empty"}).status_code == 400
-    assert {folder.name for folder in folders.list(reader)} == {"Outer", "News"}
+    assert {folder.name for folder in folders.list_folders(reader)} == {"Outer", "News"}
 
 
 def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services) -> None:
-    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
     services.marking._history_rows = 2
     for name in "abc":
         services.folders.delete(actor, services.folders.create(actor, f"Folder {name}").id)
@@ -282,7 +282,7 @@ def test_a_site_that_asked_for_a_rest_is_named_as_the_reason(
 ) -> None:
     now = clock.now()
     assert "asked for a rest" not in ann.get(f"/feeds/{feeds[0]}").text
-    services.budget.punish("ada.example", 600, "https://ada.example/feed")
+    services.budget.pause_host("ada.example", 600, "https://ada.example/feed")
     new = services.subscriptions.subscribe(reader, "https://ada.example/b").subscription.feed_id
     for feed_id in (feeds[0], new):
         page = ann.get(f"/feeds/{feed_id}").text
@@ -297,8 +297,8 @@ def test_a_site_that_asked_for_a_rest_is_named_as_the_reason(
     many = ann.post("/subscriptions", {"do": "refresh", "feed": [str(f) for f in feeds[:2]]})
     assert "Checking 1 feed. 1 feed waits" in ann.get(many.headers["Location"]).text
     # Those of others tell nothing about where somebody else's are fetched.
-    assert services.subscriptions.resting(Actor(user_id=77), feeds) == []
-    (until,) = services.subscriptions.resting(reader, feeds[:2])
+    assert services.subscriptions.list_rest_ends(Actor(user_id=77), feeds) == []
+    (until,) = services.subscriptions.list_rest_ends(reader, feeds[:2])
     assert 590 < (until - now).total_seconds() < 610
 
 

@@ -103,7 +103,7 @@ def test_strangers_see_public_shares_alone_and_say_nothing(
 ) -> None:
     stranger, page = visitor(), f"/shares/{share.id}/comments"
     assert stranger.post(page, {"text": "x"}).status_code == 401
-    services.sharing.edit(bob, share.id, note="", audience=Audience.FOLLOWERS)
+    services.sharing.update_share(bob, share.id, note="", audience=Audience.FOLLOWERS)
     for path in (page, "/shares/17/comments"):
         assert stranger.get(path).status_code == 404
 
@@ -116,7 +116,7 @@ def test_notifications_are_counted_read_and_switched_off(
     assert "Nothing to tell" in browser.get("/notifications").text
     ann.post(f"/shares/{share.id}/like")
     ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
-    services.notifier.imported(bob.user_id, 17)
+    services.notifier.notify_import_finished(bob.user_id, 17)
     assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
     assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
     page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
@@ -128,7 +128,7 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.post("/notifications/read", like, **JSON).json == {"unread": 2}
     made = re.search(r'read-all">\s*<input [^>]*>\s*<input type="hidden" name="until" value="([^"]+)"', page)
     assert made, "the page as it was made"
-    services.notifier.imported(bob.user_id, 18)
+    services.notifier.notify_import_finished(bob.user_id, 18)
     assert browser.post("/notifications/read-all", {"until": made[1]}, **JSON).json == {"unread": 1}
     assert browser.post("/notifications/read-all").headers["Location"] == "/notifications"
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]

@@ -80,7 +80,7 @@ class Reader:
 
     @property
     def row(self) -> HubSubscription:
-        return self.services.mappers.websubs.current([self.feed_id])[self.feed_id]
+        return self.services.mappers.websubs.find_current([self.feed_id])[self.feed_id]
 
     def poll(self, *titles: str, **links: Any) -> None:
         """Pull the feed, which holds these entries now."""
@@ -88,7 +88,7 @@ class Reader:
 
     def ask(self) -> None:
         """Begin what is due at the hub; the request itself is answered by :meth:`confirm`."""
-        assert self.services.gateways.websubs.begin(self.row.id, self.now()) is not None
+        assert self.services.gateways.websubs.begin_request(self.row.id, self.now()) is not None
 
     def confirm(self, **changed: str) -> TestResponse:
         """Ask at the callback as the hub does."""

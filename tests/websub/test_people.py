@@ -7,7 +7,7 @@ from flask import Flask
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.operations.check_result import Word
+from app.models.operations.check_result import Severity
 from app.monitoring.health import check_websub
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
@@ -32,14 +32,16 @@ def test_the_feed_page_says_who_pushes_while_that_is_trusted(
 @pytest.mark.parametrize(
     ("base_url", "websub", "word", "text"),
     [
-        ("https://reader.example.org", "auto", Word.OK, "subscribed at their hubs"),
-        ("https://reader.example.org", "off", Word.OK, "EVENTR_WEBSUB=off"),
-        ("http://192.168.1.5:8080", "auto", Word.OK, "polled only"),
-        ("", "auto", Word.OK, "polled only"),
-        ("http://nas.local", "on", Word.WARN, "not of the internet"),
+        ("https://reader.example.org", "auto", Severity.OK, "subscribed at their hubs"),
+        ("https://reader.example.org", "off", Severity.OK, "EVENTR_WEBSUB=off"),
+        ("http://192.168.1.5:8080", "auto", Severity.OK, "polled only"),
+        ("", "auto", Severity.OK, "polled only"),
+        ("http://nas.local", "on", Severity.WARN, "not of the internet"),
     ],
 )
-def test_the_doctor_says_whether_hubs_are_asked(base_url: str, websub: str, word: Word, text: str) -> None:
+def test_the_doctor_says_whether_hubs_are_asked(
+    base_url: str, websub: str, word: Severity, text: str
+) -> None:
     finding = check_websub(Settings(base_url=base_url, websub=websub))
     assert (finding.check, finding.word) == ("websub", word)
     assert text in finding.text

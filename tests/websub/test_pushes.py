@@ -16,7 +16,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways.feeds.digest import Digester
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.feeds.websub import PushPull
+from app.models.feeds.websub import PushPullOutcome
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue, Task
 from tests.websub.conftest import Now, Reader, feed_body
@@ -26,15 +26,15 @@ SOON = dt.timedelta(seconds=120)
 
 def queued(client: redis.Redis) -> int:
     """Return how many pulls wait, and forget them as if they had been taken and ended."""
-    waiting: Any = client.lrange(redis_keys.queue(Queue.PULL_SYSTEM), 0, -1)
+    waiting: Any = client.lrange(redis_keys.make_queue_key(Queue.PULL_SYSTEM), 0, -1)
     for job_id in waiting:
-        client.delete(redis_keys.job(job_id.decode()))
-    client.delete(redis_keys.queue(Queue.PULL_SYSTEM))
+        client.delete(redis_keys.make_job_key(job_id.decode()))
+    client.delete(redis_keys.make_queue_key(Queue.PULL_SYSTEM))
     return len(waiting)
 
 
 def due_pulls(services: Services, now: Now) -> list[object]:
-    return [j.args["feed_id"] for j in services.websub.due(now(), 10) if j.task is Task.WEBSUB_PULL]
+    return [j.args["feed_id"] for j in services.websub.find_due_jobs(now(), 10) if j.task is Task.WEBSUB_PULL]
 
 
 def test_a_push_has_its_feed_pulled_at_once(alice: Reader, redis_client: redis.Redis, now: Now) -> None:
@@ -140,7 +140,11 @@ def test_F16_twenty_equal_pushes_at_once_are_one_pull(
     token = alice.row.token
     signature = alice.sign(b"<feed/>", "sha1")
     with ThreadPoolExecutor(20) as threads:
-        list(threads.map(lambda _: services.websub.push(token, signature, lambda: b"<feed/>"), range(20)))
+        list(
+            threads.map(
+                lambda _: services.websub.accept_push(token, signature, lambda: b"<feed/>"), range(20)
+            )
+        )
     assert queued(redis_client) == 1
     assert alice.row.pushes == 20
     assert alice.pull_pushed("two", "one")["new"] == 1
@@ -158,7 +162,7 @@ def test_a_push_that_comes_while_its_feed_is_pulled_is_not_lost(
     now.go(seconds=2)
     assert alice.push() == 202
     now.go(seconds=1)
-    gateway.end_pull(begun, PushPull.DONE, now())
+    gateway.end_pull(begun, PushPullOutcome.DONE, now())
     assert due_pulls(services, now) == []
     now.go(seconds=27)
     assert due_pulls(services, now) == [alice.feed_id]
@@ -221,7 +225,7 @@ def test_without_redis_a_push_is_kept_for_the_updater(alice: Reader, services: S
     alice.subscribed()
     away = dataclasses.replace(services.settings, redis_url="unix:///nowhere/redis.sock")
     with contextlib.closing(bootstrap.build(away)) as others:
-        others.websub.push(alice.row.token, alice.sign(b"x", "sha512"), lambda: b"x")
+        others.websub.accept_push(alice.row.token, alice.sign(b"x", "sha512"), lambda: b"x")
     assert due_pulls(services, now) == [alice.feed_id]
 
 
@@ -247,13 +251,13 @@ def test_an_unchanged_poll_of_a_pushed_feed_rests_six_hours_too(
     alice: Reader, services: Services, now: Now
 ) -> None:
     alice.subscribed().prove()
-    (poll,) = services.gateways.feeds.look([alice.feed_id])
+    (poll,) = services.gateways.feeds.find_polls([alice.feed_id])
     unchanged = Fetched(FetchRequest(poll.url), 304, poll.url, unchanged=True, validators=poll.validators)
-    rest = Digester(services.settings).rest(poll, unchanged, now())
+    rest = Digester(services.settings).calculate_rest(poll, unchanged, now())
     assert rest is not None
     assert rest > dt.timedelta(hours=5.3)
     off = dataclasses.replace(services.settings, websub="off")
-    rest = Digester(off).rest(poll, unchanged, now())
+    rest = Digester(off).calculate_rest(poll, unchanged, now())
     assert rest is not None
     assert rest <= dt.timedelta(hours=1)
 
@@ -323,10 +327,10 @@ def test_a_push_does_not_spend_what_a_host_has_left_for_people(
     alice.subscribed()
     alice.push()
     with contextlib.closing(bootstrap.build(slow)) as others:
-        assert others.budget.take(["blog.example"]) == [0]
+        assert others.budget.take_tokens(["blog.example"]) == [0]
         here, alice.services = alice.services, others
         assert alice.pull_pushed("two", "one")["put_off"] == 1
         alice.services = here
-        assert others.budget.take(["blog.example"], urgent=True) == [0]
+        assert others.budget.take_tokens(["blog.example"], urgent=True) == [0]
     now.go(seconds=30)
     assert due_pulls(services, now) == [alice.feed_id], "it is tried again"

@@ -83,7 +83,7 @@ class Running:
         return self.services.gateways.feeds.get(feed_id)
 
     def row(self, feed_id: int) -> HubSubscription | None:
-        return self.services.mappers.websubs.current([feed_id]).get(feed_id)
+        return self.services.mappers.websubs.find_current([feed_id]).get(feed_id)
 
     def is_known(self, feed_id: int, name: str, topic: str) -> bool:
         """Return whether both sides have the subscription; the hub writes it down after us."""
@@ -143,7 +143,7 @@ def test_what_is_published_is_there_within_seconds(
     eventually(
         lambda: (row := running.row(feed_id)) and (row.pushes, row.forged, row.proofs) == (2, 0, 2), 30
     )
-    page = running.services.reading.tree(ALICE)
+    page = running.services.reading.get_tree(ALICE)
     assert next(f.unread for f in page.feeds if f.feed_id == feed_id) == 3
 
 
@@ -169,7 +169,7 @@ def test_three_pushes_make_polls_rest_and_the_feed_page_says_by_whom(
 
     eventually(lambda: rest() > 5 * 3600, 30, "no poll for hours")
     assert running.feed(feed_id).push_until is not None
-    noted = running.services.subscriptions.health(ALICE, feed_id).pushed_by
+    noted = running.services.subscriptions.get_health(ALICE, feed_id).pushed_by
     assert noted is not None
     assert noted.host == "127.0.0.1"
 

@@ -15,7 +15,7 @@ import pytest
 
 from app.config import Settings
 from app.feeds.websub import subscriber
-from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
+from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPullOutcome
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 URL = "https://blog.example/feed"
@@ -74,7 +74,10 @@ def row(**fields: Any) -> HubSubscription:
 def test_hub_and_topic_as_they_are_announced(
     link: str, hub: str | None, self_url: str | None, found: tuple[str | None, str | None]
 ) -> None:
-    assert subscriber.announced({"link": link} if link else {}, URL, hub=hub, self_url=self_url) == found
+    assert (
+        subscriber.find_announced_hub({"link": link} if link else {}, URL, hub=hub, self_url=self_url)
+        == found
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_hub_and_topic_as_they_are_announced(
 def test_X08_a_hostile_link_header_takes_no_time(piece: str) -> None:
     header = piece * (100_000 // len(piece))
     start = time.process_time()
-    subscriber.announced({"link": header}, URL, hub=None, self_url=None)
+    subscriber.find_announced_hub({"link": header}, URL, hub=None, self_url=None)
     assert time.process_time() - start < 1
 
 
@@ -104,9 +107,9 @@ def test_X08_a_hostile_link_header_takes_no_time(piece: str) -> None:
     ],
 )
 def test_hubs_are_asked_where_they_can_answer(base_url: str, reachable: bool) -> None:
-    assert subscriber.is_on(Settings(base_url=base_url)) is reachable
-    assert subscriber.is_on(Settings(base_url=base_url, websub="on"))
-    assert not subscriber.is_on(Settings(base_url=base_url, websub="off"))
+    assert subscriber.is_enabled(Settings(base_url=base_url)) is reachable
+    assert subscriber.is_enabled(Settings(base_url=base_url, websub="on"))
+    assert not subscriber.is_enabled(Settings(base_url=base_url, websub="off"))
 
 
 def test_an_address_that_is_none_is_not_reached() -> None:
@@ -118,7 +121,7 @@ def test_an_address_that_is_none_is_not_reached() -> None:
 
 def test_what_a_hub_is_sent() -> None:
     callback = "https://reader.example/websub/abc"
-    sent = parse_qs(subscriber.form(row(), Mode.SUBSCRIBE, callback).decode())
+    sent = parse_qs(subscriber.build_form(row(), Mode.SUBSCRIBE, callback).decode())
     assert sent == {
         "hub.mode": ["subscribe"],
         "hub.topic": [TOPIC],
@@ -126,7 +129,7 @@ def test_what_a_hub_is_sent() -> None:
         "hub.lease_seconds": ["864000"],
         "hub.secret": ["s3cret"],
     }
-    sent = parse_qs(subscriber.form(row(), Mode.UNSUBSCRIBE, callback).decode())
+    sent = parse_qs(subscriber.build_form(row(), Mode.UNSUBSCRIBE, callback).decode())
     assert sent == {"hub.mode": ["unsubscribe"], "hub.topic": [TOPIC], "hub.callback": [callback]}
 
 
@@ -135,7 +138,7 @@ GOOD = Intent("subscribe", TOPIC, "c" * 40, 864000)
 
 def test_what_was_asked_for_is_confirmed() -> None:
     confirmed = subscriber.confirm(row(), GOOD, NOW)
-    assert confirmed == subscriber.Confirmed(Mode.SUBSCRIBE, 10 * DAY)
+    assert confirmed == subscriber.Confirmation(Mode.SUBSCRIBE, 10 * DAY)
     leaving = row(state=HubState.LEAVING, asked=Mode.UNSUBSCRIBE)
     assert subscriber.confirm(leaving, Intent("unsubscribe", TOPIC, "c"), NOW) is not None
     long = subscriber.confirm(row(), dataclasses.replace(GOOD, lease=10**11), NOW)
@@ -193,15 +196,15 @@ def test_what_is_no_signature_fits_nothing(header: str) -> None:
 
 def test_a_lease_is_renewed_after_two_thirds_of_it() -> None:
     rng = random.Random(1)
-    pauses = [subscriber.renew_in(10 * DAY, rng) / (10 * DAY) for _ in range(1000)]
+    pauses = [subscriber.compute_renewal_delay(10 * DAY, rng) / (10 * DAY) for _ in range(1000)]
     assert 0.59 < min(pauses) < 0.61
     assert 0.72 < max(pauses) < 0.74
-    assert subscriber.renew_in(dt.timedelta(seconds=1), rng) == subscriber.RENEW_LEAST
+    assert subscriber.compute_renewal_delay(dt.timedelta(seconds=1), rng) == subscriber.RENEW_LEAST
 
 
 def test_failures_wait_longer_each_time_up_to_a_week() -> None:
     rng = random.Random(1)
-    pauses = [subscriber.retry_in(n, rng) for n in range(1, 40)]
+    pauses = [subscriber.compute_retry_delay(n, rng) for n in range(1, 40)]
     assert 4 * MINUTE < pauses[0] < 6 * MINUTE
     assert 9 * MINUTE < pauses[1] < 11 * MINUTE
     assert max(pauses) <= 1.1 * subscriber.RETRY_MOST
@@ -210,11 +213,11 @@ def test_failures_wait_longer_each_time_up_to_a_week() -> None:
 
 def test_a_subscription_that_is_left_is_ended_while_it_runs_and_then_forgotten() -> None:
     left = row(state=HubState.LEAVING, lease_until=NOW + DAY)
-    assert subscriber.next_ask(left, NOW) is Mode.UNSUBSCRIBE
-    assert subscriber.next_ask(left, NOW + DAY) is None
-    assert subscriber.next_ask(dataclasses.replace(left, failures=subscriber.GOODBYES), NOW) is None
-    assert subscriber.next_ask(dataclasses.replace(left, lease_until=None), NOW) is None
-    assert subscriber.next_ask(row(), NOW) is Mode.SUBSCRIBE
+    assert subscriber.choose_next_mode(left, NOW) is Mode.UNSUBSCRIBE
+    assert subscriber.choose_next_mode(left, NOW + DAY) is None
+    assert subscriber.choose_next_mode(dataclasses.replace(left, failures=subscriber.GOODBYES), NOW) is None
+    assert subscriber.choose_next_mode(dataclasses.replace(left, lease_until=None), NOW) is None
+    assert subscriber.choose_next_mode(row(), NOW) is Mode.SUBSCRIBE
 
 
 def test_pushes_are_trusted_after_three_in_a_row_and_within_the_lease() -> None:
@@ -233,10 +236,12 @@ def test_pushes_are_trusted_after_three_in_a_row_and_within_the_lease() -> None:
 
 
 def test_a_feed_behind_a_cache_is_asked_a_few_times_more() -> None:
-    def pauses(outcome: PushPull) -> list[float | None]:
-        found = [subscriber.look_again_in(n, outcome, dt.timedelta(seconds=30)) for n in (1, 2, 3, 20)]
+    def pauses(outcome: PushPullOutcome) -> list[float | None]:
+        found = [
+            subscriber.compute_recheck_delay(n, outcome, dt.timedelta(seconds=30)) for n in (1, 2, 3, 20)
+        ]
         return [None if pause is None else pause.total_seconds() for pause in found]
 
-    assert pauses(PushPull.NOTHING_NEW) == [60, 120, None, None]
-    assert pauses(PushPull.DONE) == [None] * 4
-    assert pauses(PushPull.NOT_ASKED) == [30, 60, 120, 3600]
+    assert pauses(PushPullOutcome.NOTHING_NEW) == [60, 120, None, None]
+    assert pauses(PushPullOutcome.DONE) == [None] * 4
+    assert pauses(PushPullOutcome.NOT_ASKED) == [30, 60, 120, 3600]

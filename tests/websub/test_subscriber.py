@@ -24,7 +24,7 @@ CALLBACK = "http://localhost/websub/"
 
 
 def due(services: Services, now: Now) -> list[tuple[Task, object]]:
-    return [(job.task, next(iter(job.args.values()))) for job in services.websub.due(now(), 10)]
+    return [(job.task, next(iter(job.args.values()))) for job in services.websub.find_due_jobs(now(), 10)]
 
 
 def ended(
@@ -32,10 +32,10 @@ def ended(
 ) -> None:
     """Ask the hub, and let it answer so."""
     gateway = gateway or reader.services.gateways.websubs
-    ask = gateway.begin(reader.row.id, reader.now())
+    ask = gateway.begin_request(reader.row.id, reader.now())
     assert ask is not None
     failed = FetchError(error) if error else None
-    gateway.end(ask, Fetched(ask.request, status, HUB, error=failed), reader.now())
+    gateway.end_request(ask, Fetched(ask.request, status, HUB, error=failed), reader.now())
 
 
 def test_a_pull_that_learns_of_a_hub_has_it_asked(alice: Reader, services: Services, now: Now) -> None:
@@ -48,14 +48,14 @@ def test_a_pull_that_learns_of_a_hub_has_it_asked(alice: Reader, services: Servi
     assert len(row.token) == len(row.secret) == 43
     assert row.token != row.secret
 
-    ask = services.gateways.websubs.begin(row.id, now())
+    ask = services.gateways.websubs.begin_request(row.id, now())
     assert ask is not None
     form = parse_qs((ask.request.form or b"").decode())
     assert (ask.request.url, ask.request.referred_by) == (HUB, URL)
     assert form["hub.callback"] == [CALLBACK + row.token]
     assert (form["hub.mode"], form["hub.topic"], form["hub.secret"]) == (["subscribe"], [URL], [row.secret])
     assert due(services, now) == [], "it is in hand"
-    assert services.gateways.websubs.begin(row.id, now()) is None, "and is not asked twice"
+    assert services.gateways.websubs.begin_request(row.id, now()) is None, "and is not asked twice"
 
 
 def test_a_feed_that_is_polled_again_is_subscribed_once(alice: Reader) -> None:
@@ -83,11 +83,11 @@ def test_what_was_asked_for_is_confirmed_word_for_word(alice: Reader, now: Now) 
 def test_a_hub_may_confirm_before_it_answers_us(alice: Reader, services: Services, now: Now) -> None:
     alice.poll("one")
     gateway = services.gateways.websubs
-    ask = gateway.begin(alice.row.id, now())
+    ask = gateway.begin_request(alice.row.id, now())
     assert ask is not None
     assert alice.confirm().status_code == 200
     planned = alice.row.tend_at
-    gateway.end(ask, Fetched(ask.request, 0, HUB, error=FetchError("timeout")), now())
+    gateway.end_request(ask, Fetched(ask.request, 0, HUB, error=FetchError("timeout")), now())
     assert (alice.row.state, alice.row.tend_at, alice.row.failures) == (HubState.ACTIVE, planned, 0)
 
 
@@ -239,11 +239,11 @@ def test_when_the_last_reader_leaves_the_hub_is_told(alice: Reader, services: Se
     assert alice.row.state is HubState.ACTIVE, "bob reads on"
     assert alice.confirm(hub_mode="unsubscribe").status_code == 404, "nobody asked for that"
     services.subscriptions.unsubscribe(BOB, alice.feed_id)
-    assert alice.services.mappers.websubs.current([alice.feed_id]) == {}
+    assert alice.services.mappers.websubs.find_current([alice.feed_id]) == {}
     assert due(services, now) == [(Task.WEBSUB_TEND, row.id)]
 
     gateway = services.gateways.websubs
-    ask = gateway.begin(row.id, now())
+    ask = gateway.begin_request(row.id, now())
     assert ask is not None
     form = parse_qs((ask.request.form or b"").decode())
     assert form == {
@@ -251,7 +251,7 @@ def test_when_the_last_reader_leaves_the_hub_is_told(alice: Reader, services: Se
         "hub.topic": [URL],
         "hub.callback": [CALLBACK + row.token],
     }
-    gateway.end(ask, Fetched(ask.request, 202, HUB), now())
+    gateway.end_request(ask, Fetched(ask.request, 202, HUB), now())
     query = {"hub.mode": "unsubscribe", "hub.topic": URL, "hub.challenge": "bye"}
     for _ in range(2):
         answer = alice.client.get(f"/websub/{row.token}", query_string=query)
@@ -266,13 +266,13 @@ def test_a_hub_that_does_not_let_go_is_left_to_itself(alice: Reader, services: S
     services.subscriptions.unsubscribe(ALICE, alice.feed_id)
     gateway = services.gateways.websubs
     asked = 0
-    while (stored := services.mappers.websubs.get(row.id)) is not None:
+    while (stored := services.mappers.websubs.find(row.id)) is not None:
         assert stored.tend_at is not None
         now.at = stored.tend_at
-        ask = gateway.begin(row.id, now())
+        ask = gateway.begin_request(row.id, now())
         if ask is not None:
             asked += 1
-            gateway.end(ask, Fetched(ask.request, 404, HUB, error=FetchError("http_404")), now())
+            gateway.end_request(ask, Fetched(ask.request, 404, HUB, error=FetchError("http_404")), now())
     assert asked == subscriber.GOODBYES
 
 
@@ -282,7 +282,7 @@ def test_a_reader_who_comes_back_is_subscribed_anew(alice: Reader, services: Ser
     services.subscriptions.subscribe(ALICE, URL)
     alice.poll("two", "one")
     assert alice.row.token != before.token
-    left = services.mappers.websubs.get(before.id)
+    left = services.mappers.websubs.find(before.id)
     assert left is not None
     assert left.state is HubState.LEAVING
 
@@ -297,7 +297,7 @@ def test_a_feed_that_changes_its_hub_is_followed_once_a_day(
     now.go(days=1)
     alice.poll("three", "two", "one", hub=other)
     assert alice.row.hub == other
-    ask = services.gateways.websubs.begin(before.id, now())
+    ask = services.gateways.websubs.begin_request(before.id, now())
     assert ask is not None
     assert (ask.mode, ask.request.url) == (Mode.UNSUBSCRIBE, HUB)
 
@@ -305,7 +305,7 @@ def test_a_feed_that_changes_its_hub_is_followed_once_a_day(
 def test_a_feed_without_its_hub_is_polled_as_before(alice: Reader, now: Now) -> None:
     alice.subscribed().prove()
     alice.poll("other", hub=None)
-    assert alice.services.mappers.websubs.current([alice.feed_id]) == {}
+    assert alice.services.mappers.websubs.find_current([alice.feed_id]) == {}
     assert (alice.feed.hub, alice.feed.topic, alice.feed.push_until) == (None, None, None)
     assert alice.feed.next_check_at is not None
     assert alice.feed.next_check_at <= now() + dt.timedelta(seconds=120)
@@ -314,7 +314,7 @@ def test_a_feed_without_its_hub_is_polled_as_before(alice: Reader, now: Now) -> 
 def test_a_feed_that_nobody_reads_is_not_subscribed(services: Services, alice: Reader) -> None:
     services.subscriptions.unsubscribe(ALICE, alice.feed_id)
     alice.poll("one")
-    assert services.mappers.websubs.current([alice.feed_id]) == {}
+    assert services.mappers.websubs.find_current([alice.feed_id]) == {}
 
 
 def test_switched_off_there_is_no_callback_and_nobody_is_asked(
@@ -322,7 +322,7 @@ def test_switched_off_there_is_no_callback_and_nobody_is_asked(
 ) -> None:
     alice.subscribed().prove()
     now.go(days=9)
-    assert switched_off.websub.due(now(), 10) == []
+    assert switched_off.websub.find_due_jobs(now(), 10) == []
     client = create_app(switched_off.settings, switched_off).test_client()
     assert client.get(f"/websub/{alice.row.token}").status_code == 404
     assert client.post(f"/websub/{alice.row.token}", data=b"x").status_code == 410

@@ -30,9 +30,9 @@ def test_X03_a_poisonous_feed_that_is_pushed_rests_after_its_third_crash(
         url = server.url("/feed")
         feed_id = services.subscriptions.subscribe(Actor(1), url).subscription.feed_id
         assert rows.add(feed_id, HUB, url, "token", "secret", clock.now())
-        pushed = rows.current([feed_id])[feed_id]
+        pushed = rows.find_current([feed_id])[feed_id]
         interval = websubs._interval
-        rows.pushed(pushed.id, clock.now(), interval, interval)
+        rows.record_push(pushed.id, clock.now(), interval, interval)
         redis_client.flushall()  # the reader's own pull would crash them first
         services.jobs.enqueue(Job(Task.WEBSUB_PULL, {"feed_id": feed_id}, Queue.PULL_SYSTEM))
 
@@ -41,8 +41,8 @@ def test_X03_a_poisonous_feed_that_is_pushed_rests_after_its_third_crash(
 
         with manager.running(dataclasses.replace(settings, fetch_allow=(server.origin,))):
             eventually(lambda: feed().error == "crashed", 90, "the third attempt notes it first")
-            eventually(lambda: rows.current([feed_id])[feed_id].pull_at is None, 30, "no pull is owed")
+            eventually(lambda: rows.find_current([feed_id])[feed_id].pull_at is None, 30, "no pull is owed")
     assert len(server.seen("/feed")) <= 3
-    rows.pushed(pushed.id, clock.now(), interval, interval)
+    rows.record_push(pushed.id, clock.now(), interval, interval)
     assert websubs.begin_pull(feed_id, clock.now()) is None, "a further push does not crash them again"
-    assert rows.current([feed_id])[feed_id].pull_at is None
+    assert rows.find_current([feed_id])[feed_id].pull_at is None

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from workers.context import Context
-from workers.job import Taken
+from workers.job import ClaimedJob
 from workers.middleware.log import log
 from workers.middleware.split import split
-from workers.middleware.timeout import timeout
+from workers.middleware.timeout import limit_time
 
-Call = Callable[[Taken, Context], Awaitable[Any]]
-Middleware = Callable[[Taken, Context, Call], Awaitable[Any]]
+Call = Callable[[ClaimedJob, Context], Awaitable[Any]]
+Middleware = Callable[[ClaimedJob, Context, Call], Awaitable[Any]]
 
-CHAIN: tuple[Middleware, ...] = (log, split, timeout)
+CHAIN: tuple[Middleware, ...] = (log, split, limit_time)
 
 
 def compose(call: Call) -> Call:
@@ -29,5 +29,5 @@ def compose(call: Call) -> Call:
     return call
 
 
-async def _around(middleware: Middleware, call: Call, job: Taken, ctx: Context) -> Any:
+async def _around(middleware: Middleware, call: Call, job: ClaimedJob, ctx: Context) -> Any:
     return await middleware(job, ctx, call)

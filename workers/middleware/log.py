@@ -9,12 +9,12 @@ from typing import Any
 from app import logs
 from app.errors import EventrError
 from workers.context import Context
-from workers.job import Taken
+from workers.job import ClaimedJob
 
 _log = logs.get(__name__)
 
 
-async def log(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
+async def log(job: ClaimedJob, ctx: Context, call: Callable[[ClaimedJob, Context], Awaitable[Any]]) -> Any:
     """Run with log fields bound; expected errors in one line, others with their traceback."""
     began = time.monotonic()
     with logs.bind(job_id=job.id, task=job.task, attempt=job.attempt):

@@ -8,13 +8,13 @@ from typing import Any
 
 from app.models.jobs.jobs import Job, Queue, Task
 from workers.context import Context
-from workers.job import Taken
-from workers.registry import find
+from workers.job import ClaimedJob
+from workers.registry import find_task
 
 
-async def split(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
+async def split(job: ClaimedJob, ctx: Context, call: Callable[[ClaimedJob, Context], Awaitable[Any]]) -> Any:
     """Queue one suspect per part instead of running a batch that crashed; returns their ids."""
-    spec = find(job.task)
+    spec = find_task(job.task)
     parts = job.args.get(spec.split) if spec and spec.split else None
     if not (spec and job.crashes and isinstance(parts, list) and len(parts) > 1):
         return await call(job, ctx)

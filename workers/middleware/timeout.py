@@ -12,12 +12,12 @@ from typing import Any
 from app.config import Settings
 from app.models.jobs.workers import QueueRules
 from workers.context import Context
-from workers.job import Taken
+from workers.job import ClaimedJob
 from workers.outcome import JobTimeoutError
-from workers.registry import TaskSpec, find
+from workers.registry import TaskSpec, find_task
 
 
-def limit_of(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None = None) -> float:
+def compute_time_limit(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None = None) -> float:
     """Seconds that a task may run: as it says itself, else as all may; its queue can allow less or more."""
     own = spec.timeout if spec else None
     most = rules.timeout if rules else None
@@ -26,9 +26,11 @@ def limit_of(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None
     return min(own, most) if own else most
 
 
-async def timeout(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
+async def limit_time(
+    job: ClaimedJob, ctx: Context, call: Callable[[ClaimedJob, Context], Awaitable[Any]]
+) -> Any:
     """Cancel the task at its limit and raise :class:`JobTimeoutError`."""
-    spec = find(job.task)
+    spec = find_task(job.task)
     if spec is None or not spec.is_async:
         return await call(job, ctx)
     try:

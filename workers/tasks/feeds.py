@@ -7,16 +7,16 @@ import asyncio
 from app.errors import FeedError
 from app.models.jobs.jobs import Task
 from workers.context import Context
-from workers.registry import task
+from workers.registry import register_task
 
 
-@task(Task.PULL, split="feed_ids")
+@register_task(Task.PULL, split="feed_ids")
 async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
     """Pull feeds now because a person asked for it."""
     return await _pull(ctx, feed_ids, only_due=False)
 
 
-@task(Task.PULL_SYSTEM, split="feed_ids")
+@register_task(Task.PULL_SYSTEM, split="feed_ids")
 async def pull_system(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
     """Pull those of the feeds that are still due."""
     return await _pull(ctx, feed_ids, only_due=True)
@@ -30,23 +30,28 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
     if alone and await is_last_try(ctx, feed_ids[0]):
         only_due = False
 
-    def tell(counts: dict[str, int]) -> None:
+    def report_counts(counts: dict[str, int]) -> None:
         # That all are done is told by the job's end.
         if counts["feeds"] + counts["skipped"] + counts["put_off"] < len(feed_ids):
-            ctx.progress(**counts)
+            ctx.report_progress(**counts)
 
     result = await pulls.pull(
-        feed_ids, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, only_due=only_due, progress=tell
+        feed_ids,
+        ctx.fetcher,
+        token=ctx.job.token,
+        dead_tokens=ctx.parents,
+        only_due=only_due,
+        progress=report_counts,
     )
     if alone and result.feeds:
-        await absolve(ctx, feed_ids[0])
+        await clear_crashes(ctx, feed_ids[0])
     return dict(result.to_json())
 
 
 async def is_given_up(ctx: Context, feed_id: int) -> bool:
     """Whether a feed rests because it crashed its workers too often, whichever jobs they ran."""
     spent = ctx.job.crashes >= ctx.settings.job_retries
-    return spent and await asyncio.to_thread(ctx.services.pull.is_given_up, feed_id)
+    return spent and await asyncio.to_thread(ctx.services.pull.is_suspended, feed_id)
 
 
 async def is_last_try(ctx: Context, feed_id: int) -> bool:
@@ -57,23 +62,23 @@ async def is_last_try(ctx: Context, feed_id: int) -> bool:
     """
     if ctx.job.crashes + 1 < ctx.settings.job_retries:
         return False
-    await asyncio.to_thread(ctx.services.pull.suspect, feed_id, ctx.job.token, ctx.parents)
+    await asyncio.to_thread(ctx.services.pull.mark_suspect, feed_id, ctx.job.token, ctx.parents)
     return True
 
 
-async def absolve(ctx: Context, feed_id: int) -> None:
+async def clear_crashes(ctx: Context, feed_id: int) -> None:
     """Forget that workers died of a feed, now that it was read."""
     if ctx.job.crashes:
-        await asyncio.to_thread(ctx.jobs.absolve, feed_id)
+        await asyncio.to_thread(ctx.jobs.clear_crashes, feed_id)
 
 
-@task(Task.DISCOVER)
+@register_task(Task.DISCOVER)
 async def discover(ctx: Context, *, key: int) -> dict[str, object]:
     """Find the feeds of an address that somebody typed."""
-    return dict(await ctx.services.discovery.run(key, ctx.fetcher, ctx.progress))
+    return dict(await ctx.services.discovery.run(key, ctx.fetcher, ctx.report_progress))
 
 
-@task(Task.RETAIN)
-def retain(ctx: Context, *, feed_id: int) -> int:
+@register_task(Task.RETAIN)
+def apply_retention(ctx: Context, *, feed_id: int) -> int:
     """Drop a feed's oldest entries above the number that is kept."""
-    return int(ctx.services.pull.retain(feed_id))
+    return int(ctx.services.pull.apply_retention(feed_id))

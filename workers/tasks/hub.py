@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from app.models.jobs.jobs import Task
 from workers.context import Context
-from workers.registry import task
+from workers.registry import register_task
 
 
-@task(Task.HUB_VERIFY)
+@register_task(Task.HUB_VERIFY)
 async def verify(ctx: Context, *, id: int) -> dict[str, object]:
     """Ask a callback whether it meant what was asked in its name."""
-    return dict(await ctx.services.hub.verify(id, ctx.fetcher))
+    return dict(await ctx.services.hub.verify_intents(id, ctx.fetcher))
 
 
-@task(Task.HUB_PUSH)
+@register_task(Task.HUB_PUSH)
 async def push(ctx: Context, *, feed_id: int) -> dict[str, int]:
     """Push what changed in a stream to its subscribers."""
-    return await ctx.services.hub.push(feed_id, ctx.fetcher, seconds=ctx.limit)
+    return await ctx.services.hub.push_changes(feed_id, ctx.fetcher, seconds=ctx.limit)

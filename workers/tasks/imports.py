@@ -7,18 +7,18 @@ from typing import Any
 from app.models.jobs.jobs import Queue, Task
 from controller.client import AsyncResultReader
 from workers.context import Context
-from workers.registry import task
+from workers.registry import register_task
 
 #: A run that takes longer is ended, and the next one goes on, seconds.
 LONGEST = 3600.0
 
 
-@task(Task.IMPORT, timeout=LONGEST)
+@register_task(Task.IMPORT, timeout=LONGEST)
 async def run(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
     """Work on an import until it has ended."""
     if ctx.job.queue == Queue.SUSPECTS:
         # Whoever is there runs alone, and this would wait for fetches that stand behind it. It ends;
         # the updater finds it with nobody at work and queues it again.
         return {"state": "left"}
-    async with AsyncResultReader.of(ctx.settings) as results:
-        return await ctx.services.importing.run(user_id, import_id, ctx.job.token, results)
+    async with AsyncResultReader.from_settings(ctx.settings) as results:
+        return await ctx.services.import_runner.run(user_id, import_id, ctx.job.token, results)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from app.models.jobs.jobs import Task
 from app.services.privacy.export import LONGEST
 from workers.context import Context
-from workers.registry import task
+from workers.registry import register_task
 
 
 # Solo: it packs and asks the store all the time, and in a loop worker it would hold pulls up.
-@task(Task.EXPORT, mode="solo", timeout=LONGEST)
+@register_task(Task.EXPORT, mode="solo", timeout=LONGEST)
 def export(ctx: Context, *, user_id: int) -> dict[str, str]:
     """Make the file that a user has asked for."""
-    return ctx.services.personal.run(user_id)
+    return ctx.services.personal_exports.run(user_id)

@@ -16,7 +16,7 @@ import redis
 from app.errors import FeedError, InvalidError
 from app.models.jobs.jobs import Task
 from workers.context import Context
-from workers.registry import task
+from workers.registry import register_task
 
 #: list · what EFFECT did, for tests that look from outside · none.
 EFFECTS = "selftest:effects"
@@ -28,29 +28,31 @@ def _redis(url: str) -> redis.Redis:
     return redis.Redis.from_url(url)
 
 
-@task(Task.ECHO)
-async def echo(ctx: Context, **values: Any) -> dict[str, Any]:
+@register_task(Task.ECHO)
+async def echo_arguments(ctx: Context, **values: Any) -> dict[str, Any]:
     """Return the arguments."""
-    ctx.progress(step="echo")
+    ctx.report_progress(step="echo")
     return values
 
 
-@task(Task.SLEEP, timeout=30)
-async def sleep(ctx: Context, *, seconds: float, key: int = 0) -> dict[str, float]:
+@register_task(Task.SLEEP, timeout=30)
+async def sleep_seconds(ctx: Context, *, seconds: float, key: int = 0) -> dict[str, float]:
     """Wait without work; ``key`` tells apart jobs that are otherwise the same."""
-    ctx.progress(step="asleep")
+    ctx.report_progress(step="asleep")
     await asyncio.sleep(seconds)
     return {"slept": seconds}
 
 
-@task(Task.NAP, timeout=0.2)
-async def nap(ctx: Context, *, seconds: float) -> None:
+@register_task(Task.NAP, timeout=0.2)
+async def sleep_past_timeout(ctx: Context, *, seconds: float) -> None:
     """Sleep, with little time for it."""
     await asyncio.sleep(seconds)
 
 
-@task(Task.EFFECT, split="keys")
-async def effect(ctx: Context, *, keys: list[int], seconds: float = 0.0, poison: int | None = None) -> int:
+@register_task(Task.EFFECT, split="keys")
+async def record_effects(
+    ctx: Context, *, keys: list[int], seconds: float = 0.0, poison: int | None = None
+) -> int:
     """Leave ``key token`` in the list :data:`EFFECTS` of Redis; the poisonous key crashes the worker."""
     await asyncio.sleep(seconds)
     for key in keys:
@@ -60,10 +62,10 @@ async def effect(ctx: Context, *, keys: list[int], seconds: float = 0.0, poison:
     return len(keys)
 
 
-@task(Task.CRASH)
-async def crash(ctx: Context, *, how: str, key: int = 0) -> None:
+@register_task(Task.CRASH)
+async def crash_worker(ctx: Context, *, how: str, key: int = 0) -> None:
     """Go wrong in a named way."""
-    ctx.progress(step=how)
+    ctx.report_progress(step=how)
     if how not in _WAYS:
         raise InvalidError("There is no such way to crash.", how=how)
     _WAYS[how]()

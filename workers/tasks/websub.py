@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from app.models.jobs.jobs import Task
 from workers.context import Context
-from workers.registry import task
-from workers.tasks.feeds import absolve, is_given_up, is_last_try
+from workers.registry import register_task
+from workers.tasks.feeds import clear_crashes, is_given_up, is_last_try
 
 
-@task(Task.WEBSUB_TEND)
-async def tend(ctx: Context, *, id: int) -> dict[str, object]:
+@register_task(Task.WEBSUB_TEND)
+async def tend_subscription(ctx: Context, *, id: int) -> dict[str, object]:
     """Subscribe at a hub, renew that, or end it."""
-    return dict(await ctx.services.websub.tend(id, ctx.fetcher))
+    return dict(await ctx.services.websub.tend_subscription(id, ctx.fetcher))
 
 
-@task(Task.WEBSUB_PULL)
+@register_task(Task.WEBSUB_PULL)
 async def pull(ctx: Context, *, feed_id: int) -> dict[str, int]:
     """Pull a feed whose hub has pushed."""
     # One that is given up rests: the service sees it, and that the push is answered for.
     last = not await is_given_up(ctx, feed_id) and await is_last_try(ctx, feed_id)
     result = await ctx.services.websub.pull(
-        feed_id, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, last=last
+        feed_id, ctx.fetcher, token=ctx.job.token, dead_tokens=ctx.parents, last=last
     )
     if result["feeds"]:
-        await absolve(ctx, feed_id)
+        await clear_crashes(ctx, feed_id)
     return dict(result)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.monitoring.admin_port import Admin, Pulse
+from app.monitoring.admin_port import AdminServer, Pulse
 
 
 @contextlib.contextmanager
-def serving(settings: Settings, services: Services, holds: Callable[[], bool]) -> Iterator[Pulse]:
+def serve_admin_port(
+    settings: Settings, services: Services, has_lease: Callable[[], bool]
+) -> Iterator[Pulse]:
     """Serve for the time of a block, if it is on; yields the pulse.
 
     Args:
@@ -24,14 +26,14 @@ def serving(settings: Settings, services: Services, holds: Callable[[], bool]) -
         return
     from app.monitoring import metrics  # 12 MB that only this needs
 
-    async def missing() -> list[str]:
-        return await asyncio.to_thread(services.readiness.missing)
+    async def find_missing() -> list[str]:
+        return await asyncio.to_thread(services.readiness.find_missing)
 
-    async def figures() -> bytes:
-        held = metrics.family("eventr_lease_held", int(holds()))
-        return metrics.render([*metrics.own("updater"), held])
+    async def render_figures() -> bytes:
+        held = metrics.build_family("eventr_lease_held", int(has_lease()))
+        return metrics.render([*metrics.collect_process_metrics("updater"), held])
 
-    admin = Admin(settings, "updater", pulse, missing, figures)
+    admin = AdminServer(settings, "updater", pulse, find_missing, render_figures)
     admin.start()
     try:
         yield pulse

@@ -30,7 +30,7 @@ RateOf = Callable[[str], HostRate]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class DueSnapshot:
     """What a look found.
 
     Attributes:
@@ -42,12 +42,12 @@ class Look:
 
     due: Sequence[DueFeed]
     all: bool
-    in_hand: Collection[int]
-    room: int
+    in_flight: Collection[int]
+    limit: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Host:
+class HostState:
     """What the updater remembers of a host or group of hosts between two looks.
 
     Attributes:
@@ -62,12 +62,12 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Choice:
+class BatchChoice:
     """What is done after a look: feeds to queue, feeds → seconds to put off, hosts to remember."""
 
     feeds: list[DueFeed]
-    later: dict[int, float]
-    hosts: dict[str, Host]
+    postponed: dict[int, float]
+    hosts: dict[str, HostState]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Pace:
         """Feeds per second that the workers manage, None while that is not known."""
         return self.mean if self.mean and self.seconds >= SETTLE else None
 
-    def after(self, done: int, seconds: float, *, busy: bool) -> Pace:
+    def add_done(self, done: int, seconds: float, *, busy: bool) -> Pace:
         """Return the pace with ``done`` feeds more in so many seconds.
 
         Feeds end in bursts, as batches do: so it is the plain mean at first, and forgets slowly then.
@@ -107,7 +107,7 @@ class Pace:
         return Pace(mean if busy or self.rate is None else max(self.mean, mean), total, kept_up)
 
 
-def room(pace: Pace, waiting: int, batch: int, work: float) -> int:
+def count_to_queue(pace: Pace, waiting: int, batch: int, work: float) -> int:
     """Return how many feeds to queue now.
 
     Args:
@@ -126,7 +126,9 @@ def room(pace: Pace, waiting: int, batch: int, work: float) -> int:
     return most - waiting if waiting <= most / 2 else 0
 
 
-def pause(backlog: int, queued: int, queued_s: float, least: float, most: float) -> float:
+def compute_pause(
+    backlog: int, queued: int, queued_s: float, min_seconds: float, max_seconds: float
+) -> float:
     """Return the seconds until the next look, within bounds.
 
     Args:
@@ -134,13 +136,19 @@ def pause(backlog: int, queued: int, queued_s: float, least: float, most: float)
         queued_s: seconds of work that wait; 0: unknown.
     """
     if not backlog:
-        return most
-    return least if queued else min(most, max(least, queued_s / 4))
+        return max_seconds
+    return min_seconds if queued else min(max_seconds, max(min_seconds, queued_s / 4))
 
 
-def choose(
-    look: Look, hosts: Mapping[str, Host], rate_of: RateOf, *, least: int, seconds: float, pause: float
-) -> Choice:
+def choose_feeds(
+    snapshot: DueSnapshot,
+    hosts: Mapping[str, HostState],
+    rate_of: RateOf,
+    *,
+    min_share: int,
+    seconds: float,
+    pause: float,
+) -> BatchChoice:
     """Say which due feeds are queued now.
 
     The longest due come first, a popular one some minutes before its time. Of a host only as many are in
@@ -156,36 +164,36 @@ def choose(
         seconds: since the last look; pause: until the next.
     """
     group_of = _Groups(rate_of)
-    held = Counter(group_of(feed.host).group for feed in look.due if feed.id in look.in_hand)
-    known = {name: _seen(host, held[name], least, seconds) for name, host in hosts.items()}
+    held = Counter(group_of(feed.host).group for feed in snapshot.due if feed.id in snapshot.in_flight)
+    known = {name: _seen(host, held[name], min_share, seconds) for name, host in hosts.items()}
     chosen: list[DueFeed] = []
     crowd: dict[str, list[DueFeed]] = defaultdict(list)
-    for feed in sorted((f for f in look.due if f.id not in look.in_hand), key=_rank):
+    for feed in sorted((f for f in snapshot.due if f.id not in snapshot.in_flight), key=_rank):
         rate = group_of(feed.host)
-        if held[rate.group] >= _share(known.get(rate.group), rate, least, pause):
+        if held[rate.group] >= _share(known.get(rate.group), rate, min_share, pause):
             crowd[rate.group].append(feed)
-        elif len(chosen) < look.room:
+        elif len(chosen) < snapshot.limit:
             chosen.append(feed)
             held[rate.group] += 1
     later: dict[int, float] = {}
-    if not look.all and len(chosen) < look.room:
+    if not snapshot.all and len(chosen) < snapshot.limit:
         for name, feeds in crowd.items():
             rate = group_of(feeds[0].host)
-            waits, promised = _turns(len(feeds), known.get(name, Host(least)), rate, pause)
+            waits, promised = _turns(len(feeds), known.get(name, HostState(min_share)), rate, pause)
             later |= zip((feed.id for feed in feeds), waits, strict=True)
-            known[name] = dataclasses.replace(known.get(name, Host(least)), promised=promised)
+            known[name] = dataclasses.replace(known.get(name, HostState(min_share)), promised=promised)
     for name, count in held.items():
-        host = known.get(name, Host(least))
-        known[name] = Host(host.share, count, host.promised)
-    return Choice(chosen, later, {n: h for n, h in known.items() if h.held or h.promised})
+        host = known.get(name, HostState(min_share))
+        known[name] = HostState(host.share, count, host.promised)
+    return BatchChoice(chosen, later, {n: h for n, h in known.items() if h.held or h.promised})
 
 
-def lateness(due: Sequence[DueFeed], now: dt.datetime) -> float:
+def compute_lateness(due: Sequence[DueFeed], now: dt.datetime) -> float:
     """Return for how many seconds the longest due feed has been due."""
     return max(((now - feed.due_at).total_seconds() for feed in due if feed.due_at), default=0.0)
 
 
-def host_share(timeout: float, fetch: float, per_host: int) -> int:
+def compute_host_share(timeout: float, fetch: float, per_host: int) -> int:
     """Return how many feeds of a host end within three quarters of a job's time, each as slow as can be.
 
     Args:
@@ -212,17 +220,17 @@ def _rank(feed: DueFeed) -> float:
     return due - POPULAR * math.log2(max(1, feed.readers))
 
 
-def _seen(host: Host, held: int, least: int, seconds: float) -> Host:
+def _seen(host: HostState, held: int, least: int, seconds: float) -> HostState:
     """Return what is known of a host at this look: double its share when it was quick."""
     share = host.share
     if host.held and not held:
         share = min(share * 2, MOST)
     elif held > host.held / 2:
         share = least
-    return Host(share, held, max(0.0, host.promised - seconds))
+    return HostState(share, held, max(0.0, host.promised - seconds))
 
 
-def _share(host: Host | None, rate: HostRate, least: int, pause: float) -> int:
+def _share(host: HostState | None, rate: HostRate, least: int, pause: float) -> int:
     share = host.share if host else least
     if rate.rate:
         # Twice what its tokens allow until the next look: the rest would only be put off.
@@ -230,7 +238,7 @@ def _share(host: Host | None, rate: HostRate, least: int, pause: float) -> int:
     return share
 
 
-def _turns(count: int, host: Host, rate: HostRate, pause: float) -> tuple[list[float], float]:
+def _turns(count: int, host: HostState, rate: HostRate, pause: float) -> tuple[list[float], float]:
     """Return when each of ``count`` feeds of a host may come back, and the time after the last of them."""
     speed = _share(host, rate, host.share, pause) / pause
     step = 1 / (min(speed, rate.rate) if rate.rate else speed)

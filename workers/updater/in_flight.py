@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from app.adapters.redis.jobs import job_id
+from app.adapters.redis.jobs import hash_job
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 
@@ -33,7 +33,7 @@ class _Held:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Count:
+class InFlightCount:
     """What happened to the jobs in hand since they were looked at last.
 
     Attributes:
@@ -47,7 +47,7 @@ class Count:
     running: int
 
 
-class Hand:
+class InFlightJobs:
     """The jobs in hand, as the holder of the lease knows them."""
 
     def __init__(self, client: redis.Redis) -> None:
@@ -69,12 +69,12 @@ class Hand:
         """Feeds that must not be queued now."""
         return frozenset(feed for held in self._jobs.values() for feed in held.feeds)
 
-    def count(self) -> Count:
+    def count(self) -> InFlightCount:
         """Look at the jobs in hand, and let go of those that have ended."""
         with self._client.pipeline(transaction=False) as pipe:
-            pipe.llen(redis_keys.queue(Queue.PULL_SYSTEM))
+            pipe.llen(redis_keys.make_queue_key(Queue.PULL_SYSTEM))
             for job in self._jobs:
-                pipe.hmget(redis_keys.job(job), _FIELDS)
+                pipe.hmget(redis_keys.make_job_key(job), _FIELDS)
             length, *rows = pipe.execute()
         done, waiting, queued = 0, 0, 0
         suspects: dict[str, tuple[int, ...]] = {}
@@ -92,7 +92,7 @@ class Hand:
                     suspects.update(_parts(held.feeds))
         self._keep(suspects)
         running = sum(len(held.feeds) for held in self._jobs.values()) - waiting
-        return Count(done, waiting + max(0, length - queued), running)
+        return InFlightCount(done, waiting + max(0, length - queued), running)
 
     def write(self, pipe: Any, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
         """Add to a transaction what changed since the last one, and new jobs with their feeds."""
@@ -103,7 +103,7 @@ class Hand:
         if entries:
             pipe.hset(redis_keys.UPDATER_HAND, mapping=entries)
 
-    def written(self, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
+    def confirm_written(self, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
         """Note that the transaction took effect."""
         self._jobs |= {job: _Held(tuple(feeds)) for job, feeds in tickets}
         self._ended, self._parts = set(), {}
@@ -119,7 +119,7 @@ class Hand:
             return
         with self._client.pipeline(transaction=False) as pipe:
             for job in parts:
-                pipe.hget(redis_keys.job(job), "status")
+                pipe.hget(redis_keys.make_job_key(job), "status")
             states = pipe.execute()
         for (job, feeds), status in zip(parts.items(), states, strict=True):
             if status and status.decode() in _UNFINISHED:
@@ -127,7 +127,7 @@ class Hand:
                 self._parts[job] = feeds
 
 
-def pull_of(feeds: Sequence[int]) -> Job:
+def build_pull(feeds: Sequence[int]) -> Job:
     """Return the job that pulls a batch."""
     return Job(Task.PULL_SYSTEM, {"feed_ids": list(feeds)}, Queue.PULL_SYSTEM)
 
@@ -135,8 +135,8 @@ def pull_of(feeds: Sequence[int]) -> Job:
 def _parts(feeds: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield the jobs that a batch is taken apart into: their ids follow from what they do."""
     for feed in feeds:
-        job = pull_of([feed])
-        yield job_id(job.task, job.args), (feed,)
+        job = build_pull([feed])
+        yield hash_job(job.task, job.args), (feed,)
 
 
 def _ids(text: bytes) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ class LostLeaseError(Exception):
     """Somebody else holds the lease, or nobody: what was to be done has not been done."""
 
 
-class Held(enum.IntEnum):
+class LeaseState(enum.IntEnum):
     """How a lease is held; NO is false."""
 
     NO = 0
@@ -43,9 +43,9 @@ class Lease:
         self._token = secrets.token_hex(8).encode()
         self._hold, self._release = client.register_script(_HOLD), client.register_script(_RELEASE)
 
-    def hold(self) -> Held:
+    def acquire(self) -> LeaseState:
         """Take or renew it."""
-        return Held(int(self._hold(keys=[self._key], args=[self._token, self._ms])))
+        return LeaseState(int(self._hold(keys=[self._key], args=[self._token, self._ms])))
 
     def release(self) -> None:
         """Let the next one have it at once."""

@@ -30,12 +30,12 @@ from app.errors import DrainingError, StoreError
 from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
-from app.runtime.redis_errors import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, describe_outage
 from workers.updater import admin_port, batching
-from workers.updater.batching import Choice, Host, Look, Pace
-from workers.updater.in_flight import Count, Hand, pull_of
-from workers.updater.lease import Held, Lease, LostLeaseError
-from workers.wakeup import Bell
+from workers.updater.batching import BatchChoice, DueSnapshot, HostState, Pace
+from workers.updater.in_flight import InFlightCount, InFlightJobs, build_pull
+from workers.updater.lease import Lease, LeaseState, LostLeaseError
+from workers.wakeup import WakeupSignal
 
 _log = logs.get(__name__)
 
@@ -51,17 +51,17 @@ _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
 
 
-class Pulls(Protocol):
+class DueFeedSource(Protocol):
     """Where due feeds come from; ``app.services.feeds.pull.PullService``. All raise StoreError."""
 
-    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
-    def count_due(self, now: dt.datetime, most: int) -> int: ...
-    def batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]: ...
-    def put_off(self, later: Mapping[int, float], now: dt.datetime) -> None: ...
+    def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
+    def count_due(self, now: dt.datetime, limit: int) -> int: ...
+    def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]: ...
+    def postpone_checks(self, delays: Mapping[int, float], now: dt.datetime) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sight:
+class UpdaterStats:
     """What a look saw and did; its fields are those of the hash ``eventr:updater:stats``.
 
     Attributes:
@@ -98,15 +98,15 @@ class Updater:
         self,
         settings: Settings,
         client: redis.Redis,
-        pulls: Pulls,
+        pulls: DueFeedSource,
         jobs: RedisJobs,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._pulls, self._jobs, self._timer = settings, pulls, jobs, timer
         self._lease = Lease(client, redis_keys.UPDATER_LEASE, settings.updater_lease)
-        self._hand = Hand(client)
-        self._rates = HostRates.of(settings)
-        self._least = batching.host_share(
+        self._hand = InFlightJobs(client)
+        self._rates = HostRates.from_settings(settings)
+        self._least = batching.compute_host_share(
             settings.job_timeout, settings.fetch_total_timeout, settings.fetch_per_host
         )
         self._known = False  # whether the hand is what Redis says
@@ -116,11 +116,11 @@ class Updater:
 
     def _forget(self) -> None:
         self._pace = Pace()
-        self._hosts: dict[str, Host] = {}
+        self._hosts: dict[str, HostState] = {}
         self._looked = self._counted = self._timer()
         self._backlog = 0
 
-    def look(self) -> Sight | None:
+    def queue_due_feeds(self) -> UpdaterStats | None:
         """Queue what is due, as long as not too much waits already; None: another updater does."""
         try:
             return self._look() if self._held() else None
@@ -133,7 +133,7 @@ class Updater:
             self._known = False  # what was sent may have had its effect
             raise
 
-    def hold(self) -> bool:
+    def renew_lease(self) -> bool:
         """Take or renew the lease between two looks."""
         return self._held()
 
@@ -142,13 +142,13 @@ class Updater:
         self._lease.release()
 
     def _held(self) -> bool:
-        held = self._lease.hold()
-        if held is not Held.STILL:
+        held = self._lease.acquire()
+        if held is not LeaseState.STILL:
             self._known = False
         self.holds = bool(held)
         return self.holds
 
-    def _look(self) -> Sight:
+    def _look(self) -> UpdaterStats:
         if not self._known:
             self._hand.load()
             self._hand.count()  # what others saw done says nothing about the pace since then
@@ -156,16 +156,16 @@ class Updater:
         elapsed = self._timer() - self._looked
         self._looked += elapsed
         count = self._hand.count()
-        self._pace = self._pace.after(count.done, elapsed, busy=count.waiting > 0)
+        self._pace = self._pace.add_done(count.done, elapsed, busy=count.waiting > 0)
         choice, sight = self._choose(count, elapsed)
-        batches = self._pulls.batches(choice.feeds)
-        if self._lease.hold() is not Held.STILL:
+        batches = self._pulls.make_batches(choice.feeds)
+        if self._lease.acquire() is not LeaseState.STILL:
             raise LostLeaseError  # MongoDB took its time
         refused = self._write(batches, sight)
         self._known = True
         self._hosts = choice.hosts
-        if choice.later:
-            self._pulls.put_off(choice.later, clock.now())
+        if choice.postponed:
+            self._pulls.postpone_checks(choice.postponed, clock.now())
         if refused:
             _log.info("queue_takes_nothing", batches=refused)
             return dataclasses.replace(sight, queued=0)
@@ -174,41 +174,41 @@ class Updater:
         self._backlog = sight.backlog
         return sight
 
-    def _choose(self, count: Count, elapsed: float) -> tuple[Choice, Sight]:
+    def _choose(self, count: InFlightCount, elapsed: float) -> tuple[BatchChoice, UpdaterStats]:
         settings, now = self._settings, clock.now()
         rate = self._pace.rate
-        room = batching.room(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
+        room = batching.count_to_queue(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
         in_hand = self._hand.feeds
         # What is in hand is due still, and comes first. Without room one look at the longest due will do.
         limit = len(in_hand) + room + min(_BEYOND * room, _BEYOND_MOST) if room else 1
-        due = self._pulls.due(now, limit)
-        look = Look(due, len(due) < limit, in_hand, room)
-        choice = batching.choose(
+        due = self._pulls.find_due(now, limit)
+        look = DueSnapshot(due, len(due) < limit, in_hand, room)
+        choice = batching.choose_feeds(
             look,
             self._hosts if room else {},
-            self._rates.of_host,
-            least=self._least,
+            self._rates.get_rate,
+            min_share=self._least,
             seconds=elapsed,
             pause=min(TICK, settings.updater_interval),
         )
         if not room:
-            choice = Choice([], {}, self._hosts)
+            choice = BatchChoice([], {}, self._hosts)
         queued = len(choice.feeds)
         waiting = count.waiting + queued
-        return choice, Sight(
-            backlog=max(0, self._count_backlog(look, now) - queued - len(choice.later)),
-            late_s=batching.lateness(due[:1], now),
+        return choice, UpdaterStats(
+            backlog=max(0, self._count_backlog(look, now) - queued - len(choice.postponed)),
+            late_s=batching.compute_lateness(due[:1], now),
             waiting=waiting,
             running=count.running,
             pace=rate or 0.0,
             queued_s=waiting / rate if rate else 0.0,
             queued=queued,
-            put_off=len(choice.later),
+            put_off=len(choice.postponed),
         )
 
-    def _count_backlog(self, look: Look, now: dt.datetime) -> int:
+    def _count_backlog(self, look: DueSnapshot, now: dt.datetime) -> int:
         """Return how many due feeds are not in hand; of a long backlog what was counted last."""
-        seen = sum(1 for feed in look.due if feed.id not in look.in_hand)
+        seen = sum(1 for feed in look.due if feed.id not in look.in_flight)
         if look.all:
             self._backlog = seen
         elif not self._backlog or self._timer() >= self._counted + _COUNT_EVERY:
@@ -217,48 +217,48 @@ class Updater:
         self._backlog = max(self._backlog, seen)
         return self._backlog
 
-    def _write(self, batches: Sequence[Sequence[int]], sight: Sight) -> int:
+    def _write(self, batches: Sequence[Sequence[int]], sight: UpdaterStats) -> int:
         """Queue batches and note them in hand, in one step; return how many were refused."""
         tickets: list[tuple[str, Sequence[int]]] = []
 
-        def fill(pipe: Any) -> None:
-            ids = self._jobs.queue_in(pipe, [pull_of(batch) for batch in batches])
+        def write_batches(pipe: Any) -> None:
+            ids = self._jobs.enqueue_in(pipe, [build_pull(batch) for batch in batches])
             tickets.extend(zip(ids, batches, strict=True))
             self._hand.write(pipe, tickets)
             pipe.hset(redis_keys.UPDATER_STATS, mapping=sight.to_hash())
             pipe.expire(redis_keys.UPDATER_STATS, redis_keys.ALIVE_SECONDS)
 
-        replies = self._lease.write(fill)[: len(batches)]
-        self._hand.written(tickets)
+        replies = self._lease.write(write_batches)[: len(batches)]
+        self._hand.confirm_written(tickets)
         return sum(1 for fresh, _ in replies if fresh < 0)
 
 
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
-    stop = Bell()
+    stop = WakeupSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.ring())
+        signal.signal(number, lambda *_: stop.notify())
     client = redis.Redis.from_url(settings.redis_url, retry=Retry(NoBackoff(), 0))
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
         ident = f"{socket.gethostname()}-{os.getpid()}"
-        with admin_port.serving(settings, services, lambda: updater.holds) as pulse:
+        with admin_port.serve_admin_port(settings, services, lambda: updater.holds) as pulse:
 
-            def sign() -> None:
-                pulse.beat()
+            def send_heartbeat() -> None:
+                pulse.record_beat()
                 _sign(client, ident)
 
-            _work(settings, stop, updater, sign, lambda: queue_more(services))
+            _work(settings, stop, updater, send_heartbeat, lambda: queue_due_work(services))
         with contextlib.suppress(*OUTAGE):
             updater.release()
-            client.delete(redis_keys.alive("updater", ident))
+            client.delete(redis_keys.make_alive_key("updater", ident))
     _log.info("ended")
     return 0
 
 
 def _work(
     settings: Settings,
-    stop: Bell,
+    stop: WakeupSignal,
     updater: Updater,
     sign: Callable[[], None],
     queue_more: Callable[[], None],
@@ -274,9 +274,9 @@ def _work(
                 ready = True
                 _log.info("ready")
             if time.monotonic() < due:
-                updater.hold()
-            elif (sight := updater.look()) is not None:
-                due = time.monotonic() + batching.pause(
+                updater.renew_lease()
+            elif (sight := updater.queue_due_feeds()) is not None:
+                due = time.monotonic() + batching.compute_pause(
                     sight.backlog, sight.queued, sight.queued_s, tick, settings.updater_interval
                 )
                 queue_more()
@@ -284,33 +284,33 @@ def _work(
                     reported = time.monotonic() + _REPORT_EVERY
                     _log.info("updater_sight", **dataclasses.asdict(sight))
         except (StoreError, *OUTAGE) as e:
-            _log.warning("store_silent", error=word(e))
+            _log.warning("store_silent", error=describe_outage(e))
         if stop.wait(tick):
             return
 
 
-def queue_more(services: bootstrap.Services) -> None:
+def queue_due_work(services: bootstrap.Services) -> None:
     """Queue what pushes wait for, hubs to be asked, pushes of our own, imports, the ended hour's report,
     news for the search, accounts that go, files of all that is somebody's own.
 
     What is queued already stays one job.
     """
     for due in (
-        lambda now: services.websub.due(now, HUBS_AT_ONCE),
-        lambda now: services.hub.due(now, HUBS_AT_ONCE),
-        lambda _: services.importing.due(),
-        services.indexing.due,
-        services.erasing.due,
-        services.personal.due,
+        lambda now: services.websub.find_due_jobs(now, HUBS_AT_ONCE),
+        lambda now: services.hub.find_due_jobs(now, HUBS_AT_ONCE),
+        lambda _: services.import_runner.find_due_jobs(),
+        services.indexing.find_due_jobs,
+        services.erasure.find_due_jobs,
+        services.personal_exports.find_due_jobs,
     ):
         with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
             services.jobs.enqueue_many(due(clock.now()))
     with contextlib.suppress(DrainingError):
-        reports = services.report.due(clock.now())
+        reports = services.report.find_due_jobs(clock.now())
         services.jobs.enqueue_many(reports)
-        services.report.queued(reports)
+        services.report.mark_queued(reports)
 
 
 def _sign(client: redis.Redis, ident: str) -> None:
     text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()})
-    client.set(redis_keys.alive("updater", ident), text, ex=redis_keys.ALIVE_SECONDS)
+    client.set(redis_keys.make_alive_key("updater", ident), text, ex=redis_keys.ALIVE_SECONDS)

@@ -26,8 +26,8 @@ from app import logs
 from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
-from app.models.notifications.events import ENDS, FOLLOWS, Kind, Pass
-from app.runtime.lazy import once
+from app.models.notifications.events import ENDS, FOLLOWS, EventKind, EventPass
+from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
 
@@ -47,7 +47,7 @@ class RedisEvents:
         #: Users whose streams are to end, which could not be told yet.
         self._untold: set[int] = set()
 
-    @once
+    @lazy
     def _client(self) -> redis.Redis:
         return redis.Redis.from_url(
             self._settings.redis_url,
@@ -56,16 +56,16 @@ class RedisEvents:
             retry=Retry(NoBackoff(), 0),
         )
 
-    def counts(self, user_id: int) -> None:
+    def notify_counts(self, user_id: int) -> None:
         """Tell a user's browsers that his counts or stars have changed."""
-        self._tell(Kind.COUNTS, user_id)
+        self._tell(EventKind.COUNTS, user_id)
 
-    def new(self, entries: Mapping[int, int]) -> None:
+    def notify_new_entries(self, entries: Mapping[int, int]) -> None:
         """Tell whoever follows these feeds how many new entries each has got."""
         if entries:
-            self._tell(Kind.NEW, data={str(feed_id): count for feed_id, count in entries.items()})
+            self._tell(EventKind.NEW, data={str(feed_id): count for feed_id, count in entries.items()})
 
-    def progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
+    def notify_progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
         """Tell a user's browsers how far an import is.
 
         Args:
@@ -77,13 +77,15 @@ class RedisEvents:
         data = {**report, "id": import_id}
         if len(json.dumps(data)) > REPORT_MAX:
             raise ValueError("a report of progress is a few numbers")
-        self._tell(Kind.IMPORT, user_id, data)
+        self._tell(EventKind.IMPORT, user_id, data)
 
-    def follows(self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()) -> None:
+    def notify_follows(
+        self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()
+    ) -> None:
         """Note which feeds a user follows from now on, or no more; his other browsers count anew."""
         self._tell(FOLLOWS, user_id, {"added": list(added), "removed": list(removed)})
 
-    def ends(self, user_id: int) -> None:
+    def end_streams(self, user_id: int) -> None:
         """End a user's open streams, and let no pass from before open one (W08).
 
         It is not said which of them belongs to what was ended: his other browsers come back at once. What
@@ -94,7 +96,7 @@ class RedisEvents:
         self._quiet_until = 0.0
         self._tell(ENDS, user_id)
 
-    def position(self) -> str:
+    def get_position(self) -> str:
         """Return the place in the stream after which everything is still to come.
 
         Raises:
@@ -110,7 +112,7 @@ class RedisEvents:
         except redis.RedisError as e:
             raise StoreError from e
 
-    def admit(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
+    def issue_pass(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
         """Return a signed pass with which a browser of this user may listen.
 
         Args:
@@ -122,10 +124,10 @@ class RedisEvents:
         """
         ttl = int(self._settings.events_pass_ttl) + 60
         try:
-            self._client.set(redis_keys.follows(user_id), packed(feed_ids), ex=ttl)
+            self._client.set(redis_keys.make_follows_key(user_id), pack_ids(feed_ids), ex=ttl)
         except redis.RedisError as e:
             raise StoreError from e
-        return Pass(user_id, at).signed(self._settings.secret_key)
+        return EventPass(user_id, at).sign(self._settings.secret_key)
 
     def close(self) -> None:
         """Close the connections that were opened."""
@@ -155,7 +157,7 @@ class RedisEvents:
             log.warning("event_dropped", kind=str(kind), error=type(e).__name__)
 
 
-def packed(ids: Sequence[int]) -> bytes:
+def pack_ids(ids: Sequence[int]) -> bytes:
     """Return ids as 8 bytes each, little-endian."""
     numbers = array.array("q", ids)
     if sys.byteorder == "big":

@@ -21,7 +21,7 @@ from app import logs
 from app.config import Settings
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
-from app.runtime.lazy import once
+from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
 
@@ -52,10 +52,10 @@ class RedisBudget:
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.redis_url
-        self._rates = HostRates.of(settings)
+        self._rates = HostRates.from_settings(settings)
         self._rest = settings.fetch_host_rest
 
-    @once
+    @lazy
     def _client(self) -> redis.Redis:
         # Not repeated: tokens would be taken twice.
         return redis.Redis.from_url(
@@ -65,22 +65,22 @@ class RedisBudget:
             retry=Retry(NoBackoff(), 0),
         )
 
-    @once
+    @lazy
     def _take(self) -> Any:
         return self._client.register_script(
             resources.files("app.adapters.redis").joinpath("budget.lua").read_text()
         )
 
-    @once
+    @lazy
     def _stop(self) -> Any:
         return self._client.register_script(_STOP)
 
-    def take(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+    def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
         """Take one token per entry; see :class:`app.ports.HostBudget`."""
         wanted = Counter(hosts)
         if not wanted:
             return []
-        rates = {host: self._rates.of_host(host) for host in wanted}
+        rates = {host: self._rates.get_rate(host) for host in wanted}
         names: list[str] = []
         args: list[float] = []
         for host, rate in rates.items():
@@ -102,7 +102,7 @@ class RedisBudget:
         answers = {host: iter(queue) for host, queue in queues.items()}
         return [next(answers[host]) for host in hosts]
 
-    def punish(self, host: str, seconds: float, url: str) -> None:
+    def pause_host(self, host: str, seconds: float, url: str) -> None:
         """Leave a host alone; see :class:`app.ports.HostBudget`."""
         asked = int(min(max(seconds, 0), STOP_MAX) * 1000)
         who = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -114,7 +114,7 @@ class RedisBudget:
         else:
             log.info("host_stopped", host=host, seconds=ms // 1000, asked=asked // 1000)
 
-    def stops(self, hosts: Sequence[str]) -> list[float]:
+    def find_pauses(self, hosts: Sequence[str]) -> list[float]:
         """Return how long hosts are left alone; see :class:`app.ports.HostBudget`."""
         try:
             with self._client.pipeline(transaction=False) as pipe:

@@ -27,10 +27,10 @@ from app.models.jobs.job_engine import (
     Engine,
     JobRecord,
     QueueView,
-    about,
+    describe_args,
 )
 from app.models.jobs.jobs import Queue, State, Task
-from app.runtime.lazy import once
+from app.runtime.lazy import lazy
 
 _PAGE = 500
 _FIELDS = (
@@ -46,11 +46,11 @@ class RedisEngine:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    @once
+    @lazy
     def _client(self) -> Any:
         return redis.Redis.from_url(self._settings.redis_url, socket_timeout=5)
 
-    @once
+    @lazy
     def _scripts(self) -> dict[str, Any]:
         folder = resources.files("app.adapters.redis")
         return {
@@ -60,7 +60,7 @@ class RedisEngine:
 
     # -- now
 
-    def now(self) -> Engine:
+    def load_engine(self) -> Engine:
         """Return what is there now; see :class:`app.ports.EnginePort` for all methods."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
@@ -68,15 +68,15 @@ class RedisEngine:
                 pipe.hgetall(redis_keys.UPDATER_STATS).zcard(redis_keys.DEAD)
                 managers, controllers, updater, count = pipe.execute()
             told = self._texts(
-                [redis_keys.manager(m.decode()) for m in managers]
-                + [redis_keys.alive("controller", c.decode()) for c in controllers]
+                [redis_keys.make_manager_key(m.decode()) for m in managers]
+                + [redis_keys.make_alive_key("controller", c.decode()) for c in controllers]
             )
             queues = self._queues()
         return Engine(
             queues=queues,
-            managers=tuple(filter(None, map(process_status.manager, told[: len(managers)]))),
-            controllers=tuple(filter(None, map(process_status.controller, told[len(managers) :]))),
-            updater=process_status.updater(updater),
+            managers=tuple(filter(None, map(process_status.parse_manager, told[: len(managers)]))),
+            controllers=tuple(filter(None, map(process_status.parse_controller, told[len(managers) :]))),
+            updater=process_status.parse_updater(updater),
             dead=count,
         )
 
@@ -102,11 +102,11 @@ class RedisEngine:
 
     # -- what was counted
 
-    def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        return self._counted({number: redis_keys.hour(number) for number in numbers})
+    def load_hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        return self._counted({number: redis_keys.make_hour_key(number) for number in numbers})
 
-    def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        return self._counted({number: redis_keys.minutes(number) for number in numbers})
+    def load_minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        return self._counted({number: redis_keys.make_minutes_key(number) for number in numbers})
 
     def _counted(self, names: Mapping[int, str]) -> dict[int, dict[str, int]]:
         with _store(), self._client.pipeline(transaction=False) as pipe:
@@ -121,18 +121,18 @@ class RedisEngine:
 
     # -- jobs
 
-    def running(self) -> list[JobRecord]:
+    def list_running(self) -> list[JobRecord]:
         with _store():
             return sorted(self._held(), key=lambda job: (job.queue, job.task, job.id))
 
-    def job(self, job_id: str) -> JobRecord | None:
+    def find_job(self, job_id: str) -> JobRecord | None:
         with _store():
             return next(iter(self._records([job_id])), None)
 
     def _held(self) -> list[JobRecord]:
         with self._client.pipeline(transaction=False) as pipe:
             for worker in self._client.hkeys(redis_keys.WORKERS):
-                pipe.lrange(redis_keys.inflight(worker.decode()), 0, -1)
+                pipe.lrange(redis_keys.make_inflight_key(worker.decode()), 0, -1)
             held = [job_id.decode() for ids in pipe.execute() for job_id in ids]
         return self._records(held)
 
@@ -140,13 +140,13 @@ class RedisEngine:
         """Return those of these jobs that are there, in their order."""
         with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                pipe.hmget(redis_keys.job(job_id), _FIELDS)
+                pipe.hmget(redis_keys.make_job_key(job_id), _FIELDS)
             rows = pipe.execute()
         return [_record(job_id, row) for job_id, row in zip(ids, rows, strict=True) if row[0]]
 
     # -- the dead set
 
-    def dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
+    def list_dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
         found: list[tuple[float, JobRecord]] = []
         with _store():
             for page in self._dead_pages(cursor):
@@ -157,7 +157,7 @@ class RedisEngine:
         at, last = found[limit - 1] if len(found) > limit else (0.0, None)
         return DeadPage(tuple(job for _, job in found[:limit]), f"{at!r}_{last.id}" if last else None)
 
-    def dead_kinds(self) -> list[DeadKind]:
+    def list_dead_kinds(self) -> list[DeadKind]:
         with _store():
             kinds = Counter(
                 (job.task, job.error)
@@ -167,11 +167,11 @@ class RedisEngine:
             )
         return [DeadKind(task, error, count) for (task, error), count in kinds.most_common()]
 
-    def retry(self, of: str | DeadKind) -> int:
-        return self._each("retry", of, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
+    def retry_dead(self, target: str | DeadKind) -> int:
+        return self._each("retry", target, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
 
-    def drop(self, of: str | DeadKind) -> int:
-        return self._each("drop", of)
+    def remove_dead(self, target: str | DeadKind) -> int:
+        return self._each("drop", target)
 
     def _each(self, script: str, of: str | DeadKind, *args: str) -> int:
         with _store():
@@ -179,7 +179,7 @@ class RedisEngine:
             calls = [
                 (
                     self._scripts[script],
-                    [redis_keys.DEAD, redis_keys.job(i), redis_keys.results(i)],
+                    [redis_keys.DEAD, redis_keys.make_job_key(i), redis_keys.make_results_key(i)],
                     [i, *args],
                 )
                 for i in ids
@@ -220,7 +220,7 @@ class RedisEngine:
             passed = (fresh[-1][1], fresh[-1][0])
             most = repr(passed[0])
 
-    def switch(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
+    def set_switches(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
         with _store(), self._client.pipeline(transaction=True) as pipe:
             for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
                 if on is not None:
@@ -260,13 +260,13 @@ def _is(job: JobRecord, kind: DeadKind | None) -> bool:
 def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
     text = [(part or b"").decode("utf-8", "replace") for part in row]
     state, _, origin, home, error, failures, crashes, _, task, worker, attempts, *times, progress = text
-    created, started, ended = map(process_status.time, times)
+    created, started, ended = map(process_status.parse_time, times)
     return JobRecord(
         id=job_id,
         task=task,
         queue=home or origin,
         state=State(state) if state in _STATES else State.MISSING,
-        about=about(dead_jobs.args(row[1] or b"")),
+        about=describe_args(dead_jobs.parse_args(row[1] or b"")),
         error=error,
         worker=worker,
         failures=int(failures or 0),
@@ -276,7 +276,7 @@ def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
         started=started,
         ended=ended,
         progress=tuple(_numbers(progress)),
-        history=tuple(map(_attempt, dead_jobs.lines(row[7] or b""))),
+        history=tuple(map(_attempt, dead_jobs.parse_history(row[7] or b""))),
     )
 
 

@@ -28,7 +28,7 @@ from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
-from app.runtime.lazy import once
+from app.runtime.lazy import lazy
 from controller.client import ResultReader
 
 #: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
@@ -37,7 +37,7 @@ TEXT_MAX = 4096
 _BATCH = 500
 
 
-def canonical(args: dict[str, Any]) -> str:
+def canonicalise_args(args: dict[str, Any]) -> str:
     """Return the one JSON text of arguments: sorted keys, no spaces.
 
     Raises:
@@ -62,18 +62,18 @@ def _is_id(value: object) -> bool:
     return value is None or isinstance(value, int | float | bool)
 
 
-def job_id(task: str, args: dict[str, Any]) -> str:
+def hash_job(task: str, args: dict[str, Any]) -> str:
     """Return the identity of a job: 32 hex digits over its task and arguments."""
     # Not for secrecy: RQ allows [A-Za-z0-9_-] in ids, and 128 bits never collide by accident.
-    return hashlib.md5(f"{task}\n{canonical(args)}".encode(), usedforsecurity=False).hexdigest()
+    return hashlib.md5(f"{task}\n{canonicalise_args(args)}".encode(), usedforsecurity=False).hexdigest()
 
 
 def _subject(job: Job) -> str:
     """Return what a job is about when that is one feed: crashes of all such jobs count together."""
     if job.task == Task.WEBSUB_PULL:
-        return redis_keys.of_feed(job.args["feed_id"])
+        return redis_keys.make_feed_subject(job.args["feed_id"])
     feeds: list[int] = job.args.get("feed_ids", []) if job.task in (Task.PULL, Task.PULL_SYSTEM) else []
-    return redis_keys.of_feed(feeds[0]) if len(feeds) == 1 else ""
+    return redis_keys.make_feed_subject(feeds[0]) if len(feeds) == 1 else ""
 
 
 class RedisJobs:
@@ -82,20 +82,20 @@ class RedisJobs:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    @once
+    @lazy
     def _client(self) -> redis.Redis:
         # Few retries: a page that waits for Redis says so after a second, and ENQUEUE may be repeated.
         retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.5), 3)
         return redis.Redis.from_url(self._settings.redis_url, retry=retry)
 
-    @once
+    @lazy
     def _script(self) -> Any:
         text = resources.files("app.adapters.redis").joinpath("enqueue.lua").read_text()
         return self._client.register_script(text)
 
-    @once
+    @lazy
     def _results(self) -> ResultReader:
-        return ResultReader.of(self._settings)
+        return ResultReader.from_settings(self._settings)
 
     def enqueue(self, job: Job) -> Ticket:
         """Queue a job, or join the same one; see :class:`app.ports.JobPort`."""
@@ -127,7 +127,7 @@ class RedisJobs:
             for (_, args), (fresh, since) in zip(calls, replies, strict=True)
         ]
 
-    def queue_in(self, pipe: Any, jobs: Sequence[Job]) -> list[str]:
+    def enqueue_in(self, pipe: Any, jobs: Sequence[Job]) -> list[str]:
         """Let a transaction of the caller queue jobs too; return their ids in order.
 
         Args:
@@ -144,11 +144,11 @@ class RedisJobs:
         with _store():
             yield from self._results.await_many(tickets, timeout)
 
-    def status(self, job_id: str) -> JobView:
+    def get_status(self, job_id: str) -> JobView:
         """Return a job as it is now."""
         names = ("status", "progress", "error", "failures", "crashes")
         with _store():
-            row: list[Any] = self._client.hmget(redis_keys.job(job_id), names)
+            row: list[Any] = self._client.hmget(redis_keys.make_job_key(job_id), names)
         state, progress, error, failures, crashes = (v.decode() if v else "" for v in row)
         return JobView(
             id=job_id,
@@ -159,10 +159,10 @@ class RedisJobs:
             crashes=int(crashes or 0),
         )
 
-    def absolve(self, feed_id: int) -> None:
+    def clear_crashes(self, feed_id: int) -> None:
         """Forget the crashes of jobs about this feed alone: now it was read, and nobody died."""
         with _store():
-            self._client.delete(redis_keys.crashes(redis_keys.of_feed(feed_id)))
+            self._client.delete(redis_keys.make_crashes_key(redis_keys.make_feed_subject(feed_id)))
 
     def ping(self) -> None:
         """Raise StoreError when Redis does not answer."""
@@ -176,11 +176,11 @@ class RedisJobs:
                 part.close()
 
     def _call(self, job: Job, front: bool, parents: Sequence[str]) -> tuple[list[str], list[Any]]:
-        ident = job_id(job.task, job.args)
+        ident = hash_job(job.task, job.args)
         names = [
-            redis_keys.job(ident),
-            redis_keys.queue(job.queue),
-            redis_keys.results(ident),
+            redis_keys.make_job_key(ident),
+            redis_keys.make_queue_key(job.queue),
+            redis_keys.make_results_key(ident),
             redis_keys.QUEUES,
         ]
         names += [redis_keys.DRAINING, redis_keys.DEAD]

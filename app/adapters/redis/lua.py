@@ -25,7 +25,7 @@ def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
     replies = _send(client, calls)
     unknown = [n for n, reply in enumerate(replies) if isinstance(reply, redis.exceptions.NoScriptError)]
     if unknown:
-        load(client, {calls[n][0] for n in unknown})
+        load_scripts(client, {calls[n][0] for n in unknown})
         for n, reply in zip(unknown, _send(client, [calls[n] for n in unknown]), strict=True):
             replies[n] = reply
     for reply in replies:
@@ -34,7 +34,7 @@ def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
     return replies
 
 
-def load(client: redis.Redis, scripts: Iterable[Script]) -> None:
+def load_scripts(client: redis.Redis, scripts: Iterable[Script]) -> None:
     """Make scripts known."""
     with client.pipeline(transaction=False) as pipe:
         for script in scripts:

@@ -49,10 +49,10 @@ class MemoryLimiter:
         self._lock = threading.Lock()
         self._tries: dict[str, tuple[int, float, float]] = {}  # who → tries, window's end, gate's end
 
-    def wait(self, who: str, limit: int, window: int) -> int:
+    def count_try(self, key: str, limit: int, window: int) -> int:
         now = time.monotonic()
         with self._lock:
-            tries, end, gate = self._tries.get(who, (0, 0.0, 0.0))
+            tries, end, gate = self._tries.get(key, (0, 0.0, 0.0))
             if gate > now:
                 return int(gate - now) + 1
             tries, end = (tries + 1, end) if end > now else (1, now + window)
@@ -60,28 +60,28 @@ class MemoryLimiter:
             if over >= 0:
                 gate, end = now + min(window, FIRST_DELAY * 2 ** min(over, 16)), now + window
             self._drop_old(now)
-            self._tries[who] = (tries, end, gate)
+            self._tries[key] = (tries, end, gate)
         return 0
 
     def _drop_old(self, now: float) -> None:
         if len(self._tries) > 10_000:
             self._tries = {k: v for k, v in self._tries.items() if v[1] > now}
 
-    def left(self, who: str, limit: int, window: int) -> tuple[int, int]:
+    def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
         now = time.monotonic()
         with self._lock:
-            tries, end, _gate = self._tries.get(who, (0, 0.0, 0.0))
+            tries, end, _gate = self._tries.get(key, (0, 0.0, 0.0))
         return (max(0, limit - tries), int(end - now) + 1) if end > now else (limit, window)
 
-    def reset(self, who: str) -> None:
+    def reset(self, key: str) -> None:
         with self._lock:
-            self._tries.pop(who, None)
+            self._tries.pop(key, None)
 
-    def refund(self, who: str, limit: int) -> None:
+    def refund(self, key: str, limit: int) -> None:
         with self._lock:
-            tries, end, gate = self._tries.get(who, (0, 0.0, 0.0))
+            tries, end, gate = self._tries.get(key, (0, 0.0, 0.0))
             if tries:
-                self._tries[who] = tries - 1, end, 0.0 if tries <= limit else gate
+                self._tries[key] = tries - 1, end, 0.0 if tries <= limit else gate
 
 
 class RedisLimiter:
@@ -93,35 +93,35 @@ class RedisLimiter:
         self._refund = client.register_script(_REFUND)
         self._fallback = MemoryLimiter()
 
-    def wait(self, who: str, limit: int, window: int) -> int:
+    def count_try(self, key: str, limit: int, window: int) -> int:
         try:
-            return int(cast(Any, self._script(keys=_names(who), args=[limit, window, FIRST_DELAY])))
+            return int(cast(Any, self._script(keys=_names(key), args=[limit, window, FIRST_DELAY])))
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
-            return self._fallback.wait(who, limit, window)
+            return self._fallback.count_try(key, limit, window)
 
-    def left(self, who: str, limit: int, window: int) -> tuple[int, int]:
+    def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
         try:
             with self._redis.pipeline(transaction=False) as pipe:
-                pipe.get(_names(who)[0])
-                pipe.ttl(_names(who)[0])
+                pipe.get(_names(key)[0])
+                pipe.ttl(_names(key)[0])
                 tries, seconds = pipe.execute()
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
-            return self._fallback.left(who, limit, window)
+            return self._fallback.count_left(key, limit, window)
         return max(0, limit - int(tries or 0)), seconds if seconds > 0 else window
 
-    def reset(self, who: str) -> None:
-        self._fallback.reset(who)
+    def reset(self, key: str) -> None:
+        self._fallback.reset(key)
         try:
-            self._redis.delete(*_names(who))
+            self._redis.delete(*_names(key))
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
 
-    def refund(self, who: str, limit: int) -> None:
-        self._fallback.refund(who, limit)
+    def refund(self, key: str, limit: int) -> None:
+        self._fallback.refund(key, limit)
         try:
-            self._refund(keys=_names(who), args=[limit])
+            self._refund(keys=_names(key), args=[limit])
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
 

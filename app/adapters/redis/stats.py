@@ -14,39 +14,39 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
-from app.models.operations.hourly_report import Situation
+from app.models.operations.hourly_report import ReportFigures
 from app.models.operations.hourly_stats import HOUR_MS
-from app.runtime.lazy import once
+from app.runtime.lazy import lazy
 
 _REPORTED_SECONDS = 2 * 86400
 
 
-class RedisFigures:
+class RedisStats:
     """Connects at first use. All methods raise StoreError when Redis does not answer."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    @once
+    @lazy
     def _client(self) -> redis.Redis:
         return redis.Redis.from_url(self._settings.redis_url)
 
-    def situation(self, hour: int) -> Situation:
+    def read_figures(self, hour: int) -> ReportFigures:
         """Return what a report about an hour says; queues and updater as they are now."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
-                pipe.hgetall(redis_keys.hour(hour))
+                pipe.hgetall(redis_keys.make_hour_key(hour))
                 pipe.hgetall(redis_keys.UPDATER_STATS)
                 pipe.zcard(redis_keys.DEAD)
                 for queue in Queue:
-                    pipe.llen(redis_keys.queue(queue))
-                    pipe.lindex(redis_keys.queue(queue), 0)
+                    pipe.llen(redis_keys.make_queue_key(queue))
+                    pipe.lindex(redis_keys.make_queue_key(queue), 0)
                 counters, updater, dead, *rows = pipe.execute()
             heads = self._since(rows[1::2])
         now = clock.now()
         end = dt.datetime.fromtimestamp((hour + 1) * HOUR_MS / 1000, dt.UTC)
         waited = [max(0.0, now.timestamp() - since / 1000) if since else 0.0 for since in heads]
-        return Situation(
+        return ReportFigures(
             hour=hour,
             until=min(now, end),
             counters={name.decode(): int(value) for name, value in counters.items()},
@@ -55,12 +55,12 @@ class RedisFigures:
             updater={name.decode(): value.decode() for name, value in updater.items()},
         )
 
-    def reported(self) -> int:
+    def get_reported_hour(self) -> int:
         """Return the hour whose report was sent last, 0 when none is known."""
         with _store():
             return int(self._client.get(redis_keys.REPORTED) or 0)
 
-    def set_reported(self, hour: int) -> None:
+    def set_reported_hour(self, hour: int) -> None:
         """Note that the report of an hour was sent."""
         with _store():
             self._client.set(redis_keys.REPORTED, hour, ex=_REPORTED_SECONDS)
@@ -73,7 +73,7 @@ class RedisFigures:
     def _since(self, heads: Sequence[bytes | None]) -> list[int]:
         with self._client.pipeline(transaction=False) as pipe:
             for head in heads:
-                pipe.hget(redis_keys.job(head.decode() if head else ""), "since")
+                pipe.hget(redis_keys.make_job_key(head.decode() if head else ""), "since")
             values: list[Any] = pipe.execute()
         return [int(value) if value else 0 for value in values]
 

@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 from app.cli import print_json
-from app.commands.files import standard_input
+from app.commands.files import get_standard_input
 from app.commands.repl import link, tables
-from app.commands.repl.link import Link
+from app.commands.repl.link import ManagerClient
 from app.config import Settings
 from app.errors import EventrError, InvalidError
 
@@ -46,17 +46,21 @@ def repl(
     if list_them:
         _list(settings, as_json)
         return
-    dial = link.remote(settings, address, token_file) if address else link.local(settings, pid)
-    manager = Link(dial)
+    dial = (
+        link.make_remote_dial(settings, address, token_file)
+        if address
+        else link.make_local_dial(settings, pid)
+    )
+    manager = ManagerClient(dial)
     try:
         if commands:
             run_all(manager, commands, as_json)
-        elif standard_input().isatty() and sys.stdout.isatty():
+        elif get_standard_input().isatty() and sys.stdout.isatty():
             from app.commands.repl.shell import Shell  # loads prompt_toolkit: scripts start without
 
             Shell(manager, settings.home).run()
         else:
-            run_all(manager, standard_input(), as_json)
+            run_all(manager, get_standard_input(), as_json)
     except BrokenPipeError:
         # `eventr repl -c tail | head` has seen enough; the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,27 +68,27 @@ def repl(
         manager.close()
 
 
-def run_all(manager: Link, lines: Iterable[str], as_json: bool) -> None:
+def run_all(manager: ManagerClient, lines: Iterable[str], as_json: bool) -> None:
     """Run commands one after the other and print their answers; the first error ends it.
 
     Raises:
         EventrError: what the manager said, or why it cannot be asked.
     """
     for line in lines:
-        run(manager, words_of(line), as_json)
+        run(manager, split_words(line), as_json)
 
 
-def run(manager: Link, words: list[str], as_json: bool) -> None:
+def run(manager: ManagerClient, command: list[str], as_json: bool) -> None:
     """Run one command and print its answer; ``tail`` prints until Ctrl-C."""
-    if words[:1] == [TAIL]:
-        for event in manager.follow(words):
-            click.echo(_json(event) if as_json else tables.event(event))
-    elif words:
-        result = manager.call(words)
-        click.echo(_json(result) if as_json else tables.text(words[0], result))
+    if command[:1] == [TAIL]:
+        for event in manager.follow_events(command):
+            click.echo(_json(event) if as_json else tables.format_event(event))
+    elif command:
+        result = manager.run_command(command)
+        click.echo(_json(result) if as_json else tables.format_result(command[0], result))
 
 
-def words_of(line: str) -> list[str]:
+def split_words(line: str) -> list[str]:
     """Split a line as a shell would; empty for an empty line or a comment.
 
     Raises:
@@ -102,13 +106,13 @@ def _json(document: Any) -> str:
 
 
 def _list(settings: Settings, as_json: bool) -> None:
-    rows = link.managers(settings)
+    rows = link.list_managers(settings)
     if as_json:
         print_json(rows)
     else:
-        click.echo(tables.managers(rows))
+        click.echo(tables.format_managers(rows))
 
 
-def said(error: EventrError) -> None:
+def print_error(error: EventrError) -> None:
     """Print an error as the command line does."""
     click.echo(f"eventr: {error.message}", err=True)

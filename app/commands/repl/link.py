@@ -39,7 +39,7 @@ class RemoteError(EventrError):
         return self._word
 
 
-class Link:
+class ManagerClient:
     """Talks to one manager, and finds it again when it was restarted.
 
     Args:
@@ -65,7 +65,7 @@ class Link:
         with self._lock:
             return self._connect()
 
-    def call(self, words: Sequence[str]) -> Any:
+    def run_command(self, command: Sequence[str]) -> Any:
         """Run a command and return its result.
 
         Raises:
@@ -74,9 +74,9 @@ class Link:
         """
         with self._lock:
             self._connect()
-            return self._ask(words)
+            return self._ask(command)
 
-    def follow(self, words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def follow_events(self, command: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield events until the caller stops; the line is closed then, as that ends a tail.
 
         Raises: see :meth:`call`.
@@ -84,7 +84,7 @@ class Link:
         with self._lock:
             self._connect()
             try:
-                self._ask(words)
+                self._ask(command)
                 while True:
                     yield self._read(None)["event"]
             finally:
@@ -157,12 +157,12 @@ def _is_open(line: socket.socket) -> bool:
     return not select.select([line], [], [], 0)[0]
 
 
-def local(settings: Settings, pid: int | None) -> Dial:
+def make_local_dial(settings: Settings, pid: int | None) -> Dial:
     """Return how to reach a manager of this host: the named one, or the only one."""
 
     def dial() -> socket.socket:
-        chosen = pid if pid is not None else _only(listen.running(settings))
-        path = listen.socket_path(settings, chosen)
+        chosen = pid if pid is not None else _only(listen.list_running(settings))
+        path = listen.get_socket_path(settings, chosen)
         try:
             return listen.connect(path)
         except (FileNotFoundError, ConnectionRefusedError) as e:
@@ -177,7 +177,7 @@ def local(settings: Settings, pid: int | None) -> Dial:
     return dial
 
 
-def remote(settings: Settings, address: str, token_file: Path | None) -> Dial:
+def make_remote_dial(settings: Settings, address: str, token_file: Path | None) -> Dial:
     """Return how to reach a manager by its loopback port, here or through a tunnel.
 
     Raises:
@@ -186,7 +186,7 @@ def remote(settings: Settings, address: str, token_file: Path | None) -> Dial:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise InvalidError(f"{address} is no address: say HOST:PORT.")
-    path = token_file or listen.token_path(settings)
+    path = token_file or listen.get_token_path(settings)
 
     def dial() -> socket.socket:
         try:
@@ -220,11 +220,11 @@ def _only(pids: list[int]) -> int:
     return pids[0]
 
 
-def managers(settings: Settings) -> list[dict[str, Any]]:
+def list_managers(settings: Settings) -> list[dict[str, Any]]:
     """Return the managers of this host, each with what it says of itself."""
     found = []
-    for pid in listen.running(settings):
-        link = Link(local(settings, pid))
+    for pid in listen.list_running(settings):
+        link = ManagerClient(make_local_dial(settings, pid))
         try:
             link.connect()
             found.append(link.manager)
@@ -235,7 +235,7 @@ def managers(settings: Settings) -> list[dict[str, Any]]:
     return found
 
 
-def own_file(path: Path) -> None:
+def make_private_file(path: Path) -> None:
     """Make a file that only this user can read, or make it one.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from app.commands.repl.link import Link
+from app.commands.repl.link import ManagerClient
 from app.errors import EventrError
 from queue_manager.control.commands import ALL, TABLE
 
@@ -32,10 +32,10 @@ _ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
 HIDDEN = frozenset({"words"})
 
 
-class Names(Completer):
+class CommandCompleter(Completer):
     """Completes commands and names; a manager that does not answer leaves the commands."""
 
-    def __init__(self, manager: Link) -> None:
+    def __init__(self, manager: ManagerClient) -> None:
         self._manager = manager
         self._names: Mapping[str, Sequence[str]] = {}
         self._asked = float("-inf")
@@ -66,7 +66,7 @@ class Names(Completer):
         if time.monotonic() - self._asked > _FRESH:
             self._asked = time.monotonic()
             try:
-                self._names = self._manager.call(["words"])
+                self._names = self._manager.run_command(["words"])
             except EventrError:
                 self._names = {}  # what is wrong is said when a command is run
         return self._names

@@ -10,9 +10,9 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from app.commands.repl.command import TAIL, run, said, words_of
-from app.commands.repl.link import Link, own_file
-from app.commands.repl.names import Names
+from app.commands.repl.command import TAIL, print_error, run, split_words
+from app.commands.repl.link import ManagerClient, make_private_file
+from app.commands.repl.names import CommandCompleter
 from app.errors import EventrError, StartupError
 
 HISTORY = "repl_history"
@@ -28,11 +28,11 @@ class Shell:
         home: folder in which the history is kept.
     """
 
-    def __init__(self, manager: Link, home: Path) -> None:
+    def __init__(self, manager: ManagerClient, home: Path) -> None:
         self._manager = manager
         self._session: PromptSession[str] = PromptSession(
-            history=history(home / HISTORY),
-            completer=ThreadedCompleter(Names(manager)),
+            history=open_history(home / HISTORY),
+            completer=ThreadedCompleter(CommandCompleter(manager)),
             complete_while_typing=False,
             auto_suggest=AutoSuggestFromHistory(),
         )
@@ -63,23 +63,23 @@ class Shell:
 
     def _run(self, line: str) -> None:
         try:
-            words = words_of(line)
+            words = split_words(line)
             if words and self._manager.connect():
                 click.echo(f"The manager was restarted: this is process {self._manager.manager['pid']}.")
             if words[:1] == [TAIL]:
                 click.echo("Events follow; Ctrl-C ends them.")
             run(self._manager, words, as_json=False)
         except EventrError as e:
-            said(e)
+            print_error(e)
 
 
-def history(path: Path) -> History:
+def open_history(path: Path) -> History:
     """Return the history in a file that only this user can read; in memory where there can be none."""
     try:
-        own_file(path)
+        make_private_file(path)
         _shorten(path)
     except OSError as e:
-        said(StartupError(f"The history is not kept: {path} cannot be written to ({e.strerror})."))
+        print_error(StartupError(f"The history is not kept: {path} cannot be written to ({e.strerror})."))
         return InMemoryHistory()
     return FileHistory(str(path))
 

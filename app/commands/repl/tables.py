@@ -10,12 +10,12 @@ Render = Callable[[Any], str]
 _ARGS_MAX = 60
 
 
-def text(command: str, result: Any) -> str:
+def format_result(command: str, result: Any) -> str:
     """Return the answer to a command as lines."""
     return _RENDER.get(command, _pairs)(result)
 
 
-def event(fields: Mapping[str, Any]) -> str:
+def format_event(fields: Mapping[str, Any]) -> str:
     """Return one event as a line: time, kind, then what is known of it."""
     at = str(fields.get("at", ""))[11:23]
     rest = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if name not in _EVENT_FIRST)
@@ -26,7 +26,7 @@ def event(fields: Mapping[str, Any]) -> str:
 _EVENT_FIRST = ("at", "kind", "task", "id", "since")
 
 
-def managers(rows: Sequence[Mapping[str, Any]]) -> str:
+def format_managers(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the managers of a host as a table."""
     if not rows:
         return "No manager runs here."

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.feeds.discover.core import Discoverer
-from app.feeds.discover.page import candidates
+from app.feeds.discover.page import find_candidates
 
-__all__ = ["Discoverer", "candidates"]
+__all__ = ["Discoverer", "find_candidates"]

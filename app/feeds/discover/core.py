@@ -18,7 +18,7 @@ from app import clock
 from app.errors import N_, FetchError, ParseError
 from app.feeds import urls
 from app.feeds.discover import rank
-from app.feeds.discover.page import Page, is_comments
+from app.feeds.discover.page import Page, is_comment_feed
 from app.models.feeds.discovery import Candidate, Discovered, FoundFeed, Source
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.feeds.parsed import ParsedFeed
@@ -32,15 +32,15 @@ AT_ONCE = 6
 _TROUBLES = ("http_401", "http_403", "http_407", "http_429", "too_large", "broken_feed")
 
 
-class Fetching(Protocol):
+class FetchStreamer(Protocol):
     """What is needed of :class:`app.feeds.fetch.Fetcher`."""
 
-    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Yield the end of each request as it comes."""
         ...
 
 
-class Parsing(Protocol):
+class FeedParser(Protocol):
     """:func:`app.feeds.parse.parse`."""
 
     def __call__(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed: ...
@@ -49,7 +49,7 @@ class Parsing(Protocol):
 class Discoverer:
     """Finds the feeds behind an address; one instance serves many searches."""
 
-    def __init__(self, fetcher: Fetching, parse: Parsing) -> None:
+    def __init__(self, fetcher: FetchStreamer, parse: FeedParser) -> None:
         self._fetcher = fetcher
         self._parse = parse
 
@@ -69,7 +69,7 @@ class Discoverer:
         if error and not (error.startswith("http_") or error in ("empty", "too_large")):
             return Discovered(address, error=error)
         search = _Search(self._fetcher, self._parse, report)
-        feeds = await search.feeds_of(
+        feeds = await search.find_feeds(
             Page(fetched.body or b"", fetched.url or tries[0], fetched.content_type)
         )
         if not feeds:
@@ -85,71 +85,71 @@ class Discoverer:
         return fetched, *read_feed(self._parse, fetched)
 
     async def _page(self, url: str) -> Fetched:
-        async for fetched in self._fetcher.stream([FetchRequest(url, Target.PAGE)]):
+        async for fetched in self._fetcher.stream_fetches([FetchRequest(url, Target.PAGE)]):
             if fetched.error is None or fetched.error.word != "too_large":
                 return fetched
         # No page is that large, but a feed may be.
-        async for fetched in self._fetcher.stream([FetchRequest(url, Target.FEED)]):
+        async for fetched in self._fetcher.stream_fetches([FetchRequest(url, Target.FEED)]):
             return fetched
         raise AssertionError("a stream ended without the end of its request")
 
     def _direct(self, fetched: Fetched, feed: ParsedFeed) -> FoundFeed:
         candidate = Candidate(fetched.url, "", None, Source.SITE)
-        return rank.describe(rank.Proof(_lasting(fetched), candidate, feed, 0), clock.now())
+        return rank.describe(rank.ProvenFeed(_lasting(fetched), candidate, feed, 0), clock.now())
 
 
 class _Search:
     """One search below one page."""
 
-    def __init__(self, fetcher: Fetching, parse: Parsing, report: Report) -> None:
+    def __init__(self, fetcher: FetchStreamer, parse: FeedParser, report: Report) -> None:
         self._fetcher = fetcher
         self._parse = parse
         self._report = report
-        self._proofs: list[rank.Proof] = []
+        self._proofs: list[rank.ProvenFeed] = []
         self._tried: set[str] = set()
         self.more = False  #: whether candidates were left out
         #: Why what the page names as a feed could not be read, where that may pass or the feed is at fault.
         self.trouble = ""
 
-    async def feeds_of(self, page: Page) -> list[FoundFeed]:
+    async def find_feeds(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
-        await self._prove(page.announced(), page.url, N_("Checking the feeds it names"))
+        await self._prove(page.find_announced(), page.url, N_("Checking the feeds it names"))
         if not self._done:
-            await self._prove(page.anchors(), page.url, N_("Checking the feeds it links to"))
+            await self._prove(page.find_anchors(), page.url, N_("Checking the feeds it links to"))
         if not self._proofs:
-            await self._prove(page.guesses(), page.url, N_("Trying the usual places"), stop=True)
+            await self._prove(page.guess_addresses(), page.url, N_("Trying the usual places"), stop=True)
         if not self._proofs:
             await self._look_around(page)
         now: dt.datetime = clock.now()
-        return [rank.describe(p, now, page.title) for p in rank.best_first(self._proofs, now)]
+        return [rank.describe(p, now, page.title) for p in rank.rank_best_first(self._proofs, now)]
 
     @property
     def _done(self) -> bool:
-        return any(rank.wanted(proof) for proof in self._proofs)
+        return any(rank.is_wanted(proof) for proof in self._proofs)
 
     async def _look_around(self, page: Page) -> None:
         """Read the home page and others of the same site that are likely to announce its feed."""
-        others = page.pages()
+        others = page.find_related_pages()
         if not others:
             return
         self._report(N_("Looking at other pages of the site"))
         requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
         announced: list[Candidate] = []
         anchors: list[Candidate] = []
-        async for fetched in self._fetcher.stream(requests):
+        async for fetched in self._fetcher.stream_fetches(requests):
             if fetched.body:
                 other = Page(fetched.body, fetched.url, fetched.content_type)
-                announced += other.announced()
-                anchors += other.anchors()
+                announced += other.find_announced()
+                anchors += other.find_anchors()
         await self._prove([*announced, *anchors], page.url, N_("Checking the feeds of other pages"))
 
     async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
         """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""
         # The first of equal addresses counts: it stands last in the reversed list.
-        fresh = {key: c for c in reversed(found) if (key := urls.url_key(c.url)) not in self._tried}
+        fresh = {key: c for c in reversed(found) if (key := urls.hash_url(c.url)) not in self._tried}
         self._tried |= fresh.keys()
         # Comment feeds come last, so that the limit never hits what is wanted.
-        probes = sorted(reversed(fresh.values()), key=lambda c: is_comments(c.url, c.title))
+        probes = sorted(reversed(fresh.values()), key=lambda c: is_comment_feed(c.url, c.title))
         if not stop:
             self.more = self.more or len(probes) > MAX_PROBES
             probes = probes[:MAX_PROBES]
@@ -167,16 +167,16 @@ class _Search:
             FetchRequest(c.url, Target.FEED, key=number, referred_by=page_url)
             for number, c in enumerate(some)
         ]
-        async for fetched in self._fetcher.stream(requests):
+        async for fetched in self._fetcher.stream_fetches(requests):
             number = fetched.request.key
             feed, why = read_feed(self._parse, fetched)
             if feed is not None:
-                self._proofs.append(rank.Proof(_lasting(fetched), some[number], feed, offset + number))
+                self._proofs.append(rank.ProvenFeed(_lasting(fetched), some[number], feed, offset + number))
             elif some[number].source in (Source.SITE, Source.LINK):
                 self.trouble = self.trouble or _trouble(why)
 
 
-def read_feed(parse: Parsing, fetched: Fetched) -> tuple[ParsedFeed | None, str]:
+def read_feed(parse: FeedParser, fetched: Fetched) -> tuple[ParsedFeed | None, str]:
     """Return the feed in an answer, or None and the error word that says why there is none."""
     if not fetched.body:
         return None, fetched.error.word if fetched.error else "empty"

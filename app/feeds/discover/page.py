@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from lxml import etree
 
 from app.feeds import sites, urls
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse import charset
 from app.models.feeds.discovery import Candidate, Source
 
@@ -95,7 +95,7 @@ _PAGES = re.compile(
 )
 
 
-def candidates(page: bytes, url: str, content_type: str | None = None) -> list[Candidate]:
+def find_candidates(page: bytes, url: str, content_type: str | None = None) -> list[Candidate]:
     """Return where the feeds of a page may be, in the order in which they are worth a look.
 
     Args:
@@ -103,7 +103,7 @@ def candidates(page: bytes, url: str, content_type: str | None = None) -> list[C
         url: the page's own address, absolute.
     """
     read = Page(page, url, content_type)
-    return _distinct([*read.announced(), *read.anchors(), *read.guesses()])
+    return _distinct([*read.find_announced(), *read.find_anchors(), *read.guess_addresses()])
 
 
 class Page:
@@ -118,20 +118,20 @@ class Page:
     def title(self) -> str:
         """What the page calls itself, plain text."""
         found = None if self._tree is None else self._tree.find(".//title")
-        return plain(_text(found))[:_TITLE_MAX] if found is not None else ""
+        return extract_plain_text(_text(found))[:_TITLE_MAX] if found is not None else ""
 
-    def announced(self) -> list[Candidate]:
+    def find_announced(self) -> list[Candidate]:
         """Return what site rules and the page's own ``<link>`` elements say."""
         links = list(self._links())
-        by_key = {urls.url_key(link.url): link for link in reversed(links)}
+        by_key = {urls.hash_url(link.url): link for link in reversed(links)}
         # A rule's address that the page announces too keeps the page's title and type.
         ruled = [
-            by_key.get(urls.url_key(url), Candidate(url, "", None, Source.SITE))
-            for url in sites.feeds_of(urls.without_tracking(self.url))
+            by_key.get(urls.hash_url(url), Candidate(url, "", None, Source.SITE))
+            for url in sites.find_feeds(urls.strip_tracking(self.url))
         ]
         return _distinct([*ruled, *links])
 
-    def anchors(self) -> list[Candidate]:
+    def find_anchors(self) -> list[Candidate]:
         """Return links whose address or text looks like a feed."""
         found = (
             Candidate(url, text[:_TITLE_MAX], None, Source.ANCHOR)
@@ -140,7 +140,7 @@ class Page:
         )
         return _distinct(found)[:MAX_ANCHORS]
 
-    def guesses(self) -> list[Candidate]:
+    def guess_addresses(self) -> list[Candidate]:
         """Return the usual places below the site's root and the page's folder."""
         try:
             parts = urlsplit(self.url)
@@ -154,7 +154,7 @@ class Page:
         places = (urljoin(folder, name) for name in GUESSES for folder in folders)
         return _distinct(Candidate(place, "", None, Source.GUESS) for place in places)
 
-    def pages(self) -> list[str]:
+    def find_related_pages(self) -> list[str]:
         """Return pages of the same site that are likely to know its feed: its home page, and such links."""
         parts = urlsplit(self.url)
         links = (
@@ -163,7 +163,7 @@ class Page:
             if urlsplit(url).hostname == parts.hostname and _PAGES.search(urlsplit(url).path)
         )
         found = dict.fromkeys([_root(parts), *links])
-        return [url for url in found if urls.url_key(url) != urls.url_key(self.url)][:MAX_PAGES]
+        return [url for url in found if urls.hash_url(url) != urls.hash_url(self.url)][:MAX_PAGES]
 
     def _find_base(self) -> str:
         for base in [] if self._tree is None else self._tree.iter("base"):
@@ -178,7 +178,7 @@ class Page:
             href = rest if rest.lower().startswith("http") else "http:" + rest
         url = urls.resolve(href, self._base) if href else None
         fits = url and url.startswith("http") and len(url) <= urls.MAX_LENGTH
-        return urls.without_tracking(url) if url and fits else None
+        return urls.strip_tracking(url) if url and fits else None
 
     def _links(self) -> Iterator[Candidate]:
         found = [] if self._tree is None else self._tree.iter("link")
@@ -189,7 +189,9 @@ class Page:
             if kind is None and url and _is_feed_all_the_same(link, url):
                 kind = "rss"
             if kind and url and not (kind == "json" and "/wp-json/" in url):
-                yield Candidate(url, plain(link.get("title") or "")[:_TITLE_MAX], kind, Source.LINK)
+                yield Candidate(
+                    url, extract_plain_text(link.get("title") or "")[:_TITLE_MAX], kind, Source.LINK
+                )
 
     def _hrefs(self) -> Iterator[tuple[str, str]]:
         anchors = iter(()) if self._tree is None else self._tree.iter("a", "area")
@@ -213,7 +215,7 @@ def looks_like_feed(url: str, text: str = "") -> bool:
     return bool(_FEED_TEXT.fullmatch(text) or (_FEED_HOST.search(host) and parts.path.strip("/")))
 
 
-def is_comments(candidate_url: str, title: str) -> bool:
+def is_comment_feed(candidate_url: str, title: str) -> bool:
     """Return whether a feed is one of comments, which is hardly ever what somebody wants."""
     path = urlsplit(candidate_url).path.lower() + "?" + urlsplit(candidate_url).query.lower()
     return bool(
@@ -240,8 +242,8 @@ def _is_feed_all_the_same(link: etree._Element, url: str) -> bool:
 
 
 def _label(anchor: etree._Element) -> str:
-    words = plain(_text(anchor))
-    return words or plain(anchor.get("title") or anchor.get("aria-label") or _alt(anchor))
+    words = extract_plain_text(_text(anchor))
+    return words or extract_plain_text(anchor.get("title") or anchor.get("aria-label") or _alt(anchor))
 
 
 def _text(element: etree._Element) -> str:
@@ -257,7 +259,7 @@ def _distinct(found: Iterator[Candidate] | list[Candidate]) -> list[Candidate]:
     """Return candidates without those whose address came before."""
     first: dict[str, Candidate] = {}
     for candidate in found:
-        first.setdefault(urls.url_key(candidate.url), candidate)
+        first.setdefault(urls.hash_url(candidate.url), candidate)
     return list(first.values())
 
 

@@ -7,7 +7,7 @@ import datetime as dt
 from urllib.parse import urlsplit
 
 from app.feeds import urls
-from app.feeds.discover.page import is_comments
+from app.feeds.discover.page import is_comment_feed
 from app.models.feeds.discovery import Candidate, FoundFeed, Source
 from app.models.feeds.parsed import Format, ParsedFeed
 
@@ -18,16 +18,16 @@ _TWINS = 0.6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Proof:
+class ProvenFeed:
     """A candidate that was fetched and is a feed; ``place`` is its place among the candidates."""
 
     url: str
     candidate: Candidate
     parsed: ParsedFeed
-    place: int
+    position: int
 
 
-def describe(proof: Proof, now: dt.datetime, page_title: str = "") -> FoundFeed:
+def describe(proof: ProvenFeed, now: dt.datetime, page_title: str = "") -> FoundFeed:
     """Return what a person is told of a feed; its own title counts most."""
     parsed = proof.parsed
     dates = sorted(d for e in parsed.entries if (d := e.published or e.updated) and d <= now)
@@ -39,11 +39,11 @@ def describe(proof: Proof, now: dt.datetime, page_title: str = "") -> FoundFeed:
         format=parsed.format.value,
         entries=len(parsed.entries),
         last_published=dates[-1] if dates else None,
-        per_week=per_week(dates, now),
+        per_week=count_weekly_entries(dates, now),
     )
 
 
-def per_week(dates: list[dt.datetime], now: dt.datetime) -> float | None:
+def count_weekly_entries(dates: list[dt.datetime], now: dt.datetime) -> float | None:
     """Return entries a week from the oldest of these dates until now; None for fewer than two."""
     if len(dates) < 2:
         return None
@@ -51,42 +51,42 @@ def per_week(dates: list[dt.datetime], now: dt.datetime) -> float | None:
     return round(len(dates) / days * 7, 2)
 
 
-def best_first(proofs: list[Proof], now: dt.datetime) -> list[Proof]:
+def rank_best_first(proofs: list[ProvenFeed], now: dt.datetime) -> list[ProvenFeed]:
     """Return one feed of each set of twins, those a person most likely wants first."""
-    kept: list[Proof] = []
+    kept: list[ProvenFeed] = []
     for proof in sorted(proofs, key=_richness, reverse=True):
         if not any(_same(proof, other) for other in kept):
             kept.append(proof)
     return sorted(kept, key=lambda proof: _rank(proof, now))
 
 
-def wanted(proof: Proof) -> bool:
+def is_wanted(proof: ProvenFeed) -> bool:
     """Return whether this is a feed to stop the search for: entries in it, and not of comments."""
     return bool(proof.parsed.entries) and not _comments(proof)
 
 
-def _comments(proof: Proof) -> bool:
-    return is_comments(proof.url, proof.parsed.title) or is_comments(
+def _comments(proof: ProvenFeed) -> bool:
+    return is_comment_feed(proof.url, proof.parsed.title) or is_comment_feed(
         proof.candidate.url, proof.candidate.title
     )
 
 
-def _rank(proof: Proof, now: dt.datetime) -> tuple[bool, bool, int, bool, int]:
+def _rank(proof: ProvenFeed, now: dt.datetime) -> tuple[bool, bool, int, bool, int]:
     dates = [d for e in proof.parsed.entries if (d := e.published or e.updated)]
     stale = bool(dates) and now - max(dates) > dt.timedelta(days=400)
-    return (_comments(proof), not proof.parsed.entries, _ORDER[proof.candidate.source], stale, proof.place)
+    return (_comments(proof), not proof.parsed.entries, _ORDER[proof.candidate.source], stale, proof.position)
 
 
-def _richness(proof: Proof) -> tuple[int, int, bool, int]:
+def _richness(proof: ProvenFeed) -> tuple[int, int, bool, int]:
     """Sort key of twins: more entries and full texts win by far, then Atom, then the page's order."""
     entries = proof.parsed.entries
     text = sum(len(e.content) for e in entries) // max(len(entries), 1)
     # Steps, not exact figures: a few characters more must not beat the better format.
-    return (len(entries) // 5, text.bit_length() // 2, proof.parsed.format in _ATOM, -proof.place)
+    return (len(entries) // 5, text.bit_length() // 2, proof.parsed.format in _ATOM, -proof.position)
 
 
-def _same(one: Proof, other: Proof) -> bool:
-    if urls.url_key(one.url) == urls.url_key(other.url):
+def _same(one: ProvenFeed, other: ProvenFeed) -> bool:
+    if urls.hash_url(one.url) == urls.hash_url(other.url):
         return True
     mine, theirs = _links(one), _links(other)
     if not mine or not theirs:
@@ -94,5 +94,5 @@ def _same(one: Proof, other: Proof) -> bool:
     return len(mine & theirs) >= _TWINS * min(len(mine), len(theirs)) and _comments(one) == _comments(other)
 
 
-def _links(proof: Proof) -> set[str]:
-    return {urls.url_key(e.url) if e.url else e.title for e in proof.parsed.entries}
+def _links(proof: ProvenFeed) -> set[str]:
+    return {urls.hash_url(e.url) if e.url else e.title for e in proof.parsed.entries}

@@ -18,7 +18,7 @@ import idna
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
-from app.models.feeds.ip_addresses import ISATAP, Address, Network, is_public, networks, read
+from app.models.feeds.ip_addresses import ISATAP, Address, Network, is_public, parse_address, parse_networks
 
 MAX_URL = 2048
 MAX_HEADERS = 16
@@ -45,12 +45,12 @@ LOCAL_SUFFIXES = frozenset(
 
 
 # Mapped and compatible addresses and NAT64 (RFC 4291 §2.5.5, RFC 6052, RFC 8215) end in an IPv4 address.
-_IPV4_BEHIND = networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
+_IPV4_BEHIND = parse_networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
 
 #: S11: credentials of the machine itself live here; a wide allow-list must not open them.
 METADATA = frozenset(
     network[0]
-    for network in networks(
+    for network in parse_networks(
         "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 169.254.0.23 100.100.100.200 "
         "168.63.129.16 192.0.0.192 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fe80::a9fe:a9fe"
     )
@@ -79,7 +79,7 @@ class Endpoint(NamedTuple):
     host: str
     port: int
     url: str
-    literal: bool
+    is_ip_literal: bool
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -143,7 +143,7 @@ class Policy:
         if problem:
             raise FetchError("refused", problem)
 
-    def follow(self, base: Endpoint, location: str, *, requested: bool) -> Endpoint:
+    def check_target(self, base: Endpoint, target: str, *, requested: bool) -> Endpoint:
         """Check an address that ``base`` names: the target of a redirect, or a link on a page.
 
         Args:
@@ -154,14 +154,14 @@ class Policy:
             FetchError: as :meth:`check_url`.
         """
         # urljoin drops tabs and line ends silently, so they are looked for before it.
-        if _FORBIDDEN.search(location) or len(location) > MAX_URL:
+        if _FORBIDDEN.search(target) or len(target) > MAX_URL:
             raise FetchError("invalid_url", "the target holds spaces or control characters, or is too long")
-        if _SCHEME.match(location):
-            url = location
-        elif location.startswith("//"):
-            url = f"{base.scheme}:{location}"
+        if _SCHEME.match(target):
+            url = target
+        elif target.startswith("//"):
+            url = f"{base.scheme}:{target}"
         else:
-            url = urljoin(base.url, location)
+            url = urljoin(base.url, target)
         if not requested:
             return self.check_url(url, requested=False)
         scheme, authority, _ = _split(url)
@@ -169,7 +169,7 @@ class Policy:
 
     def _judge(self, ip: str, host: str, port: int, requested: bool) -> str | None:
         try:
-            address = read(ip)
+            address = parse_address(ip)
         except ValueError:
             return f"{ip[:64]!r} is not an address"
         if is_public(address):
@@ -276,7 +276,7 @@ def _name(text: str) -> tuple[str, Address | None]:
     if _NUMERIC.fullmatch(host.rpartition(".")[2]):
         try:
             if not dotted:
-                return host, read(host)
+                return host, parse_address(host)
         except ValueError:
             pass
         raise FetchError("invalid_url", "has a number for a host that is no IPv4 address")

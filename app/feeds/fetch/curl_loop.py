@@ -15,9 +15,9 @@ import pycurl
 from app.config import Settings
 from app.errors import FetchError
 from app.feeds.fetch.hosts import HostQueues
-from app.feeds.fetch.resolver import Answer, Resolver, choose
+from app.feeds.fetch.resolver import Answer, Resolver, choose_addresses
 from app.feeds.fetch.slot import TIDY, Setup, Slot
-from app.feeds.fetch.transfer import Done, Received, Transfer
+from app.feeds.fetch.transfer import Done, HopResult, Transfer
 from app.models.feeds.fetched import Fetched, FetchRequest
 
 _EPOLL = {
@@ -73,13 +73,13 @@ class Engine:
         """Transfers that hold a place."""
         return len(self._running)
 
-    def submit(self, request: FetchRequest, done: Done) -> Transfer:
+    def submit(self, request: FetchRequest, on_done: Done) -> Transfer:
         """Queue a fetch; ``done`` is called from a later :meth:`turn`, never from here."""
-        transfer = Transfer(request, done, self._settings, self._setup.policy)
+        transfer = Transfer(request, on_done, self._settings, self._setup.policy)
         try:
             transfer.begin()
         except FetchError as e:
-            self._ended.append((done, transfer.failed(e)))
+            self._ended.append((on_done, transfer.fail(e)))
             return transfer
         self._queues.add(transfer.endpoint.host, transfer)
         return transfer
@@ -92,20 +92,20 @@ class Engine:
         else:
             self._queues.remove(transfer.endpoint.host, transfer)
 
-    def timeout(self) -> float | None:
+    def get_timeout(self) -> float | None:
         """Seconds until :meth:`turn` must run even if nothing becomes readable; None for never."""
         if self._ended or self._more or self._startable():
             return 0.0
         due = [d for d in (self._curl_due, self._sweep_due if self._running else None) if d is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
-    def turn(self, wait: float | None) -> None:
+    def run_once(self, wait: float | None) -> None:
         """Start what may start, wait at most so many seconds, handle what happened."""
         self._start_waiting()
         self._run_curl()
         # On an open connection all of a fetch can happen inside the call that starts it.
         self._collect()
-        limit = self.timeout() if wait is None or self._more else wait
+        limit = self.get_timeout() if wait is None or self._more else wait
         act, names = self._multi.socket_action, self._resolver.fd
         for fd, events in self._epoll.poll(limit, _EVENTS):
             if fd == names:
@@ -138,7 +138,7 @@ class Engine:
 
     def _start_waiting(self) -> None:
         while self._startable():
-            transfer = self._queues.take()
+            transfer = self._queues.pop_next()
             now = time.monotonic()
             self._running[transfer] = None
             transfer.deadline = now + transfer.left
@@ -146,21 +146,21 @@ class Engine:
 
     def _find_addresses(self, transfer: Transfer) -> None:
         proxy, endpoint = self._setup.proxy, transfer.endpoint
-        if proxy is None and endpoint.literal:
+        if proxy is None and endpoint.is_ip_literal:
             transfer.pinned = (endpoint.host,)
             self._connect(transfer)
             return
         host, port = (endpoint.host, endpoint.port) if proxy is None else (proxy.host, proxy.port)
-        answer = self._resolver.cached(host)
+        answer = self._resolver.get_cached(host)
         if answer is not None:
             self._use_addresses(transfer, answer)
             return
         transfer.dns_until = time.monotonic() + self._settings.fetch_connect_timeout
         self._asking.setdefault(host, []).append(transfer)
-        self._resolver.ask(host, port)
+        self._resolver.start_lookup(host, port)
 
     def _resolved(self) -> None:
-        for host, answer in self._resolver.answers():
+        for host, answer in self._resolver.collect_answers():
             for transfer in self._asking.pop(host, ()):
                 if transfer in self._running and self._running[transfer] is None:
                     self._use_addresses(transfer, answer)
@@ -180,14 +180,14 @@ class Engine:
             except FetchError as e:
                 self._fail(transfer, e)
                 return
-        transfer.pinned = choose(answer.addresses)
+        transfer.pinned = choose_addresses(answer.addresses)
         self._connect(transfer)
 
     def _connect(self, transfer: Transfer) -> None:
         slot = self._idle.pop() if self._idle else self._new_slot()
         self._begun += 1
         try:
-            slot.begin(transfer, tidy=self._begun % TIDY == 0)
+            slot.begin(transfer, forget_dns=self._begun % TIDY == 0)
         except (ValueError, pycurl.error) as e:
             # What libcurl or its binding does not take is the end of this one, and of no other.
             slot.clear()
@@ -226,10 +226,10 @@ class Engine:
         got = slot.end(code, message)
         self._go_on(transfer, got)
 
-    def _go_on(self, transfer: Transfer, got: Received) -> None:
+    def _go_on(self, transfer: Transfer, got: HopResult) -> None:
         """Free the place, then end the fetch or queue its next hop under that hop's host."""
         self._leave(transfer)
-        fetched = transfer.judge(got)
+        fetched = transfer.finish_hop(got)
         if fetched is not None:
             self._ended.append((transfer.done, fetched))
             if fetched.body is not None:
@@ -239,7 +239,7 @@ class Engine:
         self._queues.add(transfer.endpoint.host, transfer)
 
     def _fail(self, transfer: Transfer, error: FetchError) -> None:
-        self._go_on(transfer, Received(0, error=error))
+        self._go_on(transfer, HopResult(0, error=error))
 
     def _leave(self, transfer: Transfer) -> None:
         slot = self._running.pop(transfer)
@@ -264,8 +264,8 @@ class Engine:
         for transfer, slot in list(self._running.items()):
             error = _late(transfer, slot, now)
             if error is not None:
-                got = slot.end(0, "") if slot is not None else Received(0)
-                self._go_on(transfer, Received(got.status, error=got.error or error))
+                got = slot.end(0, "") if slot is not None else HopResult(0)
+                self._go_on(transfer, HopResult(got.status, error=got.error or error))
 
     # -- called by libcurl
 
@@ -286,7 +286,7 @@ class Engine:
 
 
 def _late(transfer: Transfer, slot: Slot | None, now: float) -> FetchError | None:
-    waited_for = slot.alive(now) if slot is not None else None
+    waited_for = slot.find_stall(now) if slot is not None else None
     if waited_for is not None:
         return FetchError("timeout", f"waited too long for the {waited_for}")
     if slot is None and now >= transfer.dns_until:

@@ -88,18 +88,18 @@ class Fetcher:
         def submit(request: FetchRequest) -> None:
             number = next(numbers)
 
-            def done(fetched: Fetched) -> None:
+            def collect_fetched(fetched: Fetched) -> None:
                 del calls[number]
                 ended.append(fetched)
 
-            calls[number] = self._engine.submit(request, done)
+            calls[number] = self._engine.submit(request, collect_fetched)
 
         try:
             for request in itertools.islice(source, _AHEAD):
                 submit(request)
             while calls or ended:
                 if not ended:
-                    self._engine.turn(None)
+                    self._engine.run_once(None)
                     for request in itertools.islice(source, max(0, _AHEAD - len(calls))):
                         submit(request)
                 while ended:
@@ -108,7 +108,7 @@ class Fetcher:
             for transfer in calls.values():
                 self._engine.cancel(transfer)
 
-    async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Fetch many addresses in the running event loop and yield each as it ends.
 
         Several streams at once share connections, places and the per-host limit. Ending a stream
@@ -119,8 +119,8 @@ class Fetcher:
         try:
             for request in requests:
                 batch.add(self._engine, request)
-            self._pump.kick()
-            while await batch.more():
+            self._pump.wake_up()
+            while await batch.wait_for_more():
                 while batch.ended:
                     yield batch.ended.popleft()
         finally:
@@ -168,7 +168,7 @@ class _Batch:
             engine.cancel(transfer)
         self._running.clear()
 
-    async def more(self) -> bool:
+    async def wait_for_more(self) -> bool:
         """Wait until something ended; False when all of it was taken."""
         if self._running and not self.ended:
             self._waiter = self._loop.create_future()
@@ -199,7 +199,7 @@ class _Pump:
         if self._users == 0:
             self.stop()
 
-    def kick(self) -> None:
+    def wake_up(self) -> None:
         """Look at the engine soon: something was submitted."""
         self._plan(0.0)
 
@@ -213,10 +213,10 @@ class _Pump:
 
     def _turn(self) -> None:
         try:
-            self._engine.turn(0.0)
+            self._engine.run_once(0.0)
         finally:
             # Whatever a turn ended with, deadlines are kept: without a timer nobody would look again.
-            wait = self._engine.timeout()
+            wait = self._engine.get_timeout()
             if wait is not None and self._loop is not None:
                 self._plan(wait)
 

@@ -11,7 +11,7 @@ from typing import Final
 LONGEST: Final = 86400
 
 
-def max_age(headers: Mapping[str, str]) -> int | None:
+def read_max_age(headers: Mapping[str, str]) -> int | None:
     """Return for how many seconds an answer may be taken as fresh, 0 to :data:`LONGEST`.
 
     ``Cache-Control: max-age`` (RFC 9111 §5.2.2.1) goes before ``Expires`` (§5.3), which counts from

@@ -42,7 +42,7 @@ class Head:
     def redirect(self) -> bool:
         return self.status in REDIRECTS
 
-    def validator(self, name: str) -> str | None:
+    def get_validator(self, name: str) -> str | None:
         """Return ETag or Last-Modified if it can be sent back as it is."""
         value = self.fields.get(name)
         return value if value and len(value) <= MAX_VALIDATOR and value.isprintable() else None
@@ -79,7 +79,7 @@ def read_head(status: int, lines: Sequence[bytes]) -> Head:
     return Head(status, fields)
 
 
-def location(lines: Sequence[bytes]) -> str:
+def read_location(lines: Sequence[bytes]) -> str:
     """Return the target of a redirect, as text.
 
     Raises:
@@ -95,7 +95,7 @@ def location(lines: Sequence[bytes]) -> str:
         return raw.decode("latin-1")
 
 
-def coding(fields: dict[str, str]) -> str | None:
+def read_coding(fields: dict[str, str]) -> str | None:
     """Return ``gzip`` or None for a body as it is.
 
     Raises:
@@ -112,7 +112,7 @@ def coding(fields: dict[str, str]) -> str | None:
     return "gzip"
 
 
-def retry_after(head: Head) -> int | None:
+def read_retry_after(head: Head) -> int | None:
     """Return the seconds a 429 or 503 asks to wait, 0…86400, None when it does not say (V08)."""
     value = head.fields.get("retry-after")
     if value is None or head.status not in (429, 503):

@@ -38,7 +38,7 @@ class HostQueues(Generic[T]):
         """Whether :meth:`take` has something to give."""
         return bool(self._ready)
 
-    def take(self) -> T:
+    def pop_next(self) -> T:
         """Take the next item whose host has a free place, and take that place."""
         host = self._ready.popleft()
         queue = self._hosts[host]

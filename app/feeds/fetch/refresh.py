@@ -19,7 +19,7 @@ _CONTENT = re.compile(r"""content\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]
 _TARGET = re.compile(r"\s*([0-9]{1,4})[0-9.]{0,9}\s*[;,]\s*(?:url\s{0,9}=\s{0,9})?(\S.*)", re.IGNORECASE)
 
 
-def meta_refresh(page: bytes) -> str | None:
+def find_meta_refresh(page: bytes) -> str | None:
     """Return where a page sends its reader at once, None when it does not."""
     for number, tag in enumerate(_META.finditer(page[:_LOOK_AT])):
         if number == _MAX_TAGS:

@@ -31,7 +31,7 @@ class Answer:
     problem: str | None = None
 
 
-def system_lookup(host: str, port: int) -> list[str]:
+def lookup_host(host: str, port: int) -> list[str]:
     """Ask the system's resolver for A and AAAA records, sorted as RFC 6724 wants.
 
     Raises:
@@ -41,7 +41,7 @@ def system_lookup(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in found]
 
 
-def choose(addresses: Sequence[str]) -> tuple[str, ...]:
+def choose_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
     """Return at most four addresses to connect to, both families among them if both are there."""
     distinct = list(dict.fromkeys(addresses))
     first_two = [a for version in (True, False) for a in [x for x in distinct if (":" in x) is version][:2]]
@@ -61,7 +61,7 @@ class Resolver:
     """
 
     def __init__(self, lookup: Lookup | None = None) -> None:
-        self._lookup = lookup or system_lookup
+        self._lookup = lookup or lookup_host
         self._cache: dict[str, tuple[float, Answer]] = {}
         self._asked: set[str] = set()
         self._jobs: queue.SimpleQueue[tuple[str, int] | None] = queue.SimpleQueue()
@@ -70,12 +70,12 @@ class Resolver:
         self._closing = threading.Lock()
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
-    def cached(self, host: str) -> Answer | None:
+    def get_cached(self, host: str) -> Answer | None:
         """Return a fresh answer without asking."""
         found = self._cache.get(host)
         return found[1] if found and found[0] > time.monotonic() else None
 
-    def ask(self, host: str, port: int) -> None:
+    def start_lookup(self, host: str, port: int) -> None:
         """Look a host up; the answer comes by :meth:`answers`. Asking twice at once asks once."""
         if host in self._asked:
             return
@@ -85,7 +85,7 @@ class Resolver:
             self._threads += 1
             threading.Thread(target=self._work, name="resolver", daemon=True).start()
 
-    def answers(self) -> list[tuple[str, Answer]]:
+    def collect_answers(self) -> list[tuple[str, Answer]]:
         """Take the answers that came in: (host, answer)."""
         try:
             os.eventfd_read(self.fd)

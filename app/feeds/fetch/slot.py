@@ -18,7 +18,7 @@ from app.config import Settings
 from app.errors import FetchError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.headers import read_lines
-from app.feeds.fetch.transfer import Received, Transfer
+from app.feeds.fetch.transfer import HopResult, Transfer
 
 #: Tests only: ``(ip, port)`` → a connected socket, or None to refuse.
 Connector: TypeAlias = Callable[[str, int], socket.socket | None]
@@ -90,7 +90,7 @@ class Setup:
     buffered: Buffered = dataclasses.field(default_factory=Buffered)
 
 
-def permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
+def is_permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
     """The second wall (S08): decide on the very address a socket is about to be connected to."""
     if ip not in transfer.pinned:
         return False
@@ -131,7 +131,7 @@ class Slot:
         if setup.connector is not None:
             self.curl.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
 
-    def begin(self, transfer: Transfer, *, tidy: bool = False) -> None:
+    def begin(self, transfer: Transfer, *, forget_dns: bool = False) -> None:
         """Set the handle up for a transfer whose addresses are pinned.
 
         Args:
@@ -142,7 +142,7 @@ class Slot:
         endpoint, setup, curl = transfer.endpoint, self._setup, self.curl
         curl.setopt(pycurl.URL, endpoint.url)
         # Bytes, as they were read: of text pycurl takes ASCII only, and RFC 9110 (5.5) knows more.
-        curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in transfer.header_lines()])
+        curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in transfer.build_header_lines()])
         form = transfer.request.form
         if form is not None:
             curl.setopt(pycurl.POSTFIELDS, form)
@@ -160,17 +160,17 @@ class Slot:
         if fresh != self._fresh:
             self._fresh = fresh
             curl.setopt(pycurl.FRESH_CONNECT, fresh)
-        if tidy != self._tidy:
-            self._tidy = tidy
-            curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _REMEMBER if tidy else _FOREVER)
+        if forget_dns != self._tidy:
+            self._tidy = forget_dns
+            curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _REMEMBER if forget_dns else _FOREVER)
         if setup.proxy is not None:
             curl.setopt(pycurl.RESOLVE, [_pin(setup.proxy.host, setup.proxy.port, transfer.pinned)])
-        elif not endpoint.literal:
+        elif not endpoint.is_ip_literal:
             curl.setopt(pycurl.RESOLVE, [_pin(endpoint.host, endpoint.port, transfer.pinned)])
         self._began = time.monotonic()
         self._phase, self._quiet_until = "connect", self._began + patience
 
-    def alive(self, now: float) -> str | None:
+    def find_stall(self, now: float) -> str | None:
         """Return what is waited for in vain, None while the transfer makes progress (X06)."""
         progress = self._wire + len(self._lines)
         if progress != self._progress:
@@ -186,14 +186,14 @@ class Slot:
             self._phase, self._quiet_until = "first byte", self._began + asked + patience
         return None if now < self._quiet_until else self._phase
 
-    def end(self, code: int, message: str) -> Received:
+    def end(self, code: int, message: str) -> HopResult:
         """Return what the hop brought; ``code`` is libcurl's, 0 for success."""
         status, fields = read_lines(self._lines)
         error = self._error or _head_error(self._lines, self._setup.settings)
         if error is None and code and not self._enough:
             error = FetchError(_WORDS.get(code, "bad_response"), f"{message} (curl {code})")
         wire = b"".join(self._pieces) if self._pieces and error is None else b""
-        return Received(status, fields, wire, self._wire, error)
+        return HopResult(status, fields, wire, self._wire, error)
 
     def clear(self) -> None:
         """Let go of the transfer and its body; :meth:`begin` resets the rest."""
@@ -213,7 +213,7 @@ class Slot:
     def _on_open(self, _purpose: int, address: Any) -> int:
         ip, port = address.addr[0], address.addr[1]
         transfer = self.transfer
-        if transfer is None or not permitted(self._setup, transfer, ip, port):
+        if transfer is None or not is_permitted(self._setup, transfer, ip, port):
             self._error = FetchError("refused", f"{ip} is not an address that was checked")
             return pycurl.SOCKET_BAD
         opened: socket.SocketType | None

@@ -1,6 +1,6 @@
 """One fetch from its first address to its end: what to ask next, and what an answer means.
 
-No I/O here: the engine calls :meth:`Transfer.judge` after each hop and either asks the next endpoint
+No I/O here: the engine calls :meth:`Transfer.finish_hop` after each hop and either asks the next endpoint
 or hands the end to the caller. Rules: security.md S09 and S11, X05; RFC 9110 §13 and §15.
 """
 
@@ -18,8 +18,8 @@ from app.feeds.fetch import headers
 from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
 from app.feeds.fetch.body import decode
 from app.feeds.fetch.headers import Head
-from app.feeds.fetch.refresh import meta_refresh
-from app.feeds.urls import without_tracking
+from app.feeds.fetch.refresh import find_meta_refresh
+from app.feeds.urls import strip_tracking
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 Done = Callable[[Fetched], None]
@@ -36,7 +36,7 @@ _NO_FIELDS: Mapping[str, str] = {}
 
 
 @dataclasses.dataclass(slots=True)  # not frozen: made once a fetch, and freezing doubles its cost
-class Received:
+class HopResult:
     """What one hop brought: status, raw field lines and wire body, or the error that ended it."""
 
     status: int
@@ -80,7 +80,7 @@ class Transfer:
 
     def __init__(self, request: FetchRequest, done: Done, settings: Settings, policy: Policy) -> None:
         self.request, self.done = request, done
-        self.endpoint = Endpoint("", "", 0, request.url, literal=False)  # until begin()
+        self.endpoint = Endpoint("", "", 0, request.url, is_ip_literal=False)  # until begin()
         self.requested = True
         self.pinned: tuple[str, ...] = ()
         most = settings.fetch_total_timeout
@@ -117,10 +117,10 @@ class Transfer:
             self.endpoint = self._policy.check_url(request.url)
             return
         referrer = self._policy.check_url(request.referred_by)
-        self.endpoint = self._policy.follow(referrer, request.url, requested=True)
+        self.endpoint = self._policy.check_target(referrer, request.url, requested=True)
         self.requested = self.endpoint.host == referrer.host
 
-    def header_lines(self) -> list[str]:
+    def build_header_lines(self) -> list[str]:
         """Return the header lines of this hop besides Host and User-Agent."""
         request = self.request
         lines = [_ACCEPT[request.target], "Accept-Encoding: gzip"] if request.form is None else [*_FORM]
@@ -135,23 +135,25 @@ class Transfer:
             lines += [f"{name}: {value}" if value else f"{name};" for name, value in request.headers]
         return lines
 
-    def judge(self, got: Received) -> Fetched | None:
+    def finish_hop(self, result: HopResult) -> Fetched | None:
         """Return the end of the fetch, or None when :attr:`endpoint` is to be asked next."""
-        self._wire_bytes += got.wire_bytes
+        self._wire_bytes += result.wire_bytes
         try:
-            if got.error is not None:
-                raise got.error
-            if got.status in headers.REDIRECTS and self.request.follow:
+            if result.error is not None:
+                raise result.error
+            if result.status in headers.REDIRECTS and self.request.follow:
                 before = self.endpoint
-                self._follow(headers.location(got.lines), permanent=got.status in headers.PERMANENT)
+                self._follow(
+                    headers.read_location(result.lines), permanent=result.status in headers.PERMANENT
+                )
                 if self.request.form is not None:
-                    _check_form_redirect(got.status, before, self.endpoint)
+                    _check_form_redirect(result.status, before, self.endpoint)
                 return None
-            return self._answer(headers.read_head(got.status, got.lines), got.wire)
+            return self._answer(headers.read_head(result.status, result.lines), result.wire)
         except FetchError as e:
-            return self.failed(e, got.status, got.lines)
+            return self.fail(e, result.status, result.lines)
 
-    def failed(self, error: FetchError, status: int = 0, lines: Sequence[bytes] = ()) -> Fetched:
+    def fail(self, error: FetchError, status: int = 0, lines: Sequence[bytes] = ()) -> Fetched:
         """Return the end of a fetch that failed."""
         head = headers.read_head(status, lines) if lines else None
         return self._end(status, head, error=error)
@@ -180,7 +182,7 @@ class Transfer:
 
     def _decode(self, head: Head, wire: bytes) -> bytes:
         ratio = self._settings.fetch_max_ratio
-        body = decode(wire, headers.coding(head.fields), limit=self.max_bytes, ratio=ratio)
+        body = decode(wire, headers.read_coding(head.fields), limit=self.max_bytes, ratio=ratio)
         if not body.strip():
             raise FetchError("empty", "nothing but white space")
         return body
@@ -189,7 +191,7 @@ class Transfer:
         """Follow a page's meta refresh, once (S09)."""
         if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
             return False
-        target = meta_refresh(body)
+        target = find_meta_refresh(body)
         if target is None:
             return False
         before = self.endpoint.url
@@ -204,7 +206,7 @@ class Transfer:
             raise FetchError("too_many_redirects", f"more than {self._settings.fetch_redirects}")
         here = self.endpoint
         try:
-            there = self._policy.follow(here, target, requested=self.requested)
+            there = self._policy.check_target(here, target, requested=self.requested)
         except FetchError as e:
             raise FetchError("bad_redirect", f"{e.word}: {e.detail}") from e
         self.endpoint = there
@@ -214,7 +216,7 @@ class Transfer:
         self._chain_is_permanent = self._chain_is_permanent and permanent
         if self._chain_is_permanent:
             # A redirect is followed as it is told, but what tracks a visitor is nothing to keep (H13).
-            lasting = without_tracking(there.url)
+            lasting = strip_tracking(there.url)
             self._permanent_url = lasting if lasting != self.request.url else None
 
     def _end(
@@ -241,7 +243,7 @@ class Transfer:
             fields.get("content-type"),
             validators,
             fields,
-            headers.retry_after(head) if head is not None else None,
+            headers.read_retry_after(head) if head is not None else None,
             round((time.monotonic() - self.started) * 1000),
             self._wire_bytes,
             error,
@@ -258,7 +260,7 @@ def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None
 
 def _validators(known: Validators, head: Head, body_hash: bytes | None) -> Validators:
     """Return what to send next time."""
-    etag, modified = head.validator("etag"), head.validator("last-modified")
+    etag, modified = head.get_validator("etag"), head.get_validator("last-modified")
     if head.status == 304:
         # It need not repeat them (RFC 9110 §15.4.5).
         etag, modified = etag or known.etag, modified or known.last_modified

@@ -85,7 +85,7 @@ class _Context(threading.local):
 
     base = ""
     page = ""
-    own: tuple[str, int] | None = None
+    own_origin: tuple[str, int] | None = None
     left = 0
 
 
@@ -101,7 +101,7 @@ def bind(base_url: str, own_origin: str | None) -> None:
     """
     page = base_url.partition("#")[2] if "#http" in base_url else ""
     _context.base, _context.page = _short(base_url), _short(page or base_url)
-    _context.own = _own_place(own_origin) if own_origin else None
+    _context.own_origin = _own_place(own_origin) if own_origin else None
     _context.left = MAX_ADDRESSES
 
 
@@ -113,7 +113,7 @@ def _short(base: str) -> str:
     return origin if len(origin) <= urls.MAX_LENGTH else ""
 
 
-def judge(tag: str, name: str, value: str) -> str | None:
+def filter_attribute(tag: str, name: str, value: str) -> str | None:
     """Return the value that an attribute gets, or None to drop it."""
     if name == "src" and tag == "img":
         return _img_src(value)
@@ -134,14 +134,14 @@ def _resolve(value: str, base: str) -> str | None:
 
 def _href(value: str) -> str | None:
     url = _resolve(value, _context.page if value[:1] == "#" else _context.base)
-    return urls.without_tracking(url) if url and "?" in url else url
+    return urls.strip_tracking(url) if url and "?" in url else url
 
 
 def _src(value: str) -> str | None:
     url = _resolve(value, _context.base)
     if url is None or url[0] != "h":
         return None
-    return None if _context.own and _is_own(url, _context.own) else url
+    return None if _context.own_origin and _is_own(url, _context.own_origin) else url
 
 
 def _img_src(value: str) -> str | None:

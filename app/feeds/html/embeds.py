@@ -8,17 +8,17 @@ from urllib.parse import parse_qs, urlsplit
 
 from app.feeds import urls
 from app.feeds.html import tag_patterns
-from app.feeds.html.allow_list import judge
-from app.feeds.html.patterns import possessive
+from app.feeds.html.allow_list import filter_attribute
+from app.feeds.html.patterns import build_possessive
 
 #: What :func:`as_links` looks at.
 NAMES = frozenset(["iframe", "embed", "object", "param", "script"])
-_FRAME = tag_patterns.tag("|".join(sorted(NAMES)))
+_FRAME = tag_patterns.compile_tag_pattern("|".join(sorted(NAMES)))
 _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _LAZY = ("data-src", "data-lazy-src", "src")
 _GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)
 #: What an <object> holds up to a picture for those who cannot show it.
-_INNER_IMAGE = re.compile(possessive(r"[^<]++|<(?!img[\s/]|/?object[\s/>])") + "<img", re.IGNORECASE)
+_INNER_IMAGE = re.compile(build_possessive(r"[^<]++|<(?!img[\s/]|/?object[\s/>])") + "<img", re.IGNORECASE)
 _HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
 #: Frames that count or advertise in whatever size.
 _NOISE = re.compile(
@@ -50,7 +50,7 @@ HOSTS = frozenset(
 )
 
 
-def as_links(markup: str) -> str:
+def replace_embeds_with_links(markup: str) -> str:
     """Return the HTML with links in the place of frames, Flash and scripts of gists, each address once.
 
     Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
@@ -62,22 +62,22 @@ def as_links(markup: str) -> str:
     last = max((m.start() for m in _FRAME_END.finditer(markup)), default=0)
     seen: set[str] = set()
 
-    def replacement(found: re.Match[str]) -> str:
-        name, given = found[1].lower(), tag_patterns.attributes(found[2])
+    def replace_embed(match: re.Match[str]) -> str:
+        name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
         if name == "script":
-            gist = _GIST.fullmatch(judge("script", "src", given.get("src", "")) or "")
-            return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + found[0]
+            gist = _GIST.fullmatch(filter_attribute("script", "src", given.get("src", "")) or "")
+            return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + match[0]
         if name == "object" and given.get("type", "").lower().startswith("image/"):
             # Of both pictures the inner one is the one that more readers can show.
-            address = judge("img", "src", given.get("data", ""))
-            if address is None or is_unseen(given, address) or _INNER_IMAGE.match(markup, found.end()):
+            address = filter_attribute("img", "src", given.get("data", ""))
+            if address is None or is_hidden(given, address) or _INNER_IMAGE.match(markup, match.end()):
                 return ""
             return f'<img src="{html.escape(address)}">'
         shown = _player(name, given, seen)
-        ended = name == "iframe" and found.end() <= last and not found[2].endswith("/")
+        ended = name == "iframe" and match.end() <= last and not match[2].endswith("/")
         return shown + ("<iframe>" if ended else "")
 
-    return _FRAME.sub(replacement, markup)
+    return _FRAME.sub(replace_embed, markup)
 
 
 def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
@@ -85,18 +85,20 @@ def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
         sources = [given.get("value", "")] if given.get("name", "").lower() in ("movie", "src") else []
     else:
         sources = [given.get("data", "")] if name == "object" else [given.get(key, "") for key in _LAZY]
-    address = next((url for source in sources if source and (url := judge(name, "src", source))), None)
+    address = next(
+        (url for source in sources if source and (url := filter_attribute(name, "src", source))), None
+    )
     if address is None:
         return ""
-    if page := watch_url(address):
+    if page := find_watch_url(address):
         return _once(page, "", seen)
-    return "" if is_unseen(given, address) else _once(address, given.get("title", "")[:_LABEL], seen)
+    return "" if is_hidden(given, address) else _once(address, given.get("title", "")[:_LABEL], seen)
 
 
-def is_unseen(given: dict[str, str], address: str) -> bool:
+def is_hidden(attributes: dict[str, str], address: str) -> bool:
     """Return whether an element with these attributes is there to count or to advertise, not to be seen."""
-    small = {given.get("width"), given.get("height")} & {"0", "1", "0px", "1px"}
-    hidden = "hidden" in given or _HIDDEN.search(given.get("style", ""))
+    small = {attributes.get("width"), attributes.get("height")} & {"0", "1", "0px", "1px"}
+    hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style", ""))
     return bool(small or hidden or _NOISE.match(address))
 
 
@@ -105,15 +107,15 @@ def _once(target: str, label: str, seen: set[str]) -> str:
     if target in seen:
         return ""
     seen.add(target)
-    return link(target, label or (urlsplit(target).hostname or "").removeprefix("www."))
+    return render_link(target, label or (urlsplit(target).hostname or "").removeprefix("www."))
 
 
-def link(target: str, label: str) -> str:
+def render_link(target: str, label: str) -> str:
     """Return the link that stands where a player was."""
     return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p>'
 
 
-def watch_url(src: str) -> str | None:
+def find_watch_url(src: str) -> str | None:
     """Return the page a person would open for a player's frame; None for hosts that are not listed."""
     if _EMBEDLY.match(src):
         page = urls.resolve(_asked(src, "url"), "")

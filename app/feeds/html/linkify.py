@@ -47,13 +47,13 @@ def _linkify() -> Callable[[str], str]:
     return lambda escaped: str(linker.linkify(escaped))
 
 
-def html(text: str) -> str:
+def render_html(text: str) -> str:
     """Return typed text, its lines ended by ``\\n``, as HTML: paragraphs, lines, links."""
     parts = (part.strip("\n") for part in _PARTS.split(text))
     return "".join(f"<p>{_linked(part)}</p>" for part in parts if part)
 
 
-def with_people(html: str, name: re.Pattern[str], handles: Mapping[str, str]) -> str:
+def link_mentions(markup: str, mention: re.Pattern[str], handles: Mapping[str, str]) -> str:
     """Let the names of people in HTML of :func:`html` lead to their pages.
 
     Args:
@@ -61,19 +61,19 @@ def with_people(html: str, name: re.Pattern[str], handles: Mapping[str, str]) ->
         handles: who is meant, by that; others are left as they are.
     """
 
-    def link(found: re.Match[str]) -> str:
-        if found.group().startswith("<"):
-            return found.group()
-        handle = handles.get(found["name"])
+    def link_mention(match: re.Match[str]) -> str:
+        if match.group().startswith("<"):
+            return match.group()
+        handle = handles.get(match["name"])
         if handle is None:
-            return found.group()
-        return f'<a class="mention" href="/@{quote(handle)}">{found.group()}</a>'
+            return match.group()
+        return f'<a class="mention" href="/@{quote(handle)}">{match.group()}</a>'
 
     # Links are passed over whole, other tags too: what is between them is escaped text.
-    return re.sub(rf"<a\b.*?</a>|<[^>]*>|{name.pattern}", link, html, flags=re.S)
+    return re.sub(rf"<a\b.*?</a>|<[^>]*>|{mention.pattern}", link_mention, markup, flags=re.S)
 
 
-def line(text: str) -> str:
+def render_line(text: str) -> str:
     """Return typed text as HTML without paragraphs."""
     return _linked(text)
 

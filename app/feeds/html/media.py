@@ -7,11 +7,11 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from app.feeds.html import embeds, tag_patterns
-from app.feeds.html.allow_list import judge
+from app.feeds.html.allow_list import filter_attribute
 
 #: Without one of these :func:`as_links` changes nothing.
 NAMES = frozenset(["audio", "video"])
-_TAG = tag_patterns.tag("/?(?:audio|video)|source")
+_TAG = tag_patterns.compile_tag_pattern("/?(?:audio|video)|source")
 _LABEL = 80
 #: Posters that are blank. No other picture comes for them, so what may be one by its name is not enough.
 _BLANK = re.compile(
@@ -21,40 +21,46 @@ _BLANK = re.compile(
 _BACKGROUND = re.compile(r"""url\(\s*+(?:'([^']*)'|"([^"]*)"|([^\s'"()]++))""", re.IGNORECASE)
 
 
-def as_links(markup: str) -> str:
+def replace_players_with_links(markup: str) -> str:
     """Return the HTML with players replaced by links to their first file; what is inside of them stays.
 
     Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
     """
     inside = linked = False
 
-    def replacement(found: re.Match[str]) -> str:
+    def replace_player(match: re.Match[str]) -> str:
         nonlocal inside, linked
-        name, given = found[1].lower(), tag_patterns.attributes(found[2])
+        name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
         if name == "source":
             if not inside:
-                return found[0]  # of a <picture>
+                return match[0]  # of a <picture>
             if linked:
                 return ""
             poster = None
         else:
             inside, linked = not name.startswith("/"), False
             poster = _poster(given) if inside else None
-        file = judge("video", "src", given.get("data-src") or given.get("src", "")) if inside else None
+        file = (
+            filter_attribute("video", "src", given.get("data-src") or given.get("src", ""))
+            if inside
+            else None
+        )
         linked = file is not None
         shown = f'<p><img src="{html.escape(poster)}"></p>' if poster else ""
-        return shown + (embeds.link(file, _name(file)) if file else "")
+        return shown + (embeds.render_link(file, _name(file)) if file else "")
 
-    return _TAG.sub(replacement, markup)
+    return _TAG.sub(replace_player, markup)
 
 
 def _poster(given: dict[str, str]) -> str | None:
-    poster = judge("video", "poster", given.get("poster", ""))
+    poster = filter_attribute("video", "poster", given.get("poster", ""))
     if poster and _BLANK.search(poster):
         # Ghost lays the picture behind it.
         found = _BACKGROUND.search(given.get("style", ""))
-        poster = judge("video", "poster", found[1] or found[2] or found[3] or "") if found else None
-    return None if poster is None or embeds.is_unseen(given, poster) else poster
+        poster = (
+            filter_attribute("video", "poster", found[1] or found[2] or found[3] or "") if found else None
+        )
+    return None if poster is None or embeds.is_hidden(given, poster) else poster
 
 
 def _name(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def possessive(expression: str, times: str = "*") -> str:
+def build_possessive(expression: str, times: str = "*") -> str:
     """Return an expression that reads ``expression`` so many times and never goes back.
 
     Before CPython 3.11.5 (Debian 12 has 3.11.2) such a repetition ends behind what its last turn read in vain

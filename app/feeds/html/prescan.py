@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from app.feeds.html.patterns import possessive
+from app.feeds.html.patterns import build_possessive
 
 MAX_DEPTH = 256
 MAX_ATTRIBUTES = 128
@@ -29,7 +29,7 @@ _SHARE = f"{{0,{MAX_ATTRIBUTES}}}"
 def _attribute(stop: str) -> str:
     """Return the expression of one attribute in which no ``stop`` stands outside of quotes."""
     value = rf"""[^{_SPACE}>{stop}"'][^{_SPACE}>{stop}]*+"""
-    return rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+" + possessive(
+    return rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+" + build_possessive(
         rf"""[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{value}|(?=>))""", "?"
     )
 
@@ -41,22 +41,24 @@ _USUAL = _attribute("<")
 #: Each attribute is read once: then comes one too many, or the tag ends in another one.
 _SUSPECT = re.compile(
     rf"<[A-Za-z][^{_SPACE}/><]*+"
-    rf"(?:[{_SPACE}/]{possessive(_USUAL, _SHARE)}(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
+    rf"(?:[{_SPACE}/]{build_possessive(_USUAL, _SHARE)}(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
 )
 _START = re.compile(r"<(?=[A-Za-z])")
-_ATTRIBUTES = re.compile(rf"<[^{_SPACE}/>]*+(?:[{_SPACE}/]{possessive(_ATTRIBUTE, _SHARE)}({_ATTRIBUTE})?)?")
+_ATTRIBUTES = re.compile(
+    rf"<[^{_SPACE}/>]*+(?:[{_SPACE}/]{build_possessive(_ATTRIBUTE, _SHARE)}({_ATTRIBUTE})?)?"
+)
 _TOKEN = re.compile(
     r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))"
     r"|[!?][^>]*+>?|/[^A-Za-z][^>]*+>?"
-    rf"|(?P<end>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+){possessive(_ATTRIBUTE)}[{_SPACE}/]*+(?:>|\Z))",
+    rf"|(?P<end>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+){build_possessive(_ATTRIBUTE)}[{_SPACE}/]*+(?:>|\Z))",
     re.DOTALL,
 )
 _FOREIGN = re.compile(r"<(?:svg|math)", re.IGNORECASE)
 #: Attributes whose end all readers agree about.
 _TIDY = (
-    possessive(
+    build_possessive(
         rf"[{_SPACE}]++[A-Za-z][A-Za-z0-9:_-]*+"
-        + possessive(r"""=(?:"[^"<>]*+"|'[^'<>]*+'|[A-Za-z0-9#%._-]++)""", "?")
+        + build_possessive(r"""=(?:"[^"<>]*+"|'[^'<>]*+'|[A-Za-z0-9#%._-]++)""", "?")
     )
     + rf"[{_SPACE}]*+"
 )
@@ -143,7 +145,7 @@ LONE_MOST = 50_000
 _LONE = re.compile(r"&(?!#?[0-9A-Za-z]{1,31};)")
 
 
-def hostile(html: str) -> bool:
+def is_hostile(html: str) -> bool:
     """Return whether an HTML parser would need more than its fair time or memory for this entry."""
     if html.count("&") > LONE_MOST and len(_LONE.findall(html)) > LONE_MOST:
         return True
@@ -155,7 +157,7 @@ def hostile(html: str) -> bool:
     # in; this spares most entries the loop below.
     if html.count("<") <= MAX_DEPTH or (starts := html.count("<") - html.count("</")) <= MAX_DEPTH:
         return False
-    return not _is_shallow(html, starts) and _Open().exceeds(html)
+    return not _is_shallow(html, starts) and _Open().exceeds_limits(html)
 
 
 def _is_shallow(html: str, starts: int) -> bool:
@@ -194,7 +196,7 @@ class _Open:
         self._reopened = 0
         self._exact = False
 
-    def exceeds(self, html: str) -> bool:
+    def exceeds_limits(self, html: str) -> bool:
         self._exact = _FOREIGN.search(html) is not None
         for ends, name in _tags(html, foreign=self._exact):
             if ends:
@@ -291,7 +293,7 @@ _NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 
 
-def nests_oddly(serialised: str) -> bool:
+def may_reparse_differently(serialised: str) -> bool:
     """Return whether a serialised tree may parse into another one: ``<p>`` in ``<p>``, a link in a link …
 
     Such trees come up when what stood between was taken out. Only for well-nested HTML with lower-case

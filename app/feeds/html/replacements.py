@@ -14,7 +14,7 @@ _RAW = ("noembed", "noframes", "script", "style", "svg", "template", "textarea",
 _BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tag_patterns.INNER}>)", re.IGNORECASE)
 _END = {name: re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.IGNORECASE) for name in _RAW}
 _COMMENT_END = re.compile("--!?>")
-_INPUT = tag_patterns.tag("input")
+_INPUT = tag_patterns.compile_tag_pattern("input")
 _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
 #: What stands before the pieces of a formula that is there as MathML.
 _TWICE = re.compile(r"</math\s*+>\s*+(?:</span\s*+>\s*+)?\Z", re.IGNORECASE)
@@ -22,7 +22,7 @@ _TWICE_LENGTH = 80
 _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECASE)
 
 
-def raw(markup: str) -> str:
+def strip_invisible(markup: str) -> str:
     """Return the HTML without comments, scripts, styles, drawings and whatever else no reader sees.
 
     What old pages show code in comes out as <pre>, the TeX that MathJax finds in scripts as code; scripts
@@ -58,7 +58,7 @@ def _nests(name: str, inside: str) -> bool:
 
 def _left(name: str, begin: re.Match[str], inside: str) -> str:
     if name == "script":
-        return _tex(tag_patterns.attributes(begin[2]), inside) or (
+        return _tex(tag_patterns.parse_attributes(begin[2]), inside) or (
             f"{begin[0]}</script>" if "gist.github.com" in begin[2] else ""
         )
     if name == "textarea":
@@ -84,7 +84,7 @@ def _pre(words: str) -> str:
     return f"<pre>{escaped}</pre>" if words.strip() else ""
 
 
-def math(markup: str) -> str:
+def replace_math(markup: str) -> str:
     """Return the HTML with formulas as their TeX, or else as their text.
 
     KaTeX sets each formula twice, as MathML and in pieces for the eye, which without its style sheet
@@ -92,16 +92,16 @@ def math(markup: str) -> str:
     """
     if "katex-html" in markup:
         markup = _without_pieces(markup)
-    return tag_patterns.replace("math", markup, _formula)
+    return tag_patterns.replace_elements("math", markup, _formula)
 
 
 def _formula(found: re.Match[str]) -> str:
     tex = next((inner for given, inner in _ANNOTATION.findall(found[2]) if "application/x-tex" in given), "")
-    words = text.flat(tex) or tag_patterns.attributes(found[1]).get("alttext")
+    words = text.flatten_html(tex) or tag_patterns.parse_attributes(found[1]).get("alttext")
     if words:
         return _code(words)
-    seen = tag_patterns.replace("annotation-xml", found[2], lambda _: "")
-    return _code(text.flat(_ANNOTATION.sub("", seen)))
+    seen = tag_patterns.replace_elements("annotation-xml", found[2], lambda _: "")
+    return _code(text.flatten_html(_ANNOTATION.sub("", seen)))
 
 
 def _without_pieces(markup: str) -> str:
@@ -118,18 +118,18 @@ def _without_pieces(markup: str) -> str:
     return markup if depth else "".join(kept) + markup[at:]
 
 
-def controls(markup: str) -> str:
+def replace_controls(markup: str) -> str:
     """Return the HTML with open dialogs as what is in them, and the boxes of lists of tasks as signs."""
-    markup = tag_patterns.replace("dialog", markup, _dialog)
+    markup = tag_patterns.replace_elements("dialog", markup, _dialog)
     return _INPUT.sub(_box, markup)
 
 
 def _dialog(found: re.Match[str]) -> str:
-    return f"<div>{found[2]}</div>" if "open" in tag_patterns.attributes(found[1]) else ""
+    return f"<div>{found[2]}</div>" if "open" in tag_patterns.parse_attributes(found[1]) else ""
 
 
 def _box(found: re.Match[str]) -> str:
-    given = tag_patterns.attributes(found[2])
+    given = tag_patterns.parse_attributes(found[2])
     if given.get("type", "").lower() != "checkbox":
         return found[0]
     return "☑" if "checked" in given else "☐"

@@ -17,7 +17,7 @@ import re
 import nh3
 
 from app.feeds.html import embeds, lazy_images, media, prescan, replacements, tag_patterns, text
-from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, judge
+from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
 SANITIZER_VERSION = 3
@@ -50,7 +50,7 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
     What cannot be parsed at fair cost comes out as its text in one paragraph.
     """
     if len(markup) > MAX_HTML:
-        markup = text.cut(markup, MAX_HTML)
+        markup = text.cut_html(markup, MAX_HTML)
     if not markup.isascii():
         markup = _encodable(markup)
     if "<" not in markup and "&" not in markup and ">" not in markup:
@@ -67,12 +67,12 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
 def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     bind(base_url, own_origin)
     markup = _prepare(markup)
-    if prescan.hostile(markup):
+    if prescan.is_hostile(markup):
         return _as_text(markup)
     result = _pass(markup, base_url, own_origin)
     # Taking out what is not allowed can leave a tree that its own text does not give: settle it.
     for _ in range(_SETTLE):
-        if not prescan.nests_oddly(result):
+        if not prescan.may_reparse_differently(result):
             return result
         again = _pass(result, base_url, own_origin)
         if again == result:
@@ -95,7 +95,7 @@ def _encodable(markup: str) -> str:
 
 
 def _as_text(markup: str) -> str:
-    words = text.flat(markup)
+    words = text.flatten_html(markup)
     return f"<p>{html.escape(words, quote=False)}</p>" if words else ""
 
 
@@ -115,19 +115,19 @@ def _prepare(markup: str) -> str:
     if not names:
         return markup
     # First: whatever looks like markup in these is none.
-    markup = replacements.raw(markup)
+    markup = replacements.strip_invisible(markup)
     if names & lazy_images.NAMES:
-        markup = lazy_images.from_amp(markup)
+        markup = lazy_images.convert_amp_images(markup)
     if "noscript" in names:
-        markup = _NOSCRIPT.sub("", lazy_images.without_copies(markup))
+        markup = _NOSCRIPT.sub("", lazy_images.remove_noscript_copies(markup))
     if "math" in names:
-        markup = replacements.math(markup)
+        markup = replacements.replace_math(markup)
     if names & {"dialog", "input"}:
-        markup = replacements.controls(markup)
+        markup = replacements.replace_controls(markup)
     if names & embeds.NAMES:
-        markup = embeds.as_links(markup)
+        markup = embeds.replace_embeds_with_links(markup)
     if names & media.NAMES:
-        markup = media.as_links(markup)
+        markup = media.replace_players_with_links(markup)
     return _RENAMED.sub(r"<\1div>", markup) if names & _DIVISIONS else markup
 
 
@@ -135,7 +135,7 @@ _CLEANER = nh3.Cleaner(
     tags=set(TAGS),
     clean_content_tags=set(DROPPED),
     attributes=ATTRIBUTES,
-    attribute_filter=judge,
+    attribute_filter=filter_attribute,
     link_rel=None,
     url_schemes={"http", "https", "mailto", "data"},  # data: only gets past judge() for images
 )
@@ -159,17 +159,17 @@ def _finish(markup: str) -> str:
 
 
 def _source(match: re.Match[str]) -> str:
-    given = lazy_images.shown(tag_patterns.written(match[1]))
-    return "" if given.get("media") == UNMET else f"<source{tag_patterns.write(given)}>"
+    given = lazy_images.promote_lazy_sources(tag_patterns.parse_clean_attributes(match[1]))
+    return "" if given.get("media") == UNMET else f"<source{tag_patterns.write_attributes(given)}>"
 
 
 def _image(match: re.Match[str]) -> str:
     inner = match[1] or ""
-    given = tag_patterns.written(inner)
+    given = tag_patterns.parse_clean_attributes(inner)
     if " data-" in inner:
-        given = lazy_images.shown(given)
-        inner = tag_patterns.write(given)
-    if lazy_images.is_pixel(given):
+        given = lazy_images.promote_lazy_sources(given)
+        inner = tag_patterns.write_attributes(given)
+    if lazy_images.is_tracking_pixel(given):
         return ""
     if "src" not in given and "srcset" not in given:
         # Formulas and signs are pictures in ``data:`` often.

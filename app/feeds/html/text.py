@@ -62,7 +62,7 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,35}")
 _C1 = {chr(n): bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xA0)}
 
 
-def plain(markup: str) -> str:
+def extract_plain_text(markup: str) -> str:
     """Return the text of a title-like field: no markup, no references, no escapes of escapes.
 
     C1 characters, referenced or raw, read as windows-1252; control characters are removed and white
@@ -85,14 +85,14 @@ def _raised(text: str) -> str:
     return _EXPONENT.sub(lambda m: m[1].translate(_RAISED), text) if "sup>" in text else text
 
 
-def excerpt(markup: str, length: int) -> str:
+def make_excerpt(markup: str, length: int) -> str:
     """Return the first ``length`` characters of the text of sanitised HTML, ended at a word with "…".
 
     Only as much of the HTML is read as the length needs; at most the first 64 KiB.
     """
     text = ""
     for window in (2 * length + 300, 5 * length + 1000, 12 * length + 4096, 65536):
-        text = _beginning(cut(markup, window), length)
+        text = _beginning(cut_html(markup, window), length)
         if len(text) > length or window >= len(markup):
             break
     if len(text) <= length:
@@ -115,7 +115,7 @@ def _beginning(markup: str, length: int) -> str:
     return head if len(head) > length else _tidy(text)
 
 
-def flat(markup: str) -> str:
+def flatten_html(markup: str) -> str:
     """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
     if "<" in markup:
         # Split at the tags: [text, name, text, name, …, text]. A function for each match costs more.
@@ -126,7 +126,7 @@ def flat(markup: str) -> str:
     return _tidy(html.unescape(markup))
 
 
-def cut(markup: str, length: int) -> str:
+def cut_html(markup: str, length: int) -> str:
     """Return the first characters of HTML, without a tag or reference that the cut went through."""
     if len(markup) <= length:
         return markup
@@ -180,7 +180,7 @@ def _tidy(text: str) -> str:
     return " ".join(text.split())
 
 
-def language(text: str) -> str | None:
+def parse_language_tag(text: str) -> str | None:
     """Return a language tag (RFC 5646, and "en_US") as far as its form goes; None: it is none."""
     tag = text.strip()
     return tag if _LANGUAGE.fullmatch(tag) else None

@@ -40,7 +40,7 @@ _FEEDS = {b"rss", b"feed", b"rdf:rdf", b"channel"}
 _LOOKED = 4096
 
 
-def check_is_list(body: bytes) -> None:
+def check_is_opml(body: bytes) -> None:
     """Let a body through that may be OPML.
 
     Raises:

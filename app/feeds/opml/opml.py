@@ -16,9 +16,9 @@ from lxml import etree
 from app.config import Settings
 from app.errors import FetchError, InvalidError, TooLargeError
 from app.feeds.fetch.address_policy import Policy
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse.charset import to_utf8
-from app.feeds.parse.repair import repair, without_prolog
+from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.urls import normalise_address
 from app.models.imports.opml import Outline, SubscriptionList
 
@@ -42,7 +42,7 @@ class Limits:
     max_folders: int = 1000  # as many as somebody may have: beyond them empty ones are left out
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def from_settings(cls, settings: Settings) -> Limits:
         """Take the bounds from the settings."""
         return cls(settings.opml_max_bytes, settings.opml_max_outlines, settings.opml_max_depth)
 
@@ -77,9 +77,9 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
     reader = _Reader(limits, policy)
     for part in root:
         if _name(part) == "body":
-            reader.walk(part)
+            reader.read_outlines(part)
     return SubscriptionList(
-        _title(root), tuple(reader.feeds), reader.all_folders(), reader.outlines, repaired
+        _title(root), tuple(reader.feeds), reader.list_folders(), reader.outlines, repaired
     )
 
 
@@ -106,7 +106,7 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
     return document
 
 
-def address(text: str, policy: Policy) -> tuple[str, str | None]:
+def resolve_address(text: str, policy: Policy) -> tuple[str, str | None]:
     """Return the address that an outline names, and why it can never be fetched: a word of a FetchError.
 
     What is no web address as it stands is read as if somebody had typed it: ``feed://…``, or a bare host.
@@ -137,7 +137,7 @@ class _Reader:
         self.telling: set[tuple[str, ...]] = set()
         self.outlines = 0
 
-    def all_folders(self) -> tuple[tuple[str, ...], ...]:
+    def list_folders(self) -> tuple[tuple[str, ...], ...]:
         """Return the folders in the order of the document; empty ones as far as there is room for them.
 
         What holds only outlines without name and address is none: so programs put settings into their lists.
@@ -149,7 +149,7 @@ class _Reader:
             found.insert(place, path)
         return tuple(path for path in found if path is not None)
 
-    def walk(self, body: etree._Element) -> None:
+    def read_outlines(self, body: etree._Element) -> None:
         """Collect all outlines, in the order of the document."""
         waiting: list[tuple[etree._Element, tuple[str, ...]]] = [(el, ()) for el in reversed(body)]
         while waiting:
@@ -165,7 +165,7 @@ class _Reader:
             most = self._limits.max_outlines
             raise TooLargeError("The file has more than %(most)s outlines.", most=most)
         fields = _fields(element)
-        title = plain(fields.get("text") or "") or plain(fields.get("title") or "")
+        title = extract_plain_text(fields.get("text") or "") or extract_plain_text(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
         if title or any(fields.get(name, "").strip() for name in _ADDRESSES):
             self.telling.add(path)
@@ -188,7 +188,7 @@ class _Reader:
     ) -> Outline:
         problem = None
         if self._policy is not None:
-            url, word = address(url, self._policy)
+            url, word = resolve_address(url, self._policy)
             problem = FetchError(word).message if word else None
         site = fields.get("htmlurl", "").strip() or None
         return Outline(url, title, site, path, line, problem)
@@ -197,10 +197,10 @@ class _Reader:
 def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
     """Parse strictly; what is not well-formed is mended, and a sentence says what was wrong."""
     try:
-        return _strict(without_prolog(text)), None
+        return _strict(strip_prolog(text)), None
     except etree.XMLSyntaxError as e:
         # Counted in the file as it came: the part before the first element may be cut off.
-        cut = text[: len(text) - len(without_prolog(text))].count(b"\n")
+        cut = text[: len(text) - len(strip_prolog(text))].count(b"\n")
         line = (e.lineno or 1) + cut
         if "Excessive depth" in (e.msg or ""):
             # libxml2 stops at 256, above every limit that can be set.
@@ -262,8 +262,10 @@ def _strict(text: bytes) -> etree._Element:
     return etree.fromstring(text, parser)
 
 
-def _too_deep(line: int, most: int) -> TooLargeError:
-    return TooLargeError("Line %(line)s: the outlines are nested deeper than %(most)s.", line=line, most=most)
+def _too_deep(line: int, limit: int) -> TooLargeError:
+    return TooLargeError(
+        "Line %(line)s: the outlines are nested deeper than %(most)s.", line=line, most=limit
+    )
 
 
 def _sentence(error: etree.XMLSyntaxError) -> str:
@@ -290,7 +292,7 @@ def _line(element: etree._Element) -> int:
 
 def _title(root: etree._Element) -> str:
     found = root.find("{*}head/{*}title")
-    return plain(found.text or "") if found is not None else ""
+    return extract_plain_text(found.text or "") if found is not None else ""
 
 
 def _place(places: dict[tuple[str, ...], etree._Element], path: tuple[str, ...]) -> etree._Element:

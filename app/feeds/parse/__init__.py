@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.feeds.parse.core import Source, load, parse, read
+from app.feeds.parse.core import Source, parse, parse_source, prepare_source
 from app.feeds.parse.limits import Limits
 
-__all__ = ["Limits", "Source", "load", "parse", "read"]
+__all__ = ["Limits", "Source", "parse", "parse_source", "prepare_source"]

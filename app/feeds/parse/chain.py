@@ -12,7 +12,7 @@ from lxml.etree import _Element
 
 from app.feeds.parse.dates import parse_date
 from app.feeds.parse.draft import Context, EntryDraft
-from app.feeds.parse.names import canonical
+from app.feeds.parse.names import canonicalise_tag
 from app.models.feeds import chain
 from app.models.feeds.chain import Chain, Hop
 
@@ -24,7 +24,7 @@ def read_xml(draft: EntryDraft, el: _Element) -> None:
     hops: list[Mapping[str, Any]] = []
     root: Mapping[str, Any] = {}
     for child in el:
-        name = canonical(child.tag, "") if isinstance(child.tag, str) else ""
+        name = canonicalise_tag(child.tag, "") if isinstance(child.tag, str) else ""
         if name == "ev:root":
             root = {"url": child.get("href"), "title": child.get("title")}
         elif name == "ev:hop":
@@ -34,11 +34,11 @@ def read_xml(draft: EntryDraft, el: _Element) -> None:
     draft.chain = _chain(draft.ctx, root, hops)
 
 
-def read_json(draft: EntryDraft, said: Any) -> None:
+def read_json(draft: EntryDraft, data: Any) -> None:
     """Take the object ``_eventr``."""
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         return
-    hops, root = said.get("chain"), said.get("root", {})
+    hops, root = data.get("chain"), data.get("root", {})
     if isinstance(hops, list) and isinstance(root, dict) and all(isinstance(h, dict) for h in hops):
         draft.chain = _chain(draft.ctx, root, hops)
 
@@ -59,7 +59,7 @@ def _hop(ctx: Context, said: Mapping[str, Any]) -> Hop:
             raise ValueError("no state")
         return Hop(state=state)
     ident, name = said.get("id"), _words(ctx, said.get("name"), chain.NAME_MAX)
-    if not isinstance(ident, str) or not chain.is_id(ident) or not name:
+    if not isinstance(ident, str) or not chain.is_share_id(ident) or not name:
         raise ValueError("a share without an id or a name")
     at = said.get("at")
     when = parse_date(at) if isinstance(at, str) and len(at) <= 64 else None
@@ -74,11 +74,11 @@ def _address(said: Any) -> str:
     return said
 
 
-def _words(ctx: Context, said: Any, most: int) -> str:
+def _words(ctx: Context, said: Any, limit: int) -> str:
     """Return plain text of one line."""
     if said is None:
         return ""
-    if not isinstance(said, str) or len(said) > most:
+    if not isinstance(said, str) or len(said) > limit:
         raise ValueError("no text, or too long")
     # What could turn the text around it, or hide in it, is no part of a name.
-    return "".join(c for c in ctx.line(said) if c.isprintable())
+    return "".join(c for c in ctx.clean_line(said) if c.isprintable())

@@ -11,10 +11,10 @@ import xxhash
 from lxml.etree import _Element
 
 from app.errors import ParseError
-from app.feeds.html.text import language
+from app.feeds.html.text import parse_language_tag
 from app.feeds.parse import entry as entries
 from app.feeds.parse.draft import EntryDraft, FeedDraft
-from app.feeds.parse.markup import construct, text_of
+from app.feeds.parse.markup import get_text, read_text_construct
 from app.feeds.parse.names import (
     ATOM,
     ATOM_10,
@@ -24,9 +24,9 @@ from app.feeds.parse.names import (
     RSS_11,
     XML_BASE,
     XML_LANG,
-    Table,
-    canonical,
-    known,
+    HandlerTable,
+    canonicalise_tag,
+    is_known_namespace,
     split,
 )
 from app.models.feeds.parsed import Format
@@ -44,16 +44,16 @@ class Reader:
 
     def __init__(self, home: str, root_space: str = "") -> None:
         self.home, self.root_space = home, root_space
-        self.feed: Table[Handler] = Table(HANDLERS, home, root_space)
-        self.entry: Table[entries.Handler] = Table(entries.HANDLERS, home, root_space)
+        self.feed: HandlerTable[Handler] = HandlerTable(HANDLERS, home, root_space)
+        self.entry: HandlerTable[entries.Handler] = HandlerTable(entries.HANDLERS, home, root_space)
 
-    def name(self, el: _Element) -> str:
-        return canonical(el.tag, self.home, self.root_space)
+    def canonicalise_name(self, el: _Element) -> str:
+        return canonicalise_tag(el.tag, self.home, self.root_space)
 
     def read(self, draft: FeedDraft, el: _Element) -> None:
         """Read a channel or feed element with all its entries."""
-        draft.base = draft.ctx.join(draft.base, el.get(XML_BASE)) or draft.base
-        draft.language = draft.language or language(el.get(XML_LANG, ""))
+        draft.base = draft.ctx.resolve_url(draft.base, el.get(XML_BASE)) or draft.base
+        draft.language = draft.language or parse_language_tag(el.get(XML_LANG, ""))
         table, left_out = self.feed, self._left_out(draft, el)
         for child in el:
             handler = table[child.tag]
@@ -71,7 +71,7 @@ class Reader:
 
     def read_item(self, draft: FeedDraft, el: _Element) -> None:
         """Read one entry, unless there are enough."""
-        if draft.full():
+        if draft.is_full():
             return
         if not draft.entries:
             draft.setting = _setting(draft, el)
@@ -89,7 +89,7 @@ class Reader:
     def _entry(self, draft: FeedDraft, el: _Element) -> EntryDraft:
         base = draft.base
         if draft.ctx.has_bases:
-            base = draft.ctx.join(base, el.get(XML_BASE)) or base
+            base = draft.ctx.resolve_url(base, el.get(XML_BASE)) or base
         return entries.read_entry(EntryDraft(draft.ctx, base), el, self.entry)
 
     def _left_out(self, draft: FeedDraft, parent: _Element) -> int:
@@ -97,7 +97,7 @@ class Reader:
             return 0
         items = [child for child in parent if self.feed[child.tag] is _item]
         # of a copy: reading takes inline markup out of an element
-        return draft.left_out(items, lambda el: self._entry(draft, copy.deepcopy(el)))
+        return draft.count_skipped(items, lambda el: self._entry(draft, copy.deepcopy(el)))
 
 
 def read_root(draft: FeedDraft, root: _Element) -> None:
@@ -131,11 +131,11 @@ def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
         reader.read(draft, root)
         return
     draft.format = _rdf_format(root) if name == "rdf" else _rss_format(root.get("version"))
-    draft.base = draft.ctx.join(draft.base, root.get(XML_BASE)) or draft.base
-    draft.language = language(root.get(XML_LANG, ""))
+    draft.base = draft.ctx.resolve_url(draft.base, root.get(XML_BASE)) or draft.base
+    draft.language = parse_language_tag(root.get(XML_LANG, ""))
     channels = 0
     for child in root:
-        found = reader.name(child)
+        found = reader.canonicalise_name(child)
         if found == "channel":
             channels += 1
             reader.read(draft, child)
@@ -152,7 +152,7 @@ def _setting(draft: FeedDraft, el: _Element) -> bytes:
     ctx, limits, parent = draft.ctx, draft.ctx.limits, el.getparent()
     spaces = () if parent is None else tuple(parent.nsmap.items())
     outer = [ancestor.tag for ancestor in el.iterancestors()]
-    mend = ctx.mend.__name__ if ctx.mend else ""
+    mend = ctx.repair_text.__name__ if ctx.repair_text else ""
     parts = (_EDITION, ctx.base, draft.base, draft.author, mend, outer, spaces)
     around = repr((*parts, limits.html, limits.title, limits.depth))
     return xxhash.xxh3_64_digest(around.encode("utf-8", "surrogatepass"))
@@ -174,7 +174,7 @@ def _atom_format(space: str, version: str | None) -> Format:
 
 
 def _reader(home: str, space: str) -> Reader:
-    return _READERS[home] if not space or known(space) else Reader(home, space)
+    return _READERS[home] if not space or is_known_namespace(space) else Reader(home, space)
 
 
 # -- handlers
@@ -189,15 +189,15 @@ def _items(draft: FeedDraft, el: _Element) -> None:
 
 
 def _title(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_title(9, text_of(el))
+    draft.offer_title(9, get_text(el))
 
 
 def _weak_title(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_title(5, text_of(el))
+    draft.offer_title(5, get_text(el))
 
 
 def _atom_title(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_title(8, construct(el)[0])
+    draft.offer_title(8, read_text_construct(el)[0])
 
 
 def _link(draft: FeedDraft, el: _Element) -> None:
@@ -211,35 +211,35 @@ def _atom_link(draft: FeedDraft, el: _Element) -> None:
         kind = el.get("type") or "text/html"
         draft.offer_link(8 if "html" in kind else 6, href)
     elif rel == "self":
-        draft.self_url = draft.self_url or draft.ctx.join(draft.base, href)
+        draft.self_url = draft.self_url or draft.ctx.resolve_url(draft.base, href)
     elif rel == "hub":
-        draft.hub = draft.hub or draft.ctx.join(draft.base, href)
+        draft.hub = draft.hub or draft.ctx.resolve_url(draft.base, href)
 
 
 def _description(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_description(9, text_of(el))
+    draft.offer_description(9, get_text(el))
 
 
 def _weak_description(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_description(5, text_of(el))
+    draft.offer_description(5, get_text(el))
 
 
 def _atom_subtitle(draft: FeedDraft, el: _Element) -> None:
-    draft.offer_description(8, construct(el)[0])
+    draft.offer_description(8, read_text_construct(el)[0])
 
 
 def _language_element(draft: FeedDraft, el: _Element) -> None:
-    draft.language = language(el.text or "") or draft.language
+    draft.language = parse_language_tag(el.text or "") or draft.language
 
 
 def _author(draft: FeedDraft, el: _Element) -> None:
     if not draft.author:
-        draft.author = draft.ctx.person((entries.nested_name(el) if len(el) else el.text) or "")
+        draft.author = draft.ctx.clean_person((entries.find_person_name(el) if len(el) else el.text) or "")
 
 
 def _atom_author(draft: FeedDraft, el: _Element) -> None:
-    name = draft.ctx.person(entries.nested_name(el) or "")
-    draft.author = draft.ctx.beside(draft.author, name)
+    name = draft.ctx.clean_person(entries.find_person_name(el) or "")
+    draft.author = draft.ctx.append_name(draft.author, name)
 
 
 def _ttl(draft: FeedDraft, el: _Element) -> None:
@@ -267,7 +267,7 @@ def _skip_hours(draft: FeedDraft, el: _Element) -> None:
 
 def _image(draft: FeedDraft, el: _Element) -> None:
     for child in el:
-        if canonical(child.tag, RSS) == "url":
+        if canonicalise_tag(child.tag, RSS) == "url":
             draft.offer_icon(6, child.text)
 
 

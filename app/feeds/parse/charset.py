@@ -130,7 +130,7 @@ def lookup(label: str) -> str | None:
     return wider or str(encoding.codec_info.name)
 
 
-def declared(body: bytes) -> str | None:
+def find_declared_charset(body: bytes) -> str | None:
     """Return the codec that an XML declaration or HTML meta in the first 2 KiB names."""
     match = _DECLARED.search(body, 0, _HEAD)
     return lookup(next(filter(None, match.groups())).decode("ascii", "ignore")) if match else None
@@ -189,7 +189,7 @@ def _claims(body: bytes, content_type: str | None) -> Iterator[str]:
     http = lookup(match[1]) if match else None
     if http:
         yield http
-    written = declared(body)
+    written = find_declared_charset(body)
     if written:
         yield written
 

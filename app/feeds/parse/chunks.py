@@ -27,7 +27,7 @@ _SECTION = re.compile(rb"<(?:!(?:\[CDATA\[|--)?|\?)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pieces:
+class SplitDocument:
     """A document cut up.
 
     Attributes:
@@ -40,23 +40,23 @@ class Pieces:
     chunks: list[bytes]
     tail: bytes
 
-    def hashes(self) -> list[bytes]:
+    def hash_chunks(self) -> list[bytes]:
         """Return 8 bytes for each chunk."""
         return [xxhash.xxh3_64_digest(chunk) for chunk in self.chunks]
 
-    def are_whole(self, chunks: list[bytes]) -> bool:
+    def has_whole_chunks(self, chunks: list[bytes]) -> bool:
         """Tell whether some of the chunks, and the head, are whole elements as the module's text says."""
         opening = b"<" + self.name
         return _is_closed(self.head) and all(
             chunk.find(opening, 1) < 0 and _is_closed(chunk) for chunk in chunks
         )
 
-    def only(self, chunks: list[bytes]) -> bytes:
+    def join_chunks(self, chunks: list[bytes]) -> bytes:
         """Return the document with an empty entry and some of the chunks in place of all of them."""
         return b"".join((self.head, b"<", self.name, b"/>", *chunks, self.tail))
 
 
-def split(text: bytes, most: int) -> Pieces | None:
+def split(text: bytes, max_entries: int) -> SplitDocument | None:
     """Cut a document; None when it does not look like a head, entries and a tail.
 
     Args:
@@ -69,7 +69,7 @@ def split(text: bytes, most: int) -> Pieces | None:
     name, at = first[1], first.start()
     opening, closing = b"<" + name, b"</" + name + b">"
     chunks: list[bytes] = []
-    while len(chunks) < most:
+    while len(chunks) < max_entries:
         end = text.find(closing, at)
         if end < 0:
             return None
@@ -78,7 +78,7 @@ def split(text: bytes, most: int) -> Pieces | None:
         at = _start(text, opening, end)
         if at < 0:
             tail = text[end:]
-            return None if _ENTRY.search(tail) else Pieces(name, text[: first.start()], chunks, tail)
+            return None if _ENTRY.search(tail) else SplitDocument(name, text[: first.start()], chunks, tail)
         if at > end and not text[end:at].isspace():
             return None
     return None

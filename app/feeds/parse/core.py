@@ -14,8 +14,8 @@ from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.jsonfeed import read_json
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.mojibake import mender
-from app.feeds.parse.repair import without_prolog
+from app.feeds.parse.mojibake import choose_repair
+from app.feeds.parse.repair import strip_prolog
 from app.feeds.parse.tree import parse_tree
 from app.models.feeds.parsed import ParsedFeed, ParserPath
 
@@ -40,7 +40,7 @@ class Source:
 
     text: bytes
     is_json: bool
-    mend: Callable[[str], str] | None = None
+    repair_text: Callable[[str], str] | None = None
 
 
 def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Limits = _DEFAULT) -> ParsedFeed:
@@ -55,10 +55,10 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
     Raises:
         ParseError: ``empty``, ``html_page``, ``not_a_feed``, ``broken_feed`` or ``too_large``.
     """
-    return read(load(body, content_type, limits), url, limits)
+    return parse_source(prepare_source(body, content_type, limits), url, limits)
 
 
-def load(body: bytes, content_type: str | None, limits: Limits) -> Source:
+def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Source:
     """Return a body as the text that it stands for; the arguments are those of :func:`parse`.
 
     Raises:
@@ -79,11 +79,11 @@ def load(body: bytes, content_type: str | None, limits: Limits) -> Source:
         raise ParseError("not_a_feed", "there is no markup in it")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
-    text = _from_root(without_prolog(text))
-    return Source(text, is_json=False, mend=mender(text))
+    text = _from_root(strip_prolog(text))
+    return Source(text, is_json=False, repair_text=choose_repair(text))
 
 
-def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
+def parse_source(source: Source, url: str, limits: Limits) -> ParsedFeed:
     """Parse what :func:`load` returned.
 
     Raises:
@@ -95,13 +95,13 @@ def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
         read_json(draft, text.decode("utf-8"))
         return draft.finish(ParserPath.JSON)
     ctx.has_bases = b"xml:base" in text  # no other prefix may stand for that namespace
-    ctx.mend = source.mend
+    ctx.repair_text = source.repair_text
     tree = parse_tree(text, limits)
     if tree is not None:
         read_root(draft, tree.root)
-        if tree.cut:
+        if tree.is_truncated:
             ctx.truncated = ctx.cut = True
-            del draft.entries[len(draft.entries) - tree.open_entry :]
+            del draft.entries[len(draft.entries) - tree.ends_in_entry :]
         return draft.finish(tree.path)
     if not _FEED.search(text):
         raise ParseError("html_page" if _HTML.search(text, 0, _HEAD) else "not_a_feed")
@@ -114,7 +114,7 @@ def _from_root(text: bytes) -> bytes:
     if _ROOT.match(text):
         return text
     start = _START.search(text, 0, _HEAD)
-    inner = without_prolog(text[start.start() :]) if start else b""
+    inner = strip_prolog(text[start.start() :]) if start else b""
     return inner if _ROOT.match(inner) else text
 
 

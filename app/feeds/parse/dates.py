@@ -80,7 +80,7 @@ def clamp(claimed: dt.datetime | None, now: dt.datetime) -> dt.datetime | None:
     return min(max(claimed, _EARLIEST), now + _LEAD)
 
 
-def from_epoch(seconds: float) -> dt.datetime | None:
+def parse_epoch(seconds: float) -> dt.datetime | None:
     """Return the time of a Unix timestamp, None when there is no such year."""
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
@@ -236,7 +236,7 @@ def _oddity(text: str) -> dt.datetime | None:
     """Ask feedparser, which knows Greek, Hungarian, Korean and more; also Unix timestamps."""
     if text.isdecimal():
         known = text.isascii() and 9 <= len(text) <= 13
-        return from_epoch(int(text) / (1000 if len(text) > 11 else 1)) if known else None
+        return parse_epoch(int(text) / (1000 if len(text) > 11 else 1)) if known else None
     if not any(letter.isalpha() and not "A" <= letter <= "Z" for letter in text) or text[0] == "-":
         return None  # of figures it takes what fits and fills the rest up with today
     try:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import urljoin
 
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.parse.dates import parse_date
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.markup import text_kept
+from app.feeds.parse.markup import escape_stray_brackets
 from app.models.feeds.chain import Chain
 from app.models.feeds.parsed import (
     Enclosure,
@@ -61,12 +61,12 @@ class Context:
         self.own = f"//{url.split('/', 3)[2]}/" if url.count("/") > 2 else url
         self.limits = limits
         self.has_bases = False
-        self.mend: Callable[[str], str] | None = None
+        self.repair_text: Callable[[str], str] | None = None
         self.truncated = False
         self.cut = False
         self._names: dict[str, str] = {}
 
-    def join(self, base: str, address: str | None) -> str | None:
+    def resolve_url(self, base: str, address: str | None) -> str | None:
         """Return an absolute http(s) address, None when there is none."""
         if not address:
             return None
@@ -85,51 +85,57 @@ class Context:
             return None
         return address
 
-    def html(self, markup: str) -> str:
+    def clean_html(self, markup: str) -> str:
         """Return markup trimmed, repaired and within the limit."""
         markup = markup.strip()
         if markup.startswith("<![CDATA["):  # escaped although it was wrapped already
             markup = markup[9:].removesuffix("]]>")
-        if self.mend:
-            markup = self.mend(markup)
+        if self.repair_text:
+            markup = self.repair_text(markup)
         if len(markup) > self.limits.html:
             self.truncated = True
             markup = markup[: self.limits.html]
             cut = markup.rfind("<")
             markup = markup[:cut] if cut > markup.rfind(">") else markup
-        return text_kept(markup)
+        return escape_stray_brackets(markup)
 
-    def line(self, text: str) -> str:
+    def clean_line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""
         text = text.strip()
         # printable text holds no control characters and of all white space only the plain one
-        if text.isprintable() and "<" not in text and "&" not in text and "  " not in text and not self.mend:
+        if (
+            text.isprintable()
+            and "<" not in text
+            and "&" not in text
+            and "  " not in text
+            and not self.repair_text
+        ):
             return text if len(text) <= self.limits.title else self._cut(text)
         text = text[: 8 * self.limits.title]
-        text = plain(self.mend(text) if self.mend else text)
+        text = extract_plain_text(self.repair_text(text) if self.repair_text else text)
         return text if len(text) <= self.limits.title else self._cut(text)
 
     def _cut(self, text: str) -> str:
         return text[: self.limits.title - 1].rstrip() + "…"
 
-    def name(self, text: str) -> str:
+    def clean_name(self, text: str) -> str:
         """Return :meth:`line` of a text that entries share: a category or an author."""
         found = self._names.get(text)
         if found is None:
-            found = self.line(text)
+            found = self.clean_line(text)
             if len(self._names) < _MOST_NAMES:
                 self._names[text] = found
         return found
 
-    def beside(self, names: str, name: str) -> str:
+    def append_name(self, names: str, name: str) -> str:
         """Return names with one more, unless it is among them or they are many."""
         if not name or f", {name}, " in f", {names}, " or len(names) >= self.limits.title // 2:
             return names
         return f"{names}, {name}" if names else name
 
-    def person(self, text: str) -> str:
+    def clean_person(self, text: str) -> str:
         """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
-        text = self.name(text)
+        text = self.clean_name(text)
         if "@" not in text or text[-1:] not in (")", ">"):
             return text
         before, bracket, inside = text[:-1].partition("(" if text[-1] == ")" else "<")
@@ -147,7 +153,7 @@ class EntryDraft:
     permalink = False
     link: str | None = None
     link_rank = 0
-    original: str | None = None
+    original_link: str | None = None
     title = ""
     title_rank = 0
     title_is_text = False
@@ -183,7 +189,7 @@ class EntryDraft:
 
     def offer_link(self, rank: int, address: str | None, base: str | None = None) -> None:
         if rank > self.link_rank and address and not address.isspace():
-            self.link, self.link_rank = self.ctx.join(base or self.base, address), rank
+            self.link, self.link_rank = self.ctx.resolve_url(base or self.base, address), rank
 
     def offer_title(self, rank: int, text: str, is_text: bool = False) -> None:
         if rank > self.title_rank and text and not text.isspace():
@@ -193,11 +199,11 @@ class EntryDraft:
         """Take a name; several names of one rank stand side by side."""
         if not text or rank < self.author_rank or text.isspace():
             return
-        name = self.ctx.person(text)
+        name = self.ctx.clean_person(text)
         if rank > self.author_rank:
             self.author, self.author_rank = name, rank
         else:
-            self.author = self.ctx.beside(self.author, name)
+            self.author = self.ctx.append_name(self.author, name)
 
     def offer_published(self, rank: int, text: str | None) -> None:
         if rank > self.published_rank and text and not text.isspace():
@@ -217,13 +223,13 @@ class EntryDraft:
 
     def offer_image(self, rank: int, address: str | None) -> None:
         if rank > self.image_rank and address:
-            found = self.ctx.join(self.base, address)
+            found = self.ctx.resolve_url(self.base, address)
             if found:
                 self.image, self.image_rank = found, rank
 
     def add_category(self, text: str | None) -> None:
         if text and len(self.categories) < _MOST_PARTS:
-            name = self.ctx.name(text)
+            name = self.ctx.clean_name(text)
             if name:
                 self.categories[name] = None
 
@@ -234,10 +240,10 @@ class EntryDraft:
 
     def _show_pictures(self) -> None:
         for address, kind, length, text in self.pictures:
-            if url := self.ctx.join(self.base, address):
+            if url := self.ctx.resolve_url(self.base, address):
                 told = self.enclosures.get(url) or Enclosure(url)
-                kind, size = kind.strip()[:100].lower() or "image/*", to_length(length)
-                words = self.ctx.line(text())
+                kind, size = kind.strip()[:100].lower() or "image/*", parse_length(length)
+                words = self.ctx.clean_line(text())
                 self.enclosures[url] = Enclosure(url, told.type or kind, told.length or size, words)
 
     def add_enclosure(
@@ -248,13 +254,13 @@ class EntryDraft:
         duration: str | float | None = None,
     ) -> None:
         """Take a file; its type, length and duration may be missing or nonsense."""
-        url = self.ctx.join(self.base, address)
+        url = self.ctx.resolve_url(self.base, address)
         if not url or len(self.enclosures) >= _MOST_PARTS:
             return
         kind = kind.strip()[:100].lower() if kind else None
         if url not in self.enclosures:
-            self.enclosures[url] = Enclosure(url, kind or None, to_length(length))
-        if duration and (seconds := to_seconds(duration)):
+            self.enclosures[url] = Enclosure(url, kind or None, parse_length(length))
+        if duration and (seconds := parse_duration(duration)):
             self.enclosures[url] = dataclasses.replace(self.enclosures[url], duration=seconds)
         if kind and kind.startswith("image/"):
             self.offer_image(30, url)
@@ -263,22 +269,22 @@ class EntryDraft:
         """Give the entry's duration to its recording: the first one, which the others are editions of."""
         file = max(self.enclosures.values(), key=_playing)
         if _playing(file) and file.duration is None:
-            self.enclosures[file.url] = dataclasses.replace(file, duration=to_seconds(duration))
+            self.enclosures[file.url] = dataclasses.replace(file, duration=parse_duration(duration))
 
     def finish(self) -> ParsedEntry:
         """Clean the winners and return the entry."""
         ctx = self.ctx
         link = self.link
-        if self.original:
-            link = ctx.join(self.base, self.original) or link
+        if self.original_link:
+            link = ctx.resolve_url(self.base, self.original_link) or link
         if link is None and self.guid and (self.permalink or self.guid[:4].lower() == "http"):
-            link = ctx.join(self.base, self.guid)
+            link = ctx.resolve_url(self.base, self.guid)
         title = self.title
         if title:
-            if self.title_is_text and not ctx.mend and "&" not in title and "</" not in title:
+            if self.title_is_text and not ctx.repair_text and "&" not in title and "</" not in title:
                 title = " ".join(title.split())[: ctx.limits.title]
             else:
-                title = ctx.line(title)
+                title = ctx.clean_line(title)
         if self.pictures and not has_picture(self.content or self.summary):
             self._show_pictures()
         if self.duration and self.enclosures:
@@ -292,8 +298,8 @@ class EntryDraft:
             author=self.author,
             published=parse_date(self.published) if self.published else None,
             updated=parse_date(self.updated) if self.updated else None,
-            content=ctx.html(self.content) if self.content else "",
-            summary=ctx.html(self.summary) if self.summary else "",
+            content=ctx.clean_html(self.content) if self.content else "",
+            summary=ctx.clean_html(self.summary) if self.summary else "",
             base_url=page or ctx.base if base == ctx.base else self._base_told(base, page),
             categories=tuple(self.categories),
             enclosures=tuple(self.enclosures.values()),
@@ -306,7 +312,7 @@ class EntryDraft:
         own, guid = self.ctx.own, self.guid
         if guid is None or own in link or own not in guid or guid[:4].lower() != "http":
             return link
-        return self.ctx.join(self.base, guid) or link
+        return self.ctx.resolve_url(self.base, guid) or link
 
     def _base_told(self, base: str, link: str | None) -> str:
         """Return what the text's addresses are relative to where xml:base says that."""
@@ -345,25 +351,25 @@ class FeedDraft:
 
     def offer_title(self, rank: int, text: str) -> None:
         if rank > self.title_rank and text and not text.isspace():
-            self.title, self.title_rank = self.ctx.line(text), rank
+            self.title, self.title_rank = self.ctx.clean_line(text), rank
 
     def offer_link(self, rank: int, address: str | None) -> None:
         if rank > self.link_rank and address and not address.isspace():
-            found = self.ctx.join(self.base, address)
+            found = self.ctx.resolve_url(self.base, address)
             if found:
                 self.link, self.link_rank = found, rank
 
     def offer_description(self, rank: int, text: str) -> None:
         if rank > self.description_rank and text and not text.isspace():
-            self.description, self.description_rank = self.ctx.line(text), rank
+            self.description, self.description_rank = self.ctx.clean_line(text), rank
 
     def offer_icon(self, rank: int, address: str | None) -> None:
         if rank > self.icon_rank and address:
-            found = self.ctx.join(self.base, address)
+            found = self.ctx.resolve_url(self.base, address)
             if found:
                 self.icon, self.icon_rank = found, rank
 
-    def left_out(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
+    def count_skipped(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
         """Return how many entries in front are not read: those too many, where the newest stand last."""
         over = len(items) - self.ctx.limits.items
         if over <= 0 or not _is_rising([read(item).finish() for item in _spread(items)]):
@@ -371,7 +377,7 @@ class FeedDraft:
         self.ctx.truncated = True
         return over
 
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Tell whether no more entries are read, and remember that some were left out."""
         if len(self.entries) < self.ctx.limits.items:
             return False
@@ -428,7 +434,7 @@ def _playing(file: Enclosure) -> int:
     return int(kind in _UNTOLD and not file.is_picture)
 
 
-def to_seconds(value: str | float) -> int | None:
+def parse_duration(value: str | float) -> int | None:
     """Return a duration in whole seconds; None for what is none, nothing, or longer than ten days.
 
     ``HH:MM:SS``, ``MM:SS`` or seconds (Apple's podcast RSS, ``itunes:duration``), with a fraction or without.
@@ -441,7 +447,7 @@ def to_seconds(value: str | float) -> int | None:
     return whole if 0 < whole <= _LONGEST_RECORDING else None
 
 
-def to_length(value: str | int | float | None) -> int | None:
+def parse_length(value: str | int | float | None) -> int | None:
     """Return a size in bytes; None for what is none, negative or beyond 2**53."""
     if isinstance(value, str):
         value = value.strip()

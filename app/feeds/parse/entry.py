@@ -13,9 +13,9 @@ from lxml.etree import _Element
 
 from app.feeds.parse import chain
 from app.feeds.parse.draft import EntryDraft
-from app.feeds.parse.markup import construct, escape, lines_kept, text_of, xhtml
-from app.feeds.parse.media import MEDIA, keywords
-from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, Table, canonical
+from app.feeds.parse.markup import escape_text, get_text, keep_line_breaks, read_text_construct, read_xhtml
+from app.feeds.parse.media import MEDIA, add_keywords
+from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, HandlerTable, canonicalise_tag
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
@@ -23,7 +23,7 @@ Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 _OTHER_PAGES = {"canonical": 4, "related": 3, "via": 3, "self": 2}
 
 
-def read_entry(draft: EntryDraft, el: _Element, table: Table[Handler]) -> EntryDraft:
+def read_entry(draft: EntryDraft, el: _Element, table: HandlerTable[Handler]) -> EntryDraft:
     """Fill a draft from an ``item`` or ``entry`` element."""
     about = el.get(RDF_ABOUT)
     if about:
@@ -35,20 +35,20 @@ def read_entry(draft: EntryDraft, el: _Element, table: Table[Handler]) -> EntryD
     return draft
 
 
-def base_of(el: _Element, base: str, draft: EntryDraft) -> str:
+def resolve_base(el: _Element, base: str, draft: EntryDraft) -> str:
     """Return the base address inside an element (XML Base)."""
-    return (draft.ctx.join(base, el.get(XML_BASE)) or base) if draft.ctx.has_bases else base
+    return (draft.ctx.resolve_url(base, el.get(XML_BASE)) or base) if draft.ctx.has_bases else base
 
 
 # -- RSS
 
 
 def _title(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_title(9, text_of(el))
+    draft.offer_title(9, get_text(el))
 
 
 def _link(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_link(9, el.text or el.get("href"), base_of(el, draft.base, draft))
+    draft.offer_link(9, el.text or el.get("href"), resolve_base(el, draft.base, draft))
 
 
 def _guid(draft: EntryDraft, el: _Element) -> None:
@@ -57,19 +57,19 @@ def _guid(draft: EntryDraft, el: _Element) -> None:
 
 
 def _description(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(9, lines_kept(text_of(el)), base_of(el, draft.base, draft))
+    draft.offer_summary(9, keep_line_breaks(get_text(el)), resolve_base(el, draft.base, draft))
 
 
 def _encoded(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_content(9, lines_kept(text_of(el)), base_of(el, draft.base, draft))
+    draft.offer_content(9, keep_line_breaks(get_text(el)), resolve_base(el, draft.base, draft))
 
 
 def _loose_content(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_content(5, text_of(el))
+    draft.offer_content(5, get_text(el))
 
 
 def _xhtml_body(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_content(7, xhtml(el), base_of(el, draft.base, draft))
+    draft.offer_content(7, read_xhtml(el), resolve_base(el, draft.base, draft))
 
 
 def _author(draft: EntryDraft, el: _Element) -> None:
@@ -80,7 +80,7 @@ def _author(draft: EntryDraft, el: _Element) -> None:
 
 
 def _creator(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_author(6, el.text or nested_name(el))
+    draft.offer_author(6, el.text or find_person_name(el))
 
 
 def _itunes_author(draft: EntryDraft, el: _Element) -> None:
@@ -108,7 +108,7 @@ def _enclosure(draft: EntryDraft, el: _Element) -> None:
 def _image(draft: EntryDraft, el: _Element) -> None:
     if len(el):
         for child in el:
-            if canonical(child.tag, RSS) == "url":
+            if canonicalise_tag(child.tag, RSS) == "url":
                 draft.offer_image(40, child.text)
     else:
         draft.offer_image(40, el.get("href") or el.get("url") or el.text)
@@ -138,23 +138,23 @@ def _moment(el: _Element) -> str | None:
 
 
 def _dc_title(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_title(7, text_of(el))
+    draft.offer_title(7, get_text(el))
 
 
 def _itunes_title(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_title(5, text_of(el))
+    draft.offer_title(5, get_text(el))
 
 
 def _itunes_summary(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(6, lines_kept(text_of(el)))
+    draft.offer_summary(6, keep_line_breaks(get_text(el)))
 
 
 def _itunes_subtitle(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(3, text_of(el))
+    draft.offer_summary(3, get_text(el))
 
 
 def _dc_description(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(5, text_of(el))
+    draft.offer_summary(5, get_text(el))
 
 
 def _dc_identifier(draft: EntryDraft, el: _Element) -> None:
@@ -162,7 +162,7 @@ def _dc_identifier(draft: EntryDraft, el: _Element) -> None:
 
 
 def _original_link(draft: EntryDraft, el: _Element) -> None:
-    draft.original = el.text
+    draft.original_link = el.text
 
 
 def _original_file(draft: EntryDraft, el: _Element) -> None:
@@ -182,7 +182,7 @@ def _atom_id(draft: EntryDraft, el: _Element) -> None:
 
 
 def _atom_title(draft: EntryDraft, el: _Element) -> None:
-    text, is_html = construct(el)
+    text, is_html = read_text_construct(el)
     draft.offer_title(8, text, not is_html)
 
 
@@ -192,32 +192,32 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
         draft.offer_link(1, el.text)
         return
     rel = (el.get("rel") or "alternate").strip().lower().rpartition("/")[2]
-    base = base_of(el, draft.base, draft)
+    base = resolve_base(el, draft.base, draft)
     if rel == "alternate":
         kind = el.get("type") or "text/html"
         draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
     elif rel == "enclosure":
-        draft.add_enclosure(draft.ctx.join(base, href), el.get("type"), el.get("length"))
+        draft.add_enclosure(draft.ctx.resolve_url(base, href), el.get("type"), el.get("length"))
     elif rel in _OTHER_PAGES:
         draft.offer_link(_OTHER_PAGES[rel], href, base)
 
 
 def _atom_content(draft: EntryDraft, el: _Element) -> None:
-    base = base_of(el, draft.base, draft)
+    base = resolve_base(el, draft.base, draft)
     if el.get("src"):
         draft.offer_link(4, el.get("src"), base)
         return
-    text, is_html = construct(el)
-    draft.offer_content(8 if is_html else 6, text if is_html else escape(text), base)
+    text, is_html = read_text_construct(el)
+    draft.offer_content(8 if is_html else 6, text if is_html else escape_text(text), base)
 
 
 def _atom_summary(draft: EntryDraft, el: _Element) -> None:
-    text, is_html = construct(el)
-    draft.offer_summary(8, text if is_html else escape(text), base_of(el, draft.base, draft))
+    text, is_html = read_text_construct(el)
+    draft.offer_summary(8, text if is_html else escape_text(text), resolve_base(el, draft.base, draft))
 
 
 def _atom_author(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_author(7, nested_name(el))
+    draft.offer_author(7, find_person_name(el))
 
 
 def _atom_category(draft: EntryDraft, el: _Element) -> None:
@@ -226,11 +226,11 @@ def _atom_category(draft: EntryDraft, el: _Element) -> None:
 
 def _atom_source(draft: EntryDraft, el: _Element) -> None:
     for child in el:
-        if canonical(child.tag, ATOM) == "atom:author":
-            draft.offer_author(1, nested_name(child))
+        if canonicalise_tag(child.tag, ATOM) == "atom:author":
+            draft.offer_author(1, find_person_name(child))
 
 
-def nested_name(el: _Element) -> str | None:
+def find_person_name(el: _Element) -> str | None:
     """Return the name (else the mail address) of an Atom person construct (RFC 4287 §3.2)."""
     best = None
     for child in el.iterdescendants():
@@ -280,7 +280,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "itunes:subtitle": _itunes_subtitle,
     "itunes:image": _image,
     "itunes:duration": _itunes_duration,
-    "itunes:keywords": keywords,
+    "itunes:keywords": add_keywords,
     "itunes:category": _itunes_category,
     "ev:chain": chain.read_xml,
     "googleplay:author": _itunes_author,

@@ -17,13 +17,13 @@ from xml.sax.saxutils import unescape
 import feedparser
 
 from app.errors import ParseError
-from app.feeds.html.text import language
+from app.feeds.html.text import parse_language_tag
 from app.feeds.parse import feedparser_input
 from app.feeds.parse.draft import EntryDraft, FeedDraft
-from app.feeds.parse.guard import guard
-from app.feeds.parse.markup import escape, lines_kept
-from app.feeds.parse.media import add_content, breadth, describe, is_face
-from app.feeds.parse.repair import repair, without_prolog
+from app.feeds.parse.guard import guard_document
+from app.feeds.parse.markup import escape_text, keep_line_breaks
+from app.feeds.parse.media import add_content, is_avatar, offer_description, rank_width
+from app.feeds.parse.repair import repair, strip_prolog
 from app.models.feeds.parsed import Format
 
 Raw: TypeAlias = Callable[[str], str]
@@ -56,8 +56,8 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
         ParseError: ``too_large`` (for this parser), ``broken_feed`` or ``not_a_feed``.
     """
     # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
-    body = repair(body) or without_prolog(body)
-    found = _parse(feedparser_input.set_apart(guard(body, draft.ctx.limits)))
+    body = repair(body) or strip_prolog(body)
+    found = _parse(feedparser_input.prepare_for_feedparser(guard_document(body, draft.ctx.limits)))
     version = _FORMATS.get(found.get("version") or "")
     if version is None and not found.entries:
         raise ParseError("not_a_feed", "no parser finds a feed in it")
@@ -65,8 +65,8 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     draft.base = draft.ctx.base
     raw = _unescaped if found.bozo else _as_it_is
     _feed(draft, found.feed, raw)
-    for item in found.entries[draft.left_out(found.entries, lambda item: _entry(draft, item, raw)) :]:
-        if draft.full():
+    for item in found.entries[draft.count_skipped(found.entries, lambda item: _entry(draft, item, raw)) :]:
+        if draft.is_full():
             break
         draft.entries.append(_entry(draft, item, raw).finish())
 
@@ -84,7 +84,7 @@ def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
     draft.offer_title(9, _text(feed, "title") or "")
     draft.offer_link(9, _text(feed, "link"))
     draft.offer_description(9, _text(feed, "subtitle") or "")
-    draft.language = language(_text(feed, "language") or "")
+    draft.language = parse_language_tag(_text(feed, "language") or "")
     kept = [(kind, text) for kind, text, _ in _kept(feed, raw)]
     for kind, text in kept:
         if kind in feedparser_input.SUMMARIES:
@@ -92,12 +92,12 @@ def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
     is_atom = _is_atom(draft)
     names = _people(feed, is_atom) + [text for kind, text in kept if kind in feedparser_input.AUTHORS]
     for name in names if is_atom else names[:1]:
-        draft.author = draft.ctx.beside(draft.author, draft.ctx.person(name))
+        draft.author = draft.ctx.append_name(draft.author, draft.ctx.clean_person(name))
     for link in _parts(feed, "links"):
         if link.get("rel") == "self":
-            draft.self_url = draft.self_url or draft.ctx.join(draft.base, link.get("href"))
+            draft.self_url = draft.self_url or draft.ctx.resolve_url(draft.base, link.get("href"))
         elif link.get("rel") == "hub":
-            draft.hub = draft.hub or draft.ctx.join(draft.base, link.get("href"))
+            draft.hub = draft.hub or draft.ctx.resolve_url(draft.base, link.get("href"))
         elif link.get("rel") == "alternate":
             draft.offer_link(6, link.get("href"))
     draft.offer_icon(9, _text(feed, "icon"))
@@ -161,7 +161,7 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
             captions.setdefault(url, text)
     entry.offer_guid(3, raw(_text(item, "id") or ""))
     entry.offer_link(9, _text(item, "link"))
-    entry.original = raw(_text(item, "feedburner_origlink") or "")
+    entry.original_link = raw(_text(item, "feedburner_origlink") or "")
     detail: dict[str, Any] = next(iter(_parts(item, "title_detail")), {})
     entry.offer_title(9, _text(item, "title") or "", detail.get("type") == "text/plain")
     is_atom = _is_atom(feed)
@@ -177,7 +177,9 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
     # without a detail it is a copy of the content
     for summary in _parts(item, "summary_detail"):
         value = summary.get("value") or ""
-        entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else lines_kept(value))
+        entry.offer_summary(
+            9, escape_text(value) if summary.get("type") == "text/plain" else keep_line_breaks(value)
+        )
     for tag in _parts(item, "tags"):
         entry.add_category(tag.get("label") or tag.get("term"))
     _links(entry, item)
@@ -195,12 +197,12 @@ def _set_apart(entry: EntryDraft, kind: str, text: str, told: Any) -> None:
     elif kind in feedparser_input.AUTHORS:
         entry.offer_author(feedparser_input.AUTHORS[kind] - less, text)
     elif kind in feedparser_input.SUMMARIES:
-        text = lines_kept(text) if kind == "itunes:summary" else text
+        text = keep_line_breaks(text) if kind == "itunes:summary" else text
         entry.offer_summary(feedparser_input.SUMMARIES[kind] - less, text)
     elif kind == feedparser_input.DATE:
         entry.offer_published(7 - less, text)
     elif kind == feedparser_input.CAPTION:
-        describe(entry, text, told.get("type"))
+        offer_description(entry, text, told.get("type"))
 
 
 def _links(entry: EntryDraft, item: Any) -> None:
@@ -214,9 +216,9 @@ def _links(entry: EntryDraft, item: Any) -> None:
 
 def _content(entry: EntryDraft, content: Any) -> None:
     value = content.get("value") or ""
-    base = entry.ctx.join(entry.base, content.get("base")) or entry.base
+    base = entry.ctx.resolve_url(entry.base, content.get("base")) or entry.base
     if content.get("type") == "text/plain":
-        entry.offer_content(6, escape(value), base)
+        entry.offer_content(6, escape_text(value), base)
     else:
         entry.offer_content(8, value, base)
 
@@ -234,7 +236,7 @@ def _files(entry: EntryDraft, item: Any, captions: dict[str, str]) -> None:
         )
     for told in _parts(item, "media_thumbnail"):
         url, width = told.get("url") or "", told.get("width")
-        if not is_face(url, width, told.get("height")):
-            entry.offer_image(45 + breadth(width), url)
+        if not is_avatar(url, width, told.get("height")):
+            entry.offer_image(45 + rank_width(width), url)
     for image in _parts(item, "image"):
         entry.offer_image(40, image.get("href") or image.get("url"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from app.feeds.parse.names import RSS, canonical
+from app.feeds.parse.names import RSS, canonicalise_tag
 
 #: Attributes, as feedparser gives them: which element it was, which picture it describes, whether a picture
 #: is in a group, whether it stood in something of Media RSS, so that it is hardly the entry's own.
@@ -38,7 +38,7 @@ _ATTRIBUTES = re.compile(rb"[^<>]*")
 _URL = re.compile(rb"\surl\s?=\s?(\"[^\"]*\"|'[^']*')")
 
 
-def set_apart(body: bytes) -> bytes:
+def prepare_for_feedparser(body: bytes) -> bytes:
     """Return a document, ready for feedparser, in which it mixes up nothing; one linear pass."""
     return _Writer(body).write()
 
@@ -82,7 +82,7 @@ class _Writer:
         if token[2] is None:
             return local.lower()
         prefix, space = token[2].decode("ascii", "replace"), self.spaces.get(token[2])
-        return canonical(f"{prefix}:{local}" if space is None else f"{{{space}}}{local}", RSS)
+        return canonicalise_tag(f"{prefix}:{local}" if space is None else f"{{{space}}}{local}", RSS)
 
     def _start(self, token: re.Match[bytes], kind: str) -> None:
         self.parts += (self.body[self.at : token.start()], _START, f'{KIND}="{kind}"'.encode())

@@ -36,7 +36,7 @@ _PEOPLE = frozenset(
 )
 
 
-def guard(body: bytes, limits: Limits) -> bytes:
+def guard_document(body: bytes, limits: Limits) -> bytes:
     """Return the document without overlong names of people, or refuse what feedparser would choke on.
 
     Raises:

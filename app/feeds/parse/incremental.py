@@ -18,13 +18,13 @@ import datetime as dt
 from app.errors import ParseError
 from app.feeds import identity
 from app.feeds.identity import ROW, Diff
-from app.feeds.parse import Limits, Source, load, read
-from app.feeds.parse.chunks import HASH, Pieces, split
+from app.feeds.parse import Limits, Source, parse_source, prepare_source
+from app.feeds.parse.chunks import HASH, SplitDocument, split
 from app.models.feeds.parsed import ParsedFeed, ParserPath
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class LastFetch:
     """What the last fetch left: see :class:`app.models.feeds.feed.Feed`; ``since`` is when it was."""
 
     seen: bytes = b""
@@ -34,7 +34,7 @@ class Known:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class News:
+class FeedChanges:
     """What a document brings.
 
     Attributes:
@@ -48,7 +48,9 @@ class News:
     chunks: bytes = b""
 
 
-def news(body: bytes, known: Known, *, url: str, content_type: str | None, limits: Limits) -> News:
+def find_changes(
+    body: bytes, last: LastFetch, *, url: str, content_type: str | None, limits: Limits
+) -> FeedChanges:
     """Compare a document with what the last fetch left.
 
     Args:
@@ -57,45 +59,51 @@ def news(body: bytes, known: Known, *, url: str, content_type: str | None, limit
     Raises:
         ParseError: as :func:`app.feeds.parse.parse` does.
     """
-    source = load(body, content_type, limits)
+    source = prepare_source(body, content_type, limits)
     pieces = None if source.is_json else split(source.text, limits.items)
-    if pieces and len(known.chunks) == HASH + len(known.seen) // ROW * HASH and not known.volatile:
-        found = _of_unseen(source, pieces, known, url, limits)
+    if pieces and len(last.chunks) == HASH + len(last.seen) // ROW * HASH and not last.volatile:
+        found = _of_unseen(source, pieces, last, url, limits)
         if found:
             return found
-    parsed = read(source, url, limits)
-    found = compare(parsed, known)
-    return found if found.chunks else News(parsed, found.diff, _learnt(parsed, found.diff, pieces))
+    parsed = parse_source(source, url, limits)
+    found = compare(parsed, last)
+    return found if found.chunks else FeedChanges(parsed, found.diff, _learnt(parsed, found.diff, pieces))
 
 
-def compare(parsed: ParsedFeed, known: Known) -> News:
+def compare(parsed: ParsedFeed, last: LastFetch) -> FeedChanges:
     """Compare a feed that was read as a whole; no hashes of bytes come out of that."""
-    guids = known.chunks if known.volatile else b""
-    diff = identity.diff(parsed, known.seen, volatile=known.volatile, guids=guids, since=known.since)
-    return News(parsed, diff, diff.guids)
+    guids = last.chunks if last.volatile else b""
+    diff = identity.diff_feed(parsed, last.seen, volatile=last.volatile, guids=guids, since=last.since)
+    return FeedChanges(parsed, diff, diff.guids)
 
 
-def _of_unseen(source: Source, pieces: Pieces, known: Known, url: str, limits: Limits) -> News | None:
+def _of_unseen(
+    source: Source, pieces: SplitDocument, known: LastFetch, url: str, limits: Limits
+) -> FeedChanges | None:
     """Parse only what has other bytes; None when all has to be parsed."""
-    hashes = pieces.hashes()
+    hashes = pieces.hash_chunks()
     rows = _rows(known)
     items = [rows.get(chunk) for chunk in hashes]
     unseen = [chunk for chunk, row in zip(pieces.chunks, items, strict=True) if row is None]
-    if not identity.are_enough(len(items) - len(unseen), len(items)) or not pieces.are_whole(unseen):
+    if not identity.has_enough_known(len(items) - len(unseen), len(items)) or not pieces.has_whole_chunks(
+        unseen
+    ):
         return None
     try:
-        parsed = read(Source(pieces.only(unseen), is_json=False, mend=source.mend), url, limits)
+        parsed = parse_source(
+            Source(pieces.join_chunks(unseen), is_json=False, repair_text=source.repair_text), url, limits
+        )
     except ParseError:
         return None
     # The empty entry in front shows the setting even if nothing is unseen.
     entries = parsed.entries[1:]
     if not _is_sure(parsed) or parsed.setting != known.chunks[:HASH] or len(entries) != len(unseen):
         return None
-    diff = identity.diff_unseen(items, entries, known.seen)
-    return News(parsed, diff, parsed.setting + b"".join(hashes)) if diff else None
+    diff = identity.diff_partial(items, entries, known.seen)
+    return FeedChanges(parsed, diff, parsed.setting + b"".join(hashes)) if diff else None
 
 
-def _rows(known: Known) -> dict[bytes, bytes]:
+def _rows(known: LastFetch) -> dict[bytes, bytes]:
     """Return the hash of each known entry's bytes → its row in ``seen``."""
     seen, chunks = known.seen, known.chunks
     return {
@@ -104,13 +112,13 @@ def _rows(known: Known) -> dict[bytes, bytes]:
     }
 
 
-def _learnt(parsed: ParsedFeed, diff: Diff, pieces: Pieces | None) -> bytes:
+def _learnt(parsed: ParsedFeed, diff: Diff, pieces: SplitDocument | None) -> bytes:
     """Return what the next fetch needs to read less, empty when it may not."""
-    if pieces is None or not diff.plain or not _is_sure(parsed):
+    if pieces is None or not diff.is_aligned or not _is_sure(parsed):
         return b""
-    if len(pieces.chunks) != len(parsed.entries) or not pieces.are_whole(pieces.chunks):
+    if len(pieces.chunks) != len(parsed.entries) or not pieces.has_whole_chunks(pieces.chunks):
         return b""
-    return parsed.setting + b"".join(pieces.hashes())
+    return parsed.setting + b"".join(pieces.hash_chunks())
 
 
 def _is_sure(parsed: ParsedFeed) -> bool:

@@ -11,10 +11,10 @@ import json
 from typing import Any, NoReturn
 
 from app.errors import ParseError
-from app.feeds.html.text import language
+from app.feeds.html.text import parse_language_tag
 from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
-from app.feeds.parse.markup import escape
+from app.feeds.parse.markup import escape_text
 from app.models.feeds.chain import JSON_NAME
 from app.models.feeds.parsed import Format
 
@@ -41,14 +41,14 @@ def read_json(draft: FeedDraft, text: str) -> None:
     draft.offer_link(9, _text(document.get("home_page_url")))
     draft.offer_title(9, _text(document.get("title")))
     draft.offer_description(9, _text(document.get("description")))
-    draft.language = language(_text(document.get("language")))
+    draft.language = parse_language_tag(_text(document.get("language")))
     draft.offer_icon(9, _text(document.get("favicon")))
     draft.offer_icon(8, _text(document.get("icon")))
     draft.author = _authors(draft.ctx, document)
     draft.hub = _hub(draft, document.get("hubs"))
     items = [item for item in _list(document.get("items")) if isinstance(item, dict)]
-    for item in items[draft.left_out(items, lambda item: _entry(draft, item)) :]:
-        if draft.full():
+    for item in items[draft.count_skipped(items, lambda item: _entry(draft, item)) :]:
+        if draft.is_full():
             break
         draft.entries.append(_entry(draft, item).finish())
 
@@ -68,8 +68,8 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
     entry.offer_link(8, _text(item.get("external_url")))
     entry.offer_title(9, _text(item.get("title")), True)
     entry.offer_content(9, _text(item.get("content_html")))
-    entry.offer_content(8, escape(_text(item.get("content_text"))))
-    entry.offer_summary(9, escape(_text(item.get("summary"))))
+    entry.offer_content(8, escape_text(_text(item.get("content_text"))))
+    entry.offer_summary(9, escape_text(_text(item.get("summary"))))
     entry.offer_published(9, _text(item.get("date_published")))
     entry.offer_updated(9, _text(item.get("date_modified")))
     entry.offer_image(60, _text(item.get("image")))
@@ -97,7 +97,7 @@ def _authors(ctx: Context, holder: dict[str, Any]) -> str:
     people = [p for p in (_list(authors) or [authors]) if isinstance(p, dict)]
     if not people and isinstance(holder.get("author"), dict):
         people = [holder["author"]]
-    names = (ctx.line(_text(p.get("name")) or _text(p.get("url"))) for p in people[:16])
+    names = (ctx.clean_line(_text(p.get("name")) or _text(p.get("url"))) for p in people[:16])
     return ", ".join(dict.fromkeys(name for name in names if name))
 
 
@@ -112,7 +112,7 @@ def _hub(draft: FeedDraft, hubs: Any) -> str | None:
 
 
 def _address(draft: FeedDraft, value: Any) -> str | None:
-    return draft.ctx.join(draft.base, _text(value))
+    return draft.ctx.resolve_url(draft.base, _text(value))
 
 
 def _list(value: Any) -> list[Any]:

@@ -32,7 +32,7 @@ class Limits:
     hops: int = 100
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def from_settings(cls, settings: Settings) -> Limits:
         """Take the limits from the settings."""
         return cls(
             body=settings.fetch_max_feed,

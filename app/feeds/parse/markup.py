@@ -40,12 +40,12 @@ _WIDTHS = range(60, 101)
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
-def text_of(el: etree._Element) -> str:
+def get_text(el: etree._Element) -> str:
     """Return the text of an element; children, which do not belong there, come out as markup."""
-    return inner(el) if len(el) else el.text or ""
+    return get_inner_html(el) if len(el) else el.text or ""
 
 
-def inner(el: etree._Element) -> str:
+def get_inner_html(el: etree._Element) -> str:
     """Return what is inside an element as HTML, namespaces stripped.
 
     Publishers who forget to escape one child still escape the rest: text with tags in it is markup.
@@ -59,7 +59,7 @@ def inner(el: etree._Element) -> str:
     return "".join(parts)
 
 
-def xhtml(el: etree._Element) -> str:
+def read_xhtml(el: etree._Element) -> str:
     """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
     if len(el) == 1 and not (el.text or "").strip() and not (el[0].tail or "").strip():
         if el[0].tag == _XHTML_DIV and not el[0].prefix:
@@ -104,7 +104,7 @@ def _loose(text: str) -> str:
     return text.replace("<", "&lt;")
 
 
-def text_kept(markup: str) -> str:
+def escape_stray_brackets(markup: str) -> str:
     """Return HTML in which "<" is text where no tag begins: ``n<m``, ``List<T>``, ``<jane@example.org>``.
 
     Publishers forget to escape plain text, and what follows would be gone up to the next ``>``. Text with end
@@ -124,7 +124,7 @@ def _is_tag(name: str, rest: str, ends: set[str]) -> bool:
     return bool(known or _CERTAIN.search(rest))
 
 
-def construct(el: etree._Element) -> tuple[str, bool]:
+def read_text_construct(el: etree._Element) -> tuple[str, bool]:
     """Return an Atom text or content construct as (text, it is HTML).
 
     Reads 1.0's ``type`` (text, html, xhtml or a MIME type) and 0.3's ``mode`` (xml, escaped, base64).
@@ -134,7 +134,7 @@ def construct(el: etree._Element) -> tuple[str, bool]:
     if el.get("mode") == "base64":
         return _decoded(el.text or ""), kind in _HTML_TYPES
     if len(el):
-        return xhtml(el), True
+        return read_xhtml(el), True
     text = el.text or ""
     if kind in _HTML_TYPES or kind == "xhtml" or kind.endswith(("+xml", "/xml")):
         return text, True
@@ -143,19 +143,19 @@ def construct(el: etree._Element) -> tuple[str, bool]:
     return _decoded(text) if kind.startswith("html") else "", True
 
 
-def escape(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return plain text as HTML, its line breaks kept."""
     return html.escape(text.strip(), quote=False).replace("\n", "<br>\n")
 
 
-def lines_kept(text: str) -> str:
+def keep_line_breaks(text: str) -> str:
     """Return HTML as it is, and with its line breaks what turns out to be plain text, which has no tag.
 
     Of text that was wrapped, or indented for its source, only what was meant is a break: blank lines, lists
     and marks of time.
     """
     text = text.strip(_SPACE)
-    if "\n" not in text or "</" in text or ("<" in text and _ANY_TAG.search(text_kept(text))):
+    if "\n" not in text or "</" in text or ("<" in text and _ANY_TAG.search(escape_stray_brackets(text))):
         return text
     lines = [line.rstrip(_SPACE) for line in text.split("\n")]
     wrapped = _are_wrapped(lines)

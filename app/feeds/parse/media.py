@@ -9,8 +9,8 @@ from typing import TypeAlias
 from lxml.etree import _Element
 
 from app.feeds.parse.draft import EntryDraft
-from app.feeds.parse.markup import escape, text_of
-from app.feeds.parse.names import Table
+from app.feeds.parse.markup import escape_text, get_text
+from app.feeds.parse.names import HandlerTable
 from app.models.feeds.parsed import looks_like_picture
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
@@ -21,7 +21,7 @@ _PLAYERS = {"text/html", "application/x-shockwave-flash"}
 _FACE = 48
 
 
-def keywords(draft: EntryDraft, el: _Element) -> None:
+def add_keywords(draft: EntryDraft, el: _Element) -> None:
     """Read a list of words with commas as categories."""
     for word in (el.text or "").split(",", 64):
         draft.add_category(word)
@@ -47,10 +47,10 @@ def _media_content(draft: EntryDraft, el: _Element) -> None:
 
 def add_content(
     draft: EntryDraft,
-    told: _Element | dict[str, str],
+    attributes: _Element | dict[str, str],
     size: str | None,
     in_group: bool,
-    words: Callable[[], str],
+    caption: Callable[[], str],
 ) -> None:
     """Take a file or picture.
 
@@ -58,22 +58,22 @@ def add_content(
         told: has its attributes, but the size, of which parsers differ in the name.
         words: returns what a picture shows.
     """
-    url, kind = told.get("url") or "", told.get("type") or ""
-    medium = told.get("medium") or kind.partition("/")[0]
+    url, kind = attributes.get("url") or "", attributes.get("type") or ""
+    medium = attributes.get("medium") or kind.partition("/")[0]
     if medium == "image" or (not medium and looks_like_picture(url)):
-        width = told.get("width")
-        if is_face(url, width, told.get("height")):
+        width = attributes.get("width")
+        if is_avatar(url, width, attributes.get("height")):
             return
-        draft.offer_image(50 + breadth(width), url)
+        draft.offer_image(50 + rank_width(width), url)
         # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
         if width is None and not in_group:
-            draft.add_picture(url, kind, size, words)
+            draft.add_picture(url, kind, size, caption)
     elif medium and kind not in _PLAYERS:
-        draft.add_enclosure(url, kind, size, told.get("duration"))
+        draft.add_enclosure(url, kind, size, attributes.get("duration"))
 
 
 def _words(el: _Element) -> str:
-    return next((text_of(child) for child in el if _TABLE[child.tag] is _media_description), "")
+    return next((get_text(child) for child in el if _TABLE[child.tag] is _media_description), "")
 
 
 def _in_group(el: _Element) -> bool:
@@ -81,7 +81,7 @@ def _in_group(el: _Element) -> bool:
     return parent is not None and _TABLE[parent.tag] is _media_group
 
 
-def is_face(url: str, width: str | None, height: str | None) -> bool:
+def is_avatar(url: str, width: str | None, height: str | None) -> bool:
     """Whether a picture shows who writes: blogs and code hosts tell of that with each entry."""
     return "gravatar.com/avatar/" in url or (_is_small(width) and _is_small(height))
 
@@ -92,8 +92,8 @@ def _is_small(size: str | None) -> bool:
 
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
     url = el.get("url") or el.text or ""
-    if not is_face(url, el.get("width"), el.get("height")):
-        draft.offer_image(45 + breadth(el.get("width")), url)
+    if not is_avatar(url, el.get("width"), el.get("height")):
+        draft.offer_image(45 + rank_width(el.get("width")), url)
 
 
 def _media_category(draft: EntryDraft, el: _Element) -> None:
@@ -101,19 +101,19 @@ def _media_category(draft: EntryDraft, el: _Element) -> None:
 
 
 def _media_title(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_title(1, text_of(el))
+    draft.offer_title(1, get_text(el))
 
 
 def _media_description(draft: EntryDraft, el: _Element) -> None:
-    describe(draft, text_of(el), el.get("type"))
+    offer_description(draft, get_text(el), el.get("type"))
 
 
-def describe(draft: EntryDraft, text: str, kind: str | None) -> None:
+def offer_description(draft: EntryDraft, text: str, kind: str | None) -> None:
     """Take a description of a file as that of an entry that has no other: a video's, of YouTube."""
-    draft.offer_summary(1, text if kind == "html" or "</" in text else escape(text))
+    draft.offer_summary(1, text if kind == "html" or "</" in text else escape_text(text))
 
 
-def breadth(width: str | None) -> int:
+def rank_width(width: str | None) -> int:
     """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
     width = width or ""
     return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
@@ -127,6 +127,6 @@ MEDIA: dict[str, Handler] = {
     "media:description": _media_description,
     "media:credit": _media_credit,
     "media:category": _media_category,
-    "media:keywords": keywords,
+    "media:keywords": add_keywords,
 }
-_TABLE: Table[Handler] = Table(MEDIA, "media")
+_TABLE: HandlerTable[Handler] = HandlerTable(MEDIA, "media")

@@ -27,7 +27,7 @@ _WIDE = re.compile("[" + "".join(_BACK) + "]")
 _LEADS = bytes(range(0xC2, 0xF5))
 
 
-def mender(document: bytes) -> Callable[[str], str] | None:
+def choose_repair(document: bytes) -> Callable[[str], str] | None:
     """Return what every text of a UTF-8 document has to go through, None for a clean one."""
     if b"\xc2" in document:  # the lead byte of both accidents
         if _TWICE.search(document) and _is_twice(document):

@@ -79,16 +79,16 @@ def split(tag: str) -> tuple[str, str]:
     if tag[:1] != "{":
         return "", tag
     space, _, local = tag[1:].partition("}")
-    return tidy_namespace(space), local
+    return normalise_namespace(space), local
 
 
-def tidy_namespace(space: str) -> str:
+def normalise_namespace(space: str) -> str:
     """Return a namespace without scheme, closing slash or hash, in lower case."""
     space = space.strip().lower()
     return space.removeprefix("http://").removeprefix("https://").rstrip("/#")
 
 
-def canonical(tag: str, home: str, root_space: str = "") -> str:
+def canonicalise_tag(tag: str, default_prefix: str, root_space: str = "") -> str:
     """Return ``prefix:local`` in lower case; RSS elements have no prefix.
 
     Args:
@@ -102,11 +102,11 @@ def canonical(tag: str, home: str, root_space: str = "") -> str:
         prefix, colon, rest = local.partition(":")
         if colon:
             return _join(_UNDECLARED.get(prefix, prefix), rest)
-        return _join(home, local)
+        return _join(default_prefix, local)
     return _join(_PREFIXES.get(space, "?"), local)
 
 
-def known(space: str) -> bool:
+def is_known_namespace(space: str) -> bool:
     """Tell whether a namespace (as :func:`split` gives it) is in the table."""
     return space in _PREFIXES
 
@@ -115,7 +115,7 @@ def _join(prefix: str, local: str) -> str:
     return f"{prefix}:{local}" if prefix else local
 
 
-class Table(dict[str, T | None], Generic[T]):
+class HandlerTable(dict[str, T | None], Generic[T]):
     """Clark name → handler, None for elements that say nothing to us; fills itself."""
 
     def __init__(self, handlers: Mapping[str, T], home: str, root_space: str = "") -> None:
@@ -123,7 +123,7 @@ class Table(dict[str, T | None], Generic[T]):
         self._handlers, self._home, self._root_space = handlers, home, root_space
 
     def __missing__(self, tag: str) -> T | None:
-        handler = self._handlers.get(canonical(tag, self._home, self._root_space))
+        handler = self._handlers.get(canonicalise_tag(tag, self._home, self._root_space))
         if len(self) < _MOST_REMEMBERED:  # a hostile feed may hold a million different tags
             self[tag] = handler
         return handler

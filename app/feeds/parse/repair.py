@@ -34,11 +34,11 @@ def repair(body: bytes) -> bytes | None:
     start, end = body.find(b"<"), body.rfind(b">")
     if start < 0 or end < start:
         return None
-    body = without_prolog(body[start : end + 1])
+    body = strip_prolog(body[start : end + 1])
     return b"".join(_mended(body))
 
 
-def without_prolog(body: bytes) -> bytes:
+def strip_prolog(body: bytes) -> bytes:
     """Cut declaration, comments, processing instructions and DOCTYPE off the front (XML 1.0 §2.8).
 
     What a DOCTYPE declares is never seen by a parser then: no entity is ever defined, nothing external

@@ -73,8 +73,8 @@ class Tree:
 
     root: etree._Element
     path: ParserPath
-    cut: bool = False
-    open_entry: bool = False
+    is_truncated: bool = False
+    ends_in_entry: bool = False
 
 
 def parse_tree(body: bytes, limits: Limits) -> Tree | None:

@@ -10,21 +10,21 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02
 
 from app.feeds.webpush.push import TOKEN_LIFE
-from app.models.notifications.push import POINT, Sender
+from app.models.notifications.push import POINT, VapidSender
 
 
-def new_key() -> bytes:
+def create_key() -> bytes:
     """Return a private key of P-256 for signatures, 32 bytes."""
     number = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value
     return number.to_bytes(32, "big")
 
 
-def public_key(private: bytes) -> bytes:
+def derive_public_key(private: bytes) -> bytes:
     """Return the public key that belongs to a private one, an uncompressed point of 65 bytes."""
     return _key(private).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
-def is_point(point: bytes) -> bool:
+def is_valid_point(point: bytes) -> bool:
     """Return whether these are the 65 bytes of an uncompressed point that lies on P-256."""
     if len(point) != POINT or point[0] != 4:
         return False
@@ -35,7 +35,7 @@ def is_point(point: bytes) -> bool:
     return True
 
 
-def encrypted(text: bytes, p256dh: bytes, auth: bytes) -> bytes:
+def encrypt(text: bytes, p256dh: bytes, auth: bytes) -> bytes:
     """Return a message that the browser with these keys alone can read (RFC 8291 §3, aes128gcm)."""
     # A key for this message alone, as §3.1 wants it.
     own = ec.generate_private_key(ec.SECP256R1())
@@ -43,7 +43,7 @@ def encrypted(text: bytes, p256dh: bytes, auth: bytes) -> bytes:
     return sealed
 
 
-def authorization(sender: Sender, audience: str, now: dt.datetime) -> str:
+def build_authorization(sender: VapidSender, audience: str, now: dt.datetime) -> str:
     """Return the header by which a push service knows us (RFC 8292 §3); ``audience``: its origin."""
     # Strict means mailto: or a bare host to the library; an address with a port or a path is as good.
     vapid = Vapid02(_key(sender.key), conf={"no-strict": True})

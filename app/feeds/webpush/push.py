@@ -21,7 +21,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError
 from app.feeds.fetch.address_policy import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.notifications.push import POINT, SECRET, Device, Message, Off, Verdict
+from app.models.notifications.push import POINT, SECRET, DeliveryOutcome, Device, Message, PushDisabledReason
 
 #: A token for a push service is good for so long; RFC 8292 §2 allows a day.
 TOKEN_LIFE: Final = dt.timedelta(hours=12)
@@ -33,16 +33,16 @@ _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
-def why_off(settings: Settings) -> Off | None:
+def find_disabled_reason(settings: Settings) -> PushDisabledReason | None:
     """Return why no device can be told, None: it can. Browsers allow it with HTTPS and on loopback alone."""
     if not settings.push:
-        return Off.SETTING
+        return PushDisabledReason.SETTING
     parts = urlsplit(settings.own_origin)
     safe = parts.scheme == "https" or parts.hostname in _LOOPBACK
-    return None if safe else Off.INSECURE
+    return None if safe else PushDisabledReason.INSECURE
 
 
-def contact(settings: Settings) -> str:
+def get_contact(settings: Settings) -> str:
     """Return whom a push service may write to (RFC 8292 §2.1)."""
     if settings.push_contact:
         return settings.push_contact
@@ -50,20 +50,20 @@ def contact(settings: Settings) -> str:
     return f"https://{parts.netloc}" if parts.scheme == "https" else "mailto:admin@localhost"
 
 
-def check_endpoint(url: str, policy: Policy, most: int) -> str:
+def check_endpoint(url: str, policy: Policy, max_length: int) -> str:
     """Return the address of a push service.
 
     Raises:
         InvalidError: none that may be asked: not HTTPS (but where loopback is allowed), or too long.
     """
-    if len(url) > most or not _VISIBLE.fullmatch(url) or "#" in url:
+    if len(url) > max_length or not _VISIBLE.fullmatch(url) or "#" in url:
         raise InvalidError("This is no address of a push service.", field="endpoint")
     try:
         endpoint = policy.check_url(url)
     except FetchError as e:
         raise InvalidError("This is no address of a push service.", field="endpoint") from e
     # The policy has let a loopback address through only if the administrator allows this very one.
-    local = endpoint.literal and ipaddress.ip_address(endpoint.host).is_loopback
+    local = endpoint.is_ip_literal and ipaddress.ip_address(endpoint.host).is_loopback
     # An IPv6 address cannot be named in a token by the library; no push service is at one.
     if (endpoint.scheme != "https" and not local) or ":" in endpoint.host:
         raise InvalidError("This is no address of a push service.", field="endpoint")
@@ -79,7 +79,7 @@ def read_keys(p256dh: str, auth: str) -> tuple[bytes, bytes]:
     from app.feeds.webpush import crypto  # late: it takes memory, and most processes need none of it
 
     point, secret = _bytes(p256dh, "p256dh", POINT), _bytes(auth, "auth", SECRET)
-    if not crypto.is_point(point):
+    if not crypto.is_valid_point(point):
         raise InvalidError("This is no key of a browser.", field="p256dh")
     return point, secret
 
@@ -96,20 +96,20 @@ def _bytes(text: str, field: str, length: int) -> bytes:
     raise InvalidError("This is no key of a browser.", field=field)
 
 
-def shown_key(point: bytes) -> str:
+def encode_key(point: bytes) -> str:
     """Return a public key as browsers take it: base64url without padding."""
     return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
 
 
-def packed(message: Message, most: int) -> bytes:
+def pack_message(message: Message, max_bytes: int) -> bytes:
     """Return a message as UTF-8 JSON of at most ``most`` bytes; its words are cut until it fits."""
-    while len(text := _json(message)) > most and (message.body or message.title):
-        over = len(text) - most
+    while len(text := _json(message)) > max_bytes and (message.body or message.title):
+        over = len(text) - max_bytes
         if message.body:
             message = message._replace(body=_cut(message.body, over))
         else:
             message = message._replace(title=_cut(message.title, over))
-    return text.ljust(min(most, -(-len(text) // _BLOCK) * _BLOCK))
+    return text.ljust(min(max_bytes, -(-len(text) // _BLOCK) * _BLOCK))
 
 
 def _json(message: Message) -> bytes:
@@ -122,8 +122,8 @@ def _cut(text: str, octets: int) -> str:
     return f"{left}…" if left else ""
 
 
-def request(
-    device: Device, body: bytes, authorization: str, *, tag: str, ttl: int, within: float
+def build_request(
+    device: Device, body: bytes, authorization: str, *, tag: str, ttl: int, timeout: float
 ) -> FetchRequest:
     """Return the message to a push service (RFC 8030 §5).
 
@@ -143,40 +143,42 @@ def request(
         ("Authorization", authorization),
     )
     return FetchRequest(
-        device.endpoint, key=device.id, headers=headers, form=body, follow=False, within=within
+        device.endpoint, key=device.id, headers=headers, form=body, follow=False, within=timeout
     )
 
 
-def origin(url: str) -> str:
+def get_origin(url: str) -> str:
     """Return scheme, host and port of an endpoint that was checked: whom a token is for."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def judge(fetched: Fetched | None) -> Verdict:
+def classify_response(fetched: Fetched | None) -> DeliveryOutcome:
     """Return what an answer means; None: there was none in time.
 
     Whether an address is not allowed, refuses or is silent is one and the same: else who registers
     addresses and watches how long they stay could map the network this server stands in (S13).
     """
     if fetched is None or fetched.status == 0:
-        return Verdict.LATER
+        return DeliveryOutcome.LATER
     if fetched.error is None:
-        return Verdict.SENT
+        return DeliveryOutcome.SENT
     if fetched.status in (404, 410):
-        return Verdict.GONE
+        return DeliveryOutcome.GONE
     later = fetched.status == 429 or fetched.status >= 500
-    return Verdict.LATER if later else Verdict.REFUSED
+    return DeliveryOutcome.LATER if later else DeliveryOutcome.REFUSED
 
 
-def is_silent(fetched: Fetched | None) -> bool:
+def is_unanswered(fetched: Fetched | None) -> bool:
     """Return whether a service did not answer, or not to the end; the same for all reasons, as above."""
     if fetched is None or fetched.status == 0:
         return True
     return fetched.error is not None and fetched.error.word == "timeout"
 
 
-def retry_in(failures: int, asked: int | None, settings: Settings, rng: random.Random) -> float:
+def compute_retry_delay(
+    failures: int, retry_after: int | None, settings: Settings, rng: random.Random
+) -> float:
     """Return the seconds until the next try after so many (1 or more); ``asked``: Retry-After."""
     pause = min(settings.push_backoff_min * (1 << min(failures - 1, 24)), settings.push_backoff_max)
-    return max(pause * rng.uniform(1 - _JITTER, 1 + _JITTER), float(asked or 0))
+    return max(pause * rng.uniform(1 - _JITTER, 1 + _JITTER), float(retry_after or 0))

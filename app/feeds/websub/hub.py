@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from app.config import Settings
 from app.feeds.websub.subscriber import is_reachable
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.sharing.hub import Document, HubAsk, Subscriber
+from app.models.sharing.hub import Document, PendingIntent, Subscriber
 
 #: A request that was never confirmed nor refused is forgotten after so long.
 PENDING: Final = dt.timedelta(hours=1)
@@ -28,36 +28,38 @@ _NEVER: Final = frozenset({"refused", "invalid_url", "login_in_url"})
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
-def is_on(settings: Settings) -> bool:
+def is_enabled(settings: Settings) -> bool:
     """Return whether there is a hub: asked for, or others can surely reach this server."""
     return settings.hub == "on" or (settings.hub == "auto" and is_reachable(settings.base_url))
 
 
-def address(settings: Settings) -> str | None:
+def get_hub_url(settings: Settings) -> str | None:
     """Return where the hub is, None: there is none."""
-    return f"{settings.own_origin}/hub" if is_on(settings) else None
+    return f"{settings.own_origin}/hub" if is_enabled(settings) else None
 
 
-def is_callback(url: str, most: int) -> bool:
+def is_valid_callback(url: str, max_length: int) -> bool:
     """Return whether something can be a callback; the fetcher judges its host on its own."""
-    return len(url) <= most and bool(_VISIBLE.fullmatch(url)) and "#" not in url
+    return len(url) <= max_length and bool(_VISIBLE.fullmatch(url)) and "#" not in url
 
 
-def host(url: str) -> str:
+def get_callback_host(url: str) -> str:
     """Return the host of a callback that was checked."""
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
-def verification(subscriber: Subscriber, ask: HubAsk, challenge: str, within: float) -> FetchRequest:
+def build_verification(
+    subscriber: Subscriber, intent: PendingIntent, challenge: str, timeout: float
+) -> FetchRequest:
     """Return the question whether a subscriber meant what was asked in his name (§5.3)."""
-    fields = {"hub.mode": ask.mode.value, "hub.topic": subscriber.topic, "hub.challenge": challenge}
-    return _get(subscriber, {**fields, "hub.lease_seconds": str(ask.lease)}, within)
+    fields = {"hub.mode": intent.mode.value, "hub.topic": subscriber.topic, "hub.challenge": challenge}
+    return _get(subscriber, {**fields, "hub.lease_seconds": str(intent.lease)}, timeout)
 
 
-def denial(subscriber: Subscriber, within: float) -> FetchRequest:
+def build_denial(subscriber: Subscriber, timeout: float) -> FetchRequest:
     """Return the word that a topic is no more, or not for everybody (§5.2)."""
     fields = {"hub.mode": "denied", "hub.topic": subscriber.topic, "hub.reason": "not a public feed"}
-    return _get(subscriber, fields, within)
+    return _get(subscriber, fields, timeout)
 
 
 def _get(subscriber: Subscriber, fields: dict[str, str], within: float) -> FetchRequest:
@@ -67,12 +69,12 @@ def _get(subscriber: Subscriber, fields: dict[str, str], within: float) -> Fetch
     return FetchRequest(url, key=subscriber.id, follow=False, within=within)
 
 
-def confirms(fetched: Fetched, challenge: str) -> bool:
+def is_confirmed(fetched: Fetched, challenge: str) -> bool:
     """Return whether a callback has echoed the challenge, and nothing else."""
     return fetched.error is None and fetched.body == challenge.encode()
 
 
-def is_away(fetched: Fetched | None) -> bool:
+def is_unavailable(fetched: Fetched | None) -> bool:
     """Return whether a callback did not answer at all, or not for now: it may be asked again."""
     if fetched is None:
         return True
@@ -81,12 +83,12 @@ def is_away(fetched: Fetched | None) -> bool:
     return fetched.status in (0, 429) or fetched.status >= 500
 
 
-def is_silent(fetched: Fetched) -> bool:
+def is_unanswered(fetched: Fetched) -> bool:
     """Return whether a callback did not answer, or not to the end."""
     return fetched.status == 0 or (fetched.error is not None and fetched.error.word == "timeout")
 
 
-def push(subscriber: Subscriber, document: Document, hub: str, within: float) -> FetchRequest:
+def build_push(subscriber: Subscriber, document: Document, hub: str, timeout: float) -> FetchRequest:
     """Return the push of a feed, with its links and, where there is a secret, signed (§7).
 
     Args:
@@ -97,29 +99,29 @@ def push(subscriber: Subscriber, document: Document, hub: str, within: float) ->
         ("Link", f'<{hub}>; rel="hub", <{subscriber.topic}>; rel="self"'),
     ]
     if subscriber.secret:
-        headers.append(("X-Hub-Signature", signature(subscriber.secret, document.body)))
+        headers.append(("X-Hub-Signature", sign_body(subscriber.secret, document.body)))
     return FetchRequest(
         subscriber.callback,
         key=subscriber.id,
         headers=tuple(headers),
         form=document.body,
         follow=False,
-        within=within,
+        within=timeout,
     )
 
 
-def signature(secret: str, body: bytes) -> str:
+def sign_body(secret: str, body: bytes) -> str:
     """Return the header under which a body is pushed (§7.1)."""
     return "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
 
 
-def lease(wanted: int | None, settings: Settings) -> int:
+def clamp_lease(requested: int | None, settings: Settings) -> int:
     """Return how long a subscription holds, in seconds; ``wanted``: what the subscriber asked for."""
-    seconds = wanted if wanted and wanted > 0 else settings.hub_lease
+    seconds = requested if requested and requested > 0 else settings.hub_lease
     return max(settings.hub_lease_min, min(seconds, settings.hub_lease_max))
 
 
-def retry_in(failures: int, settings: Settings, rng: random.Random) -> dt.timedelta:
+def compute_retry_delay(failures: int, settings: Settings, rng: random.Random) -> dt.timedelta:
     """Return the pause after so many failures in a row (1 or more)."""
     pause = min(settings.hub_backoff_min * (1 << min(failures - 1, 24)), settings.hub_backoff_max)
     return dt.timedelta(seconds=pause * rng.uniform(1 - _JITTER, 1 + _JITTER))

@@ -22,14 +22,14 @@ from app.models.feeds.chain import (
     PREFIX,
     Chain,
     Hop,
-    lasting,
-    share_id,
+    make_share_id,
+    make_tag_uri,
     to_json,
     to_xml,
 )
 from app.models.sharing.pages import Hop as Passed
 from app.models.sharing.pages import Publication, SharedItem
-from app.models.sharing.sharing import Link, Profile, Sharer
+from app.models.sharing.sharing import Profile, Sharer, ShareVisibility
 
 #: Of what these functions write: counted up with each change, so that readers fetch their feeds anew.
 VERSION: Final = 1
@@ -40,40 +40,40 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TITLE = 80
 
 
-def page(origin: str, handle: str, share_id: int | None = None) -> str:
+def build_page_url(origin: str, handle: str, share_id: int | None = None) -> str:
     """Return the address of somebody's page, or of a share on it."""
     whole = f"{origin}/@{quote(handle)}"
     return whole if share_id is None else f"{whole}/{share_id}"
 
 
-def modified(profile: Profile, items: Sequence[SharedItem]) -> dt.datetime:
+def find_last_modified(profile: Profile, items: Sequence[SharedItem]) -> dt.datetime:
     """Return when the newest of these items was shared or edited, to the second."""
     began = dt.datetime.fromtimestamp(profile.feed_id / 1e6, dt.UTC)
     return max((i.changed for i in items), default=began).replace(microsecond=0)
 
 
-def atom(what: Publication) -> bytes:
+def render_atom(publication: Publication) -> bytes:
     """Return an Atom feed."""
-    who, here = what.profile, page(what.origin, what.profile.handle)
+    who, here = publication.profile, build_page_url(publication.origin, publication.profile.handle)
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
-    _add(feed, "id", lasting(what.origin, "stream", who.feed_id))
+    _add(feed, "id", make_tag_uri(publication.origin, "stream", who.feed_id))
     _add(feed, "title", who.name)
     if who.bio:
         _add(feed, "subtitle", who.bio)
-    _add(feed, "updated", _time(modified(who, what.items)))
+    _add(feed, "updated", _time(find_last_modified(who, publication.items)))
     _author(feed, who.name, here)
     _link(feed, "self", f"{here}/atom.xml", "application/atom+xml")
     _link(feed, "alternate", here, "text/html")
-    if what.hub:
-        _link(feed, "hub", what.hub)
-    for item in what.items:
-        _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), what, item)
+    if publication.hub:
+        _link(feed, "hub", publication.hub)
+    for item in publication.items:
+        _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), publication, item)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
 
 
 def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
-    here, original = page(what.origin, item.by.handle, item.id), _original(item)
-    _add(node, "id", share_id(what.origin, item.id))
+    here, original = build_page_url(what.origin, item.by.handle, item.id), _original(item)
+    _add(node, "id", make_share_id(what.origin, item.id))
     _add(node, "title", _title(item))
     _add(node, "published", _time(item.share.at))
     _add(node, "updated", _time(item.changed))
@@ -88,13 +88,13 @@ def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
     if item.language:
         content.set(f"{_XML}lang", item.language)
     node.append(
-        etree.fromstring(f'<x xmlns:{PREFIX}="{NAMESPACE}">{to_xml(chain_of(what.origin, item))}</x>')[0]
+        etree.fromstring(f'<x xmlns:{PREFIX}="{NAMESPACE}">{to_xml(build_chain(what.origin, item))}</x>')[0]
     )
 
 
-def json_feed(what: Publication) -> bytes:
+def render_json_feed(publication: Publication) -> bytes:
     """Return a JSON Feed."""
-    who, here = what.profile, page(what.origin, what.profile.handle)
+    who, here = publication.profile, build_page_url(publication.origin, publication.profile.handle)
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": who.name,
@@ -102,8 +102,8 @@ def json_feed(what: Publication) -> bytes:
         "feed_url": f"{here}/feed.json",
         **({"description": who.bio} if who.bio else {}),
         "authors": [{"name": who.name, "url": here}],
-        **({"hubs": [{"type": "WebSub", "url": what.hub}]} if what.hub else {}),
-        "items": [_item(what, item) for item in what.items],
+        **({"hubs": [{"type": "WebSub", "url": publication.hub}]} if publication.hub else {}),
+        "items": [_item(publication, item) for item in publication.items],
     }
     return json.dumps(feed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
@@ -111,8 +111,8 @@ def json_feed(what: Publication) -> bytes:
 def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
     author, original = _written_by(item), _original(item)
     return {
-        "id": share_id(what.origin, item.id),
-        "url": page(what.origin, item.by.handle, item.id),
+        "id": make_share_id(what.origin, item.id),
+        "url": build_page_url(what.origin, item.by.handle, item.id),
         **({"external_url": original} if original else {}),
         "title": _title(item),
         "content_html": _content(item),
@@ -121,13 +121,13 @@ def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
         "date_modified": _time(item.changed),
         **({"authors": [{"name": author}]} if author else {}),
         **({"language": item.language} if item.language else {}),
-        JSON_NAME: to_json(chain_of(what.origin, item), NAMESPACE),
+        JSON_NAME: to_json(build_chain(what.origin, item), NAMESPACE),
     }
 
 
-def chain_of(origin: str, item: SharedItem) -> Chain:
+def build_chain(origin: str, item: SharedItem) -> Chain:
     """Return the way of a share from the root, over other servers and this one, itself last."""
-    hops = [*reversed(item.way), Passed(Link.SEEN, item.by)]
+    hops = [*reversed(item.way), Passed(ShareVisibility.SEEN, item.by)]
     here = tuple(_hop(origin, h.by) if h.by else Hop(state=h.link.value) for h in hops)
     if remote := item.entry.remote:
         return remote._replace(hops=(*remote.hops, *here))
@@ -136,13 +136,15 @@ def chain_of(origin: str, item: SharedItem) -> Chain:
 
 
 def _hop(origin: str, by: Sharer) -> Hop:
-    return Hop(share_id(origin, by.share_id), by.name, page(origin, by.handle, by.share_id), by.at)
+    return Hop(
+        make_share_id(origin, by.share_id), by.name, build_page_url(origin, by.handle, by.share_id), by.at
+    )
 
 
 def _via(origin: str, item: SharedItem) -> list[str]:
     """Return where it came from: the share it was taken from, and what was shared first."""
     source = item.way[0].by if item.way else None
-    found = [page(origin, source.handle, source.share_id)] if source else []
+    found = [build_page_url(origin, source.handle, source.share_id)] if source else []
     return [*found, *filter(None, [_original(item)])]
 
 
@@ -157,7 +159,7 @@ def _web(url: str | None) -> str | None:
 
 def _title(item: SharedItem) -> str:
     """Return a title; of what has none its first words, since every reader shows one."""
-    words = item.entry.title or text.excerpt(_content(item), _TITLE)
+    words = item.entry.title or text.make_excerpt(_content(item), _TITLE)
     return words or (f"({item.entry.lost} share)" if item.entry.lost else item.by.name)
 
 

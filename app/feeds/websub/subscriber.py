@@ -21,7 +21,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from app.config import Settings
 from app.feeds.fetch.address_policy import LOCAL_SUFFIXES
 from app.models.feeds.ip_addresses import is_public
-from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
+from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPullOutcome
 
 #: Lease asked for; §5.1 recommends ten days.
 LEASE: Final = dt.timedelta(days=10)
@@ -69,7 +69,7 @@ _LINK = re.compile(r'<([^<>]{0,2048})>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"
 _REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s",;<>]+))', re.IGNORECASE)
 
 
-def is_on(settings: Settings) -> bool:
+def is_enabled(settings: Settings) -> bool:
     """Return whether feeds are subscribed at hubs: asked for, or hubs can surely reach this server."""
     return settings.websub == "on" or (settings.websub == "auto" and is_reachable(settings.base_url))
 
@@ -90,7 +90,7 @@ def is_reachable(base_url: str) -> bool:
 # -- discovery (§4)
 
 
-def announced(
+def find_announced_hub(
     headers: Mapping[str, str], url: str, *, hub: str | None, self_url: str | None
 ) -> tuple[str | None, str | None]:
     """Return hub and topic of a feed; headers count before what the feed itself says.
@@ -132,7 +132,7 @@ def _web(url: str | None) -> str | None:
 # -- asking (§5.1)
 
 
-def form(subscription: HubSubscription, mode: Mode, callback: str) -> bytes:
+def build_form(subscription: HubSubscription, mode: Mode, callback: str) -> bytes:
     """Return the form of a request to a hub.
 
     The secret goes to http hubs as well, against the recommendation's advice: it guards nothing else,
@@ -145,7 +145,7 @@ def form(subscription: HubSubscription, mode: Mode, callback: str) -> bytes:
     return urlencode(fields).encode()
 
 
-def next_ask(subscription: HubSubscription, now: dt.datetime) -> Mode | None:
+def choose_next_mode(subscription: HubSubscription, now: dt.datetime) -> Mode | None:
     """Return what a hub is to be asked for; None: nothing any more, the subscription can be forgotten."""
     if subscription.state is not HubState.LEAVING:
         return Mode.SUBSCRIBE
@@ -153,19 +153,19 @@ def next_ask(subscription: HubSubscription, now: dt.datetime) -> Mode | None:
     return Mode.UNSUBSCRIBE if runs and subscription.failures < GOODBYES else None
 
 
-def unanswered(subscription: HubSubscription) -> bool:
+def is_unanswered(subscription: HubSubscription) -> bool:
     """Return whether the last request was accepted, and not confirmed."""
     asked, verified = subscription.asked_at, subscription.verified_at
     confirmed = asked is None or (verified is not None and verified >= asked)
     return not confirmed and not subscription.reason
 
 
-def renew_in(lease: dt.timedelta, rng: random.Random) -> dt.timedelta:
+def compute_renewal_delay(lease: dt.timedelta, rng: random.Random) -> dt.timedelta:
     """Return the pause until a lease is renewed: two thirds of it, so that there is time to try again."""
     return max(RENEW_LEAST, lease * (2 / 3) * rng.uniform(1 - _JITTER, 1 + _JITTER))
 
 
-def retry_in(failures: int, rng: random.Random) -> dt.timedelta:
+def compute_retry_delay(failures: int, rng: random.Random) -> dt.timedelta:
     """Return the pause after so many failures in a row (1 or more)."""
     pause = min(RETRY_FIRST * (1 << min(failures - 1, 16)), RETRY_MOST)
     return pause * rng.uniform(1 - _JITTER, 1 + _JITTER)
@@ -175,14 +175,14 @@ def retry_in(failures: int, rng: random.Random) -> dt.timedelta:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmation:
     """A request of ours that the hub wants confirmed; ``lease`` only for a subscription."""
 
     mode: Mode
     lease: dt.timedelta
 
 
-def confirm(subscription: HubSubscription, intent: Intent, now: dt.datetime) -> Confirmed | None:
+def confirm(subscription: HubSubscription, intent: Intent, now: dt.datetime) -> Confirmation | None:
     """Return what may be confirmed, None to refuse: only what was asked for, lately, and word for word."""
     asked_at = subscription.asked_at
     fits = (
@@ -196,10 +196,10 @@ def confirm(subscription: HubSubscription, intent: Intent, now: dt.datetime) -> 
     if not fits:
         return None
     if intent.mode == Mode.UNSUBSCRIBE:
-        return Confirmed(Mode.UNSUBSCRIBE, dt.timedelta(0))
+        return Confirmation(Mode.UNSUBSCRIBE, dt.timedelta(0))
     if intent.lease is None or intent.lease <= 0:
         return None
-    return Confirmed(Mode.SUBSCRIBE, min(dt.timedelta(seconds=min(intent.lease, 1 << 31)), LEASE_MOST))
+    return Confirmation(Mode.SUBSCRIBE, min(dt.timedelta(seconds=min(intent.lease, 1 << 31)), LEASE_MOST))
 
 
 def is_denial(subscription: HubSubscription, intent: Intent) -> bool:
@@ -232,14 +232,16 @@ def is_proven(subscription: HubSubscription, now: dt.datetime) -> bool:
     )
 
 
-def look_again_in(looks: int, outcome: PushPull, interval: dt.timedelta) -> dt.timedelta | None:
+def compute_recheck_delay(
+    attempt: int, outcome: PushPullOutcome, interval: dt.timedelta
+) -> dt.timedelta | None:
     """Return the pause after a pull for a push, the ``looks``-th since it came; None: it is done.
 
     What could not be asked is asked later, however often. Where there was nothing new, a cache may stand
     before the feed: it is asked a few times more. An error has a back-off of its own.
     """
-    if outcome is PushPull.NOT_ASKED:
-        return min(interval * (1 << min(looks - 1, 16)), RETRY_LONG)
-    if outcome is PushPull.NOTHING_NEW and looks < LOOKS:
-        return LOOK_AGAIN * (1 << looks - 1)
+    if outcome is PushPullOutcome.NOT_ASKED:
+        return min(interval * (1 << min(attempt - 1, 16)), RETRY_LONG)
+    if outcome is PushPullOutcome.NOTHING_NEW and attempt < LOOKS:
+        return LOOK_AGAIN * (1 << attempt - 1)
     return None

@@ -24,7 +24,7 @@ TOUCH_EVERY = dt.timedelta(minutes=5)
 INVITE_LIFE = dt.timedelta(days=14)
 
 
-def key_of(token: str) -> bytes:
+def hash_token(token: str) -> bytes:
     """Return what is stored of a token: its sha256, so that a copy of the store opens no session (W01)."""
     return hashlib.sha256(token.encode()).digest()
 
@@ -49,9 +49,9 @@ class AccountGateway:
         self._keep, self._names = dt.timedelta(days=settings.name_days), settings.names_kept
 
     # -- users
-    def any_user(self) -> bool:
+    def has_users(self) -> bool:
         """Return whether the server has an account yet."""
-        return self._users.any()
+        return self._users.has_users()
 
     def add_first(self, new: NewUser) -> User | None:
         """Store the very first user, who is admin; None when somebody else came first."""
@@ -67,42 +67,42 @@ class AccountGateway:
         assert user is not None  # noqa: S101 — None is answered to add(first=True) only
         return user
 
-    def user(self, user_id: int) -> User | None:
+    def find_user(self, user_id: int) -> User | None:
         """Return a user by id."""
-        return self._users.get(user_id)
+        return self._users.find(user_id)
 
-    def named(self, name: str) -> int | None:
+    def find_by_name(self, name: str) -> int | None:
         """Return the account of this name, in whatever case; one who leaves is gone already."""
-        return self._users.named(name)
+        return self._users.find_by_name(name)
 
-    def once_named(self, name: str) -> int | None:
+    def find_by_former_name(self, name: str) -> int | None:
         """Return the account that had this name, for as long as that is kept for it."""
-        return self._users.once_named(name, clock.now())
+        return self._users.find_by_former_name(name, clock.now())
 
-    def leading(self, user_id: int, names: Iterable[str]) -> set[str]:
+    def filter_names_of(self, user_id: int, names: Iterable[str]) -> set[str]:
         """Return which of these names lead to an account: its own and those kept for it, in any case."""
-        return self._users.leading(user_id, names, clock.now())
+        return self._users.filter_names_of(user_id, names, clock.now())
 
-    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+    def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by account."""
-        return self._users.names(user_ids)
+        return self._users.find_names(user_ids)
 
-    def credentials(self, login: str) -> Credentials | None:
+    def find_credentials(self, login: str) -> Credentials | None:
         """Return the user with this name, or with this address that is vouched for, and his password hash."""
-        return self._users.credentials(login)
+        return self._users.find_credentials(login)
 
-    def password_of(self, user_id: int) -> str | None:
+    def find_password_hash(self, user_id: int) -> str | None:
         """Return the password hash of a user."""
-        return self._users.password_of(user_id)
+        return self._users.find_password_hash(user_id)
 
     def set_password(self, user_id: int, password_hash: str) -> None:
         """Replace the password hash; links for another password are good no more."""
-        self._resets.void(user_id)
+        self._resets.revoke_all(user_id)
         self._users.set_password(user_id, password_hash)
 
-    def renew_hash(self, user_id: int, was: str, password_hash: str) -> None:
+    def replace_hash(self, user_id: int, old_hash: str, password_hash: str) -> None:
         """Replace a password's hash by another one of it, unless the password is another one by now."""
-        self._users.set_password(user_id, password_hash, was)
+        self._users.set_password(user_id, password_hash, old_hash)
 
     def set_identity(self, user_id: int, name: str, email: str) -> None:
         """Replace a user's name and address; the name of before is kept for him for a while.
@@ -110,7 +110,7 @@ class AccountGateway:
         Raises:
             ExistsError: the name is taken, or kept for who had it.
         """
-        self._store.transaction(
+        self._store.run_in_transaction(
             lambda session: self._users.set_identity(user_id, name, email, self._keep, self._names, session)
         )
 
@@ -123,16 +123,16 @@ class AccountGateway:
         """Start a session and return the 256-bit id for the cookie; only its sha256 is stored."""
         token = secrets.token_urlsafe(32)
         now = clock.now()
-        session = Session(key_of(token), user_id, now, now, agent[:200], address)
+        session = Session(hash_token(token), user_id, now, now, agent[:200], address)
         self._sessions.add(session, self._expires(session, now))
         return token
 
-    def session(self, token: str) -> tuple[Session, User] | None:
+    def find_session(self, token: str) -> tuple[Session, User] | None:
         """Return a living session and its user, or None; notes the use."""
-        session = self._sessions.get(key_of(token))
+        session = self._sessions.find(hash_token(token))
         if session is None or not self._alive(session, clock.now()):
             return None
-        user = self._users.get(session.user_id)
+        user = self._users.find(session.user_id)
         if user is None or user.disabled:
             self._sessions.remove(session.key)
             return None
@@ -150,26 +150,28 @@ class AccountGateway:
         self._sessions.touch(session.key, now, self._expires(session, now))
         return dataclasses.replace(session, seen=now)
 
-    def sessions_of(self, user_id: int) -> list[Session]:
+    def list_sessions(self, user_id: int) -> list[Session]:
         """Return a user's living sessions, the last used first."""
         now = clock.now()
-        return [s for s in self._sessions.of_user(user_id) if self._alive(s, now)]
+        return [s for s in self._sessions.find_by_user(user_id) if self._alive(s, now)]
 
-    def lives(self, key: bytes, user_id: int) -> bool:
+    def is_session_alive(self, key: bytes, user_id: int) -> bool:
         """Return whether a session of a user lives; asking is no use of it."""
-        session = self._sessions.get(key)
+        session = self._sessions.find(key)
         if session is None or session.user_id != user_id or not self._alive(session, clock.now()):
             return False
-        user = self._users.get(user_id)
+        user = self._users.find(user_id)
         return user is not None and not user.disabled
 
     def end_session(self, key: bytes) -> None:
         """End one session."""
         self._sessions.remove(key)
 
-    def end_sessions(self, user_id: int, *, but: bytes | None = None, prefix: bytes | None = None) -> int:
+    def end_sessions(
+        self, user_id: int, *, except_key: bytes | None = None, prefix: bytes | None = None
+    ) -> int:
         """End a user's sessions: all, all ``but`` one, or the one whose key starts with ``prefix``."""
-        return self._sessions.remove_of_user(user_id, but=but, prefix=prefix)
+        return self._sessions.remove_by_user(user_id, except_key=except_key, prefix=prefix)
 
     def add_notice(self, key: bytes, notice: Notice) -> None:
         """Keep a message for the next page of a session."""
@@ -180,16 +182,16 @@ class AccountGateway:
         self._sessions.clear_notices(key)
 
     # -- invitations
-    def invite(self, by: int) -> str:
+    def create_invite(self, by: int) -> str:
         """Make an invitation and return its token, which is shown once."""
         token = secrets.token_urlsafe(32)
-        self._invites.add(key_of(token), by, clock.now() + INVITE_LIFE)
+        self._invites.add(hash_token(token), by, clock.now() + INVITE_LIFE)
         return token
 
-    def take_invite(self, token: str) -> bool:
+    def consume_invite(self, token: str) -> bool:
         """Use an invitation up; False when it is not good."""
-        return self._invites.take(key_of(token), clock.now())
+        return self._invites.consume(hash_token(token), clock.now())
 
-    def give_back_invite(self, token: str) -> None:
+    def restore_invite(self, token: str) -> None:
         """Make an invitation good again whose sign-up failed."""
-        self._invites.give_back(key_of(token))
+        self._invites.restore(hash_token(token))

@@ -9,7 +9,7 @@ import secrets
 from app import clock
 from app.gateways.accounts.accounts import TOUCH_EVERY
 from app.mappers.accounts.tokens import TokenMapper
-from app.mappers.accounts.users import UserMapper, fold
+from app.mappers.accounts.users import UserMapper, make_name_key
 from app.models.accounts.token import Caller, Secrets, Token, TokenKind
 from app.models.accounts.user import User
 
@@ -35,68 +35,71 @@ class TokenGateway:
             return self._tokens.add(token, Secrets(_hash(secret))), secret
         secret = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
         fever = tuple(_hash(key) for key in _fever_keys(user, secret)) if token.fever else ()
-        token = dataclasses.replace(token, fever_name=fold(user.name) if token.fever else "")
-        made = self._tokens.add(token, Secrets(_hash(secret), _hash(auth_of(secret)), fever))
+        token = dataclasses.replace(token, fever_name=make_name_key(user.name) if token.fever else "")
+        made = self._tokens.add(token, Secrets(_hash(secret), _hash(build_reader_auth(secret)), fever))
         self._users.set_synced(user.id)
         return made, secret
 
-    def bearer(self, secret: str, agent: str) -> Caller | None:
+    def find_api_caller(self, secret: str, agent: str) -> Caller | None:
         """Return who comes with a token of the API."""
-        return self._caller(self._tokens.by_secret(_hash(secret), TokenKind.API), agent)
+        return self._caller(self._tokens.find_by_secret(_hash(secret), TokenKind.API), agent)
 
-    def app(self, login: str, password: str, agent: str) -> Caller | None:
+    def find_app_caller(self, login: str, password: str, agent: str) -> Caller | None:
         """Return who logs in with an app password; the name or address must be his."""
-        found = self._caller(self._tokens.by_secret(_hash(password), TokenKind.APP), agent)
-        if found is None or fold(login) not in (fold(found.user.name), fold(found.user.email)):
+        found = self._caller(self._tokens.find_by_secret(_hash(password), TokenKind.APP), agent)
+        if found is None or make_name_key(login) not in (
+            make_name_key(found.user.name),
+            make_name_key(found.user.email),
+        ):
             return None
         return found
 
-    def reader(self, auth: str, agent: str) -> Caller | None:
+    def find_reader_caller(self, auth: str, agent: str) -> Caller | None:
         """Return who comes with what his app got when it logged in."""
-        return self._caller(self._tokens.by_auth(_hash(auth)), agent)
+        return self._caller(self._tokens.find_by_auth(_hash(auth)), agent)
 
-    def fever(self, key: str, agent: str) -> Caller | None:
+    def find_fever_caller(self, key: str, agent: str) -> Caller | None:
         """Return who comes with a Fever key, in whatever case it is sent; it dies when his name changes."""
-        return self._caller(self._tokens.by_fever(_hash(key.lower())), agent, named=True)
+        return self._caller(self._tokens.find_by_fever(_hash(key.lower())), agent, named=True)
 
     def _caller(self, token: Token | None, agent: str, *, named: bool = False) -> Caller | None:
         now = clock.now()
         # MongoDB removes what has expired a minute later.
         if token is None or (token.expires is not None and token.expires <= now):
             return None
-        user = self._users.get(token.user_id)
-        if user is None or user.disabled or (named and token.fever_name != fold(user.name)):
+        user = self._users.find(token.user_id)
+        if user is None or user.disabled or (named and token.fever_name != make_name_key(user.name)):
             return None
         if token.used is None or now - token.used >= TOUCH_EVERY:
             self._tokens.touch(token.id, now, agent[:AGENT])
         return Caller(token, user)
 
-    def of_user(self, user_id: int) -> list[Token]:
+    def find_by_user(self, user_id: int) -> list[Token]:
         """Return a user's tokens that are good, the newest first; ``fever`` while his name is the same."""
-        now, user = clock.now(), self._users.get(user_id)
-        name = fold(user.name) if user else ""
+        now, user = clock.now(), self._users.find(user_id)
+        name = make_name_key(user.name) if user else ""
         return [
             dataclasses.replace(t, fever=t.fever and t.fever_name == name)
-            for t in self._tokens.of_user(user_id)
+            for t in self._tokens.find_by_user(user_id)
             if t.expires is None or t.expires > now
         ]
 
-    def lives(self, user_id: int, token_id: int) -> bool:
+    def is_token_alive(self, user_id: int, token_id: int) -> bool:
         """Return whether a user has this token, and is let in."""
-        user = self._users.get(user_id)
-        mine = self.of_user(user_id) if user and not user.disabled else []
+        user = self._users.find(user_id)
+        mine = self.find_by_user(user_id) if user and not user.disabled else []
         return any(token.id == token_id for token in mine)
 
     def remove(self, user_id: int, token_id: int) -> bool:
         """Delete a token: it opens nothing from now on; False: he has no such one."""
         return self._tokens.remove(user_id, token_id)
 
-    def remove_all(self, user_id: int) -> int:
+    def remove_by_user(self, user_id: int) -> int:
         """Delete all tokens of a user; return how many."""
-        return self._tokens.remove_of_user(user_id)
+        return self._tokens.remove_by_user(user_id)
 
 
-def auth_of(password: str) -> str:
+def build_reader_auth(password: str) -> str:
     """Return what an app gets when it logs in: always the same for one password, so nothing is stored.
 
     Hexadecimal: NetNewsWire splits the line at each ``=``, others hold to letters and digits.

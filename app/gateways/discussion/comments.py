@@ -15,22 +15,22 @@ from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds.html import linkify
-from app.gateways.sharing.visibility import Known, SightGateway
-from app.mappers.discussion.comments import CommentMapper, LikeMapper, place_of
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.mappers.discussion.comments import CommentMapper, LikeMapper, get_position
 from app.mappers.mongo import ids
 from app.mappers.mongo.store import Session, Store
-from app.mappers.notifications.notifications import NoteMapper
+from app.mappers.notifications.notifications import NotificationMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.discussion.comments import (
     MENTION,
+    CappedCount,
     Comment,
-    Count,
-    Face,
-    Spoken,
-    Talk,
-    Thread,
-    Topic,
-    mentioned,
+    CommentedShare,
+    CommentThread,
+    CommentView,
+    PersonSummary,
+    ShareReactions,
+    find_mentions,
 )
 from app.models.sharing.sharing import Share
 
@@ -45,7 +45,7 @@ NAMES = 50
 TOGETHER = 200
 
 
-class TalkGateway:
+class DiscussionGateway:
     """Likes and comments.
 
     Args:
@@ -58,48 +58,52 @@ class TalkGateway:
         shares: ShareMapper,
         likes: LikeMapper,
         comments: CommentMapper,
-        notes: NoteMapper,
-        sight: SightGateway,
+        notes: NotificationMapper,
+        visibility: VisibilityGateway,
         *,
         depth: int,
         rows: int,
-        most: int,
+        limit: int,
     ) -> None:
         self._store, self._shares = store, shares
         self._likes, self._comments, self._notes = likes, comments, notes
-        self._sight = sight
-        self._depth, self._rows, self._most = depth, rows, most
+        self._sight = visibility
+        self._depth, self._rows, self._most = depth, rows, limit
 
-    def share(self, viewer: int | None, share_id: int, known: Known | None = None) -> Share:
+    def get_share(self, viewer: int | None, share_id: int, cache: RequestCache | None = None) -> Share:
         """Return a share that a viewer may see.
 
         Raises:
             NotFoundError: there is none, it was taken back, or he may not.
         """
-        share = self.find(viewer, share_id, known)
+        share = self.find_share(viewer, share_id, cache)
         if share is None:
             raise NotFoundError(share_id=share_id)
         return share
 
-    def find(self, viewer: int | None, share_id: int, known: Known | None = None) -> Share | None:
+    def find_share(
+        self, viewer: int | None, share_id: int, cache: RequestCache | None = None
+    ) -> Share | None:
         """Return a share that a viewer may see, None: there is none."""
-        known = known or Known()
-        share = self._sight.shares([share_id], known).get(share_id)
-        return share if share and self._sight.sees(viewer, share, known) else None
+        cache = cache or RequestCache()
+        share = self._sight.find_shares([share_id], cache).get(share_id)
+        return share if share and self._sight.can_see(viewer, share, cache) else None
 
-    def topic(self, viewer: int | None, share: Share, known: Known | None = None) -> Topic:
+    def get_commented_share(
+        self, viewer: int | None, share: Share, cache: RequestCache | None = None
+    ) -> CommentedShare:
         """Return a share as what is talked of.
 
         Raises:
             NotFoundError: the viewer may not see it any more.
         """
-        by = self._sight.sharers(viewer, [share], known).get(share.id)
+        by = self._sight.find_sharers(viewer, [share], cache).get(share.id)
         if by is None:
             raise NotFoundError(share_id=share.id)
-        return Topic(share, by, html=linkify.html(share.note))
+        return CommentedShare(share, by, html=linkify.render_html(share.note))
 
     # -- likes
-    def like(self, user_id: int, share: Share, on: bool, now: dt.datetime) -> bool:
+    def set_liked(self, user_id: int, share: Share, on: bool, now: dt.datetime) -> bool:
         """Like a share, or no more; return whether that changed anything."""
         return self._likes.add(user_id, share, now) if on else self._likes.remove(user_id, share.id)
 
@@ -107,29 +111,33 @@ class TalkGateway:
         """Take back that somebody likes a share, whether he may still see it or not; False: he does not."""
         return self._likes.remove(user_id, share_id)
 
-    def likers(self, viewer: int, share: Share, after: str, limit: int) -> tuple[list[Face], str | None]:
+    def list_likers(
+        self, viewer: int, share: Share, after: str, limit: int
+    ) -> tuple[list[PersonSummary], str | None]:
         """Return who likes a share, the last ones first, and the place to go on from."""
-        found = self._likes.people(share.id, limit + 1, after)
-        faces = self._sight.heard(viewer, [i for _, i in found])
+        found = self._likes.list_likers(share.id, limit + 1, after)
+        faces = self._sight.find_unmuted_people(viewer, [i for _, i in found])
         shown = [faces[i] for _, i in found[:limit] if i in faces]
         return shown, found[limit - 1][0] if len(found) > limit else None
 
-    def talks(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Talk]:
+    def count_reactions(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, ShareReactions]:
         """Return how shares that the viewer may see are received, by share."""
         most = self._most + 1
         ids = list({s.id: None for s in shares})
-        likes, said = self._likes.of_each(ids, most), self._comments.authors(ids, most)
+        likes, said = self._likes.find_likers(ids, most), self._comments.find_authors(ids, most)
         people = {i for found in (*likes.values(), *said.values()) for i in found}
-        heard = self._sight.heard(viewer, people) if people else {}
-        mine = self._likes.mine(viewer, list(likes)) if viewer is not None and shares else set()
+        heard = self._sight.find_unmuted_people(viewer, people) if people else {}
+        mine = self._likes.find_liked(viewer, list(likes)) if viewer is not None and shares else set()
         return {
-            s.id: Talk(self._count(likes[s.id], heard), self._count(said[s.id], heard), s.id in mine)
+            s.id: ShareReactions(
+                self._count(likes[s.id], heard), self._count(said[s.id], heard), s.id in mine
+            )
             for s in shares
         }
 
-    def _count(self, found: Sequence[int], heard: Mapping[int, Face]) -> Count:
+    def _count(self, found: Sequence[int], heard: Mapping[int, PersonSummary]) -> CappedCount:
         number = sum(i in heard for i in found[: self._most])
-        return Count(number, len(found) > self._most)
+        return CappedCount(number, len(found) > self._most)
 
     # -- comments
     def comment(
@@ -142,7 +150,7 @@ class TalkGateway:
         """
         for _ in range(ROUNDS):
             new = Comment(
-                id=ids.take(),
+                id=ids.reserve_ids(),
                 share_id=share.id,
                 of=share.of.entry_id,
                 user_id=user_id,
@@ -152,19 +160,21 @@ class TalkGateway:
                 text=text,
             )
             try:
-                return self._store.transaction(partial(self._add, new))
+                return self._store.run_in_transaction(partial(self._add, new))
             except ConflictError:
                 continue
         raise ConflictError(share_id=share.id)
 
-    def said(self, user_id: int, share: Share, text: str, since: dt.datetime) -> Comment | None:
+    def find_comment_by_text(
+        self, user_id: int, share: Share, text: str, since: dt.datetime
+    ) -> Comment | None:
         """Return what somebody has said to a share in these words since then, None: nothing."""
-        return self._comments.said(share.id, user_id, text, since)
+        return self._comments.find_by_text(share.id, user_id, text, since)
 
     def _add(self, new: Comment, session: Session) -> tuple[Comment, Comment | None]:
         above = None
         if new.parent is not None:
-            above = self._comments.answer(new.share_id, new.parent, session)
+            above = self._comments.mark_answered(new.share_id, new.parent, session)
             if above is None:
                 raise NotFoundError("This comment is gone.", comment_id=new.parent)
         path = above.path[: self._depth - 1] if above else ()
@@ -172,19 +182,19 @@ class TalkGateway:
         self._comments.add(placed, session)
         return placed, above
 
-    def get(self, viewer: int, comment_id: int) -> tuple[Comment, Share]:
+    def get_comment(self, viewer: int, comment_id: int) -> tuple[Comment, Share]:
         """Return a comment on a share that the viewer may see.
 
         Raises:
             NotFoundError: there is none, it was removed, or he may not.
         """
-        found = self._comments.get(comment_id)
-        share = self.find(viewer, found.share_id) if found and not found.removed else None
+        found = self._comments.find(comment_id)
+        share = self.find_share(viewer, found.share_id) if found and not found.removed else None
         if found is None or share is None:
             raise NotFoundError(comment_id=comment_id)
         return found, share
 
-    def removable(self, user_id: int, comment_id: int) -> tuple[Comment, bool]:
+    def get_removable_comment(self, user_id: int, comment_id: int) -> tuple[Comment, bool]:
         """Return a comment that somebody may remove, his own or one on his share, and whether he sees it.
 
         His own words are his to take away also where he was blocked since, or the share is for fewer.
@@ -192,30 +202,32 @@ class TalkGateway:
         Raises:
             NotFoundError: there is none, or it is not his to remove.
         """
-        found = self._comments.get(comment_id)
+        found = self._comments.find(comment_id)
         if found is None or found.removed:
             raise NotFoundError(comment_id=comment_id)
-        share = self.find(user_id, found.share_id)
+        share = self.find_share(user_id, found.share_id)
         if found.user_id != user_id and (share is None or share.user_id != user_id):
             raise NotFoundError(comment_id=comment_id)
         return found, share is not None
 
-    def hears(self, viewer: int, comment: Comment) -> bool:
+    def can_see_author(self, viewer: int, comment: Comment) -> bool:
         """Return whether a viewer gets the words of who wrote this."""
-        return comment.user_id is not None and comment.user_id in self._sight.heard(viewer, [comment.user_id])
+        return comment.user_id is not None and comment.user_id in self._sight.find_unmuted_people(
+            viewer, [comment.user_id]
+        )
 
-    def edit(self, user_id: int, comment_id: int, text: str, now: dt.datetime) -> Comment:
+    def update_comment(self, user_id: int, comment_id: int, text: str, now: dt.datetime) -> Comment:
         """Change one's comment.
 
         Raises:
             NotFoundError: he has no such comment.
         """
-        done = self._comments.edit(comment_id, user_id, text, now)
+        done = self._comments.update(comment_id, user_id, text, now)
         if done is None:
             raise NotFoundError(comment_id=comment_id)
         return done
 
-    def remove(self, user_id: int, comment_id: int, expires: dt.datetime, now: dt.datetime) -> str:
+    def remove_comment(self, user_id: int, comment_id: int, expires: dt.datetime, now: dt.datetime) -> str:
         """Remove a comment; return a token for :meth:`restore`, good until ``expires``.
 
         Raises:
@@ -223,20 +235,20 @@ class TalkGateway:
         """
         token = secrets.token_urlsafe(16)
 
-        def work(session: Session) -> None:
+        def move_to_undo(session: Session) -> None:
             was = self._comments.remove(comment_id, now, session)
             if was is None:
                 raise NotFoundError(comment_id=comment_id)
-            self._comments.keep(user_id, token, was, expires, session)
+            self._comments.add_undo(user_id, token, was, expires, session)
 
-        self._store.transaction(work)
+        self._store.run_in_transaction(move_to_undo)
         return token
 
-    def settle(self, user_id: int, comment_id: int) -> None:
+    def remove_undo(self, user_id: int, comment_id: int) -> None:
         """Let a comment of somebody that was removed stay so."""
-        self._comments.settle(user_id, comment_id)
+        self._comments.remove_undo(user_id, comment_id)
 
-    def restore(self, user_id: int, token: str, now: dt.datetime) -> Comment:
+    def restore_comment(self, user_id: int, token: str, now: dt.datetime) -> Comment:
         """Bring back a comment that somebody removed.
 
         Raises:
@@ -244,16 +256,18 @@ class TalkGateway:
                 the share is, for him.
         """
 
-        def work(session: Session) -> Comment:
-            was = self._comments.take(user_id, token, now, session)
-            seen = was is not None and self.find(user_id, was.share_id) is not None
+        def restore_from_undo(session: Session) -> Comment:
+            was = self._comments.consume_undo(user_id, token, now, session)
+            seen = was is not None and self.find_share(user_id, was.share_id) is not None
             if was is None or not seen or not self._comments.restore(was, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             return was
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(restore_from_undo)
 
-    def thread(self, viewer: int | None, share: Share, cursor: str | None, at: int | None = None) -> Thread:
+    def get_thread(
+        self, viewer: int | None, share: Share, cursor: str | None, at: int | None = None
+    ) -> CommentThread:
         """Return a page of comments that a viewer hears, with what stands above them.
 
         Args:
@@ -267,11 +281,11 @@ class TalkGateway:
         found, more = self._read(viewer, share, after=cursor or "")
         whole = cursor is None
         if at is not None and whole and more and all(c.id != at for c in found):
-            wanted = self._comments.get(at)
+            wanted = self._comments.find(at)
             if wanted is not None and wanted.share_id == share.id:
-                found, more = self._read(viewer, share, since=place_of(wanted))
+                found, more = self._read(viewer, share, since=get_position(wanted))
                 whole = False
-        return Thread(self._spoken(viewer, share, found), more, whole)
+        return CommentThread(self._spoken(viewer, share, found), more, whole)
 
     def _read(
         self, viewer: int | None, share: Share, after: str = "", since: str = ""
@@ -280,23 +294,23 @@ class TalkGateway:
         rows: list[Comment] = []
         for _ in range(LOOKS):
             limit = self._rows + 1 - len(rows)
-            found = self._comments.page(share.id, after, limit, since=since)
-            heard = self._sight.heard(viewer, [c.user_id for c in found if c.user_id])
+            found = self._comments.list_comments(share.id, after, limit, since=since)
+            heard = self._sight.find_unmuted_people(viewer, [c.user_id for c in found if c.user_id])
             rows += [c for c in found if c.user_id in heard]
             if len(rows) > self._rows:
-                return rows[:-1], place_of(rows[-2])
+                return rows[:-1], get_position(rows[-2])
             if len(found) < limit:
                 return rows, None
-            after = place_of(found[-1])
+            after = get_position(found[-1])
         return rows, after
 
-    def _spoken(self, viewer: int | None, share: Share, rows: Sequence[Comment]) -> tuple[Spoken, ...]:
+    def _spoken(self, viewer: int | None, share: Share, rows: Sequence[Comment]) -> tuple[CommentView, ...]:
         here = {c.id: c for c in rows}
         above = {i for c in rows for i in (*c.path, c.parent) if i is not None} - set(here)
-        known = {**self._comments.some(list(above)), **here} if above else here
-        heard = self._sight.heard(viewer, [c.user_id for c in known.values() if c.user_id])
+        known = {**self._comments.find_many(list(above)), **here} if above else here
+        heard = self._sight.find_unmuted_people(viewer, [c.user_id for c in known.values() if c.user_id])
         people = self._people([c for c in known.values() if c.user_id in heard])
-        made: list[Spoken] = []
+        made: list[CommentView] = []
         before: tuple[int, ...] = ()
         for row in rows:
             same = next(
@@ -307,7 +321,7 @@ class TalkGateway:
                 comment = known.get(comment_id)
                 face = heard.get(comment.user_id or 0) if comment else None
                 if comment is None or face is None:
-                    made.append(Spoken(0, depth, None))
+                    made.append(CommentView(0, depth, None))
                     continue
                 made.append(self._shown(viewer, share, comment, depth, face, known, heard, people))
             before = row.path
@@ -319,23 +333,23 @@ class TalkGateway:
         share: Share,
         comment: Comment,
         depth: int,
-        face: Face,
+        face: PersonSummary,
         known: Mapping[int, Comment],
-        heard: Mapping[int, Face],
+        heard: Mapping[int, PersonSummary],
         people: Mapping[str, str],
-    ) -> Spoken:
+    ) -> CommentView:
         parent = known.get(comment.parent or 0)
         to = ""
         if parent is not None and parent.id not in comment.path[-2:-1]:
             other = heard.get(parent.user_id or 0)
             to = other.name if other else ""
         mine = comment.user_id == viewer
-        return Spoken(
+        return CommentView(
             comment.id,
             depth,
             face,
             comment.at,
-            linkify.with_people(linkify.html(comment.text), MENTION, people),
+            linkify.link_mentions(linkify.render_html(comment.text), MENTION, people),
             comment.text if mine else "",
             to,
             comment.edited is not None,
@@ -345,8 +359,8 @@ class TalkGateway:
 
     def _people(self, comments: Iterable[Comment]) -> dict[str, str]:
         """Return whose pages the names in these comments lead to."""
-        names = list(dict.fromkeys(n for c in comments for n in mentioned(c.text)))[:NAMES]
-        return self._sight.pages(names)
+        names = list(dict.fromkeys(n for c in comments for n in find_mentions(c.text)))[:NAMES]
+        return self._sight.find_pages(names)
 
     # -- the end of accounts
     def erase(self, user_id: int, now: dt.datetime) -> None:
@@ -354,14 +368,14 @@ class TalkGateway:
 
         Where others answered him his place stays, with nothing in it.
         """
-        shares = self._shares.ids_of(user_id)
+        shares = self._shares.find_ids_by_user(user_id)
         for start in range(0, len(shares), TOGETHER):
             part = shares[start : start + TOGETHER]
-            self._likes.remove_of(part)
-            self._comments.remove_of(part)
+            self._likes.remove_by_shares(part)
+            self._comments.remove_by_shares(part)
             self._notes.forget(user_id, part)
         self._notes.forget(user_id, [])
-        self._comments.forget(user_id)
-        while found := self._comments.of_user(user_id, TOGETHER):
+        self._comments.remove_undos(user_id)
+        while found := self._comments.find_by_user(user_id, TOGETHER):
             for comment_id in found:
-                self._store.transaction(partial(self._comments.remove, comment_id, now))
+                self._store.run_in_transaction(partial(self._comments.remove, comment_id, now))

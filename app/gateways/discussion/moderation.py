@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.errors import NotFoundError
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.abuse_reports import ReportMapper
 from app.mappers.discussion.comments import CommentMapper
@@ -14,7 +14,7 @@ from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.discussion.comments import Comment
-from app.models.discussion.moderation import About, Case, Report, Reported
+from app.models.discussion.moderation import Case, Report, ReportedItem, ReportSubject
 from app.models.reading.entry import Entry
 from app.models.sharing.sharing import Audience, Profile, Share
 
@@ -30,11 +30,11 @@ class ModerationGateway:
         comments: CommentMapper,
         entries: EntryMapper,
         users: UserMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
     ) -> None:
         self._reports, self._profiles, self._shares = reports, profiles, shares
         self._comments, self._entries, self._users = comments, entries, users
-        self._sight = sight
+        self._sight = visibility
 
     def add(self, report: Report) -> None:
         """Store a report.
@@ -44,89 +44,91 @@ class ModerationGateway:
         """
         self._reports.add(report)
 
-    def close(self, whom: int, about: About | None = None, thing: int = 0) -> int:
+    def close(self, accused_id: int, about: ReportSubject | None = None, thing: int = 0) -> int:
         """Forget the reports about one thing of a person, or about all of his; return how many."""
-        return self._reports.close(whom, about, thing)
+        return self._reports.close(accused_id, about, thing)
 
-    def share(self, share_id: int) -> Share:
+    def get_share(self, share_id: int) -> Share:
         """Return a share, whoever may see it.
 
         Raises:
             NotFoundError: there is none.
         """
-        found = self._shares.get(share_id)
+        found = self._shares.find(share_id)
         if found is None:
             raise NotFoundError(share_id=share_id)
         return found
 
-    def whom(self, about: About, thing: int) -> int:
+    def get_accused(self, about: ReportSubject, thing: int) -> int:
         """Return whom open reports about something accuse; the thing itself may be gone.
 
         Raises:
             NotFoundError: there are none.
         """
-        found = self._reports.whom(about, thing)
+        found = self._reports.find_accused(about, thing)
         if found is None:
             raise NotFoundError(thing=thing)
         return found
 
-    def user(self, user_id: int) -> User:
+    def get_user(self, user_id: int) -> User:
         """Return an account.
 
         Raises:
             NotFoundError: there is none.
         """
-        found = self._users.get(user_id)
+        found = self._users.find(user_id)
         if found is None:
             raise NotFoundError(user_id=user_id)
         return found
 
-    def comment(self, comment_id: int) -> Comment:
+    def get_comment(self, comment_id: int) -> Comment:
         """Return a comment, whoever may see it.
 
         Raises:
             NotFoundError: there is none, or it was removed.
         """
-        found = self._comments.get(comment_id)
+        found = self._comments.find(comment_id)
         if found is None or found.removed:
             raise NotFoundError(comment_id=comment_id)
         return found
 
-    def cases(self, limit: int) -> tuple[list[Case], bool]:
+    def list_cases(self, limit: int) -> tuple[list[Case], bool]:
         """Return the open reports by what they are about, the longest waiting first; and if there are more.
 
         What is gone with its owner's account is not in it.
         """
-        reports = self._reports.all(limit + 1)
-        by_thing: dict[tuple[About, int], list[Report]] = {}
+        reports = self._reports.list_reports(limit + 1)
+        by_thing: dict[tuple[ReportSubject, int], list[Report]] = {}
         for report in reports[:limit]:
-            by_thing.setdefault((report.about, report.thing), []).append(report)
-        names = self._users.names(list({i for r in reports for i in (r.user_id, r.whom)}))
-        profiles = self._authors(list({r.whom for r in reports}), names)
-        shares = self._shares.some([thing for about, thing in by_thing if about is About.SHARE])
-        said = self._comments.some([thing for about, thing in by_thing if about is About.COMMENT])
+            by_thing.setdefault((report.about, report.thing_id), []).append(report)
+        names = self._users.find_names(list({i for r in reports for i in (r.user_id, r.accused_id)}))
+        profiles = self._authors(list({r.accused_id for r in reports}), names)
+        shares = self._shares.find_many([thing for about, thing in by_thing if about is ReportSubject.SHARE])
+        said = self._comments.find_many(
+            [thing for about, thing in by_thing if about is ReportSubject.COMMENT]
+        )
         cases = []
         for (about, thing), found in by_thing.items():
-            profile = profiles.get(found[0].whom)
+            profile = profiles.get(found[0].accused_id)
             if profile is None:
                 continue
             match about:
-                case About.PERSON:
-                    shown = person(profile)
-                case About.SHARE:
-                    shown = self.shown(profile, shares.get(thing), thing)
-                case About.COMMENT:
-                    shown = self.said(profile, said.get(thing), thing)
+                case ReportSubject.PERSON:
+                    shown = describe_person(profile)
+                case ReportSubject.SHARE:
+                    shown = self.describe_share(profile, shares.get(thing), thing)
+                case ReportSubject.COMMENT:
+                    shown = self.describe_comment(profile, said.get(thing), thing)
             cases.append(Case(shown, tuple(reversed(found)), names))
         return cases, len(reports) > limit
 
-    def author(self, user_id: int) -> Profile:
+    def get_author(self, user_id: int) -> Profile:
         """Return the profile of who wrote something, or what stands for one who shares nothing.
 
         Raises:
             NotFoundError: the account is gone.
         """
-        found = self._authors([user_id], self._users.names([user_id])).get(user_id)
+        found = self._authors([user_id], self._users.find_names([user_id])).get(user_id)
         if found is None:
             raise NotFoundError(user_id=user_id)
         return found
@@ -134,57 +136,57 @@ class ModerationGateway:
     def _authors(self, user_ids: Sequence[int], names: Mapping[int, str]) -> dict[int, Profile]:
         """Return profiles by person; who comments need not have one."""
         none = {
-            i: Profile(user_id=i, feed_id=0, closet_id=0, handle=names[i], audience=Audience.PRIVATE)
+            i: Profile(user_id=i, feed_id=0, private_feed_id=0, handle=names[i], audience=Audience.PRIVATE)
             for i in user_ids
             if i in names
         }
-        return {**none, **self._profiles.some(user_ids)}
+        return {**none, **self._profiles.find_many(user_ids)}
 
-    def said(
+    def describe_comment(
         self, author: Profile, comment: Comment | None, comment_id: int, viewer: int | None = None
-    ) -> Reported:
+    ) -> ReportedItem:
         """Return what a comment says, and where it stands; of one that was removed there is nothing left.
 
         Args:
             viewer: as for :meth:`shown`.
         """
         if comment is None or comment.removed:
-            return Reported(about=About.COMMENT, thing=comment_id, profile=author, live=False)
-        share = self._shares.get(comment.share_id)
-        sharer = self._profiles.get(share.user_id) if share else None
+            return ReportedItem(about=ReportSubject.COMMENT, thing=comment_id, profile=author, live=False)
+        share = self._shares.find(comment.share_id)
+        sharer = self._profiles.find(share.user_id) if share else None
         root = self._root(share, viewer) if share else None
-        return Reported(
-            about=About.COMMENT,
+        return ReportedItem(
+            about=ReportSubject.COMMENT,
             thing=comment_id,
             profile=author,
             title=root.title if root else "",
             url=(root.url or "") if root else "",
             note=comment.text,
-            audience=share.audience.within(sharer.audience) if share and sharer else Audience.PRIVATE,
+            audience=share.audience.narrow_to(sharer.audience) if share and sharer else Audience.PRIVATE,
             share_id=share.id if share and share.live else 0,
             sharer=sharer.name if sharer else "",
         )
 
-    def shown(
+    def describe_share(
         self, profile: Profile, share: Share | None, share_id: int, viewer: int | None = None
-    ) -> Reported:
+    ) -> ReportedItem:
         """Return what a share says; of one that was taken back there is nothing left.
 
         Args:
             viewer: who is about to report it, and sees no more than anywhere else; None: an administrator.
         """
         if share is None or not share.live:
-            return Reported(about=About.SHARE, thing=share_id, profile=profile, live=False)
+            return ReportedItem(about=ReportSubject.SHARE, thing=share_id, profile=profile, live=False)
         root = self._root(share, viewer)
-        return Reported(
-            about=About.SHARE,
+        return ReportedItem(
+            about=ReportSubject.SHARE,
             thing=share_id,
             profile=profile,
             title=root.title if root else "",
             url=(root.url or "") if root else "",
             excerpt=root.excerpt if root and not share.is_post else "",
             note=share.note,
-            audience=share.audience.within(profile.audience),
+            audience=share.audience.narrow_to(profile.audience),
         )
 
     def _root(self, share: Share, viewer: int | None) -> Entry | None:
@@ -192,18 +194,18 @@ class ModerationGateway:
         root = self._entries.find(share.of.entry_id, [share.of.feed_id])
         if root is None or root.of is None or viewer is None:
             return root
-        return None if self._sight.hidden(viewer, [root.id]) else root
+        return None if self._sight.find_hidden(viewer, [root.id]) else root
 
-    def suspended(self, user_ids: Sequence[int]) -> list[Profile]:
+    def find_profiles(self, user_ids: Sequence[int]) -> list[Profile]:
         """Return these profiles, in this order."""
-        found = self._profiles.some(user_ids)
+        found = self._profiles.find_many(user_ids)
         return [found[u] for u in user_ids if u in found]
 
 
-def person(profile: Profile) -> Reported:
+def describe_person(profile: Profile) -> ReportedItem:
     """Return what a person says of himself."""
-    return Reported(
-        about=About.PERSON,
+    return ReportedItem(
+        about=ReportSubject.PERSON,
         thing=profile.user_id,
         profile=profile,
         title=profile.name,

@@ -21,14 +21,14 @@ from app.feeds.fetch import freshness
 from app.feeds.identity import ROW, Diff
 from app.feeds.parse import Limits
 from app.feeds.parse.dates import clamp
-from app.feeds.parse.incremental import Known, News, compare, news
+from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes
 from app.feeds.websub import subscriber
 from app.gateways.feeds import entry_bodies
 from app.models.feeds.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.feeds.fetched import Fetched, Validators
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from app.models.feeds.schedule import Hints, Plan
-from app.models.feeds.websub import Heard
+from app.models.feeds.websub import HubAnnouncement
 from app.models.reading.entry import EntryChange, NewEntry
 
 log = logs.get(__name__)
@@ -91,15 +91,15 @@ class Digester:
         parse: Parse | None = None,
         sanitize: Sanitize | None = None,
     ) -> None:
-        self._limits = Limits.of(settings)
-        self._bounds = schedule.Limits.of(settings)
+        self._limits = Limits.from_settings(settings)
+        self._bounds = schedule.Limits.from_settings(settings)
         self._max_html = settings.entry_max_html
-        self._hubs = subscriber.is_on(settings)
+        self._hubs = subscriber.is_enabled(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._parse = parse
-        self._sanitize = sanitize or entry_bodies.sanitizer(settings)
+        self._sanitize = sanitize or entry_bodies.make_sanitizer(settings)
 
-    def luck(self) -> random.Random:
+    def make_batch_rng(self) -> random.Random:
         """Return the chance of one batch: all its feeds draw the same jitter, and each batch another.
 
         So those that rest equally long stay together: one statement writes them, and those of a host
@@ -107,8 +107,8 @@ class Digester:
         """
         return _Fixed(self._rng.random())
 
-    def rest(
-        self, poll: FeedPoll, fetched: Fetched, now: dt.datetime, luck: random.Random | None = None
+    def calculate_rest(
+        self, poll: FeedPoll, fetched: Fetched, now: dt.datetime, rng: random.Random | None = None
     ) -> dt.timedelta | None:
         """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
         if poll.claim_token is not None or poll.torn:
@@ -123,10 +123,10 @@ class Digester:
         hints = _hints(fetched, days, poll.ttl_minutes, poll.skip_hours, self._hubs and poll.push_ms > now_ms)
         late = (now_ms - poll.due_ms) / 1000 if poll.due_ms is not None else 0.0
         history = schedule.History.from_doc(poll.history)
-        plan = schedule.plan(history, now, hints, self._bounds, rng=luck or self._rng, late=late)
+        plan = schedule.plan(history, now, hints, self._bounds, rng=rng or self._rng, lateness=late)
         return plan.next_check_at - now
 
-    def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
+    def digest_fetch(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         """Return what a fetch of ``feed`` means; never raises, whatever the document does to the parser.
 
         Args:
@@ -143,9 +143,9 @@ class Digester:
         except FeedError as error:
             return self._failed(feed, fetched, now, error)
         except Exception as error:  # noqa: BLE001 — a fault of ours; the feeds beside it must not pay for it
-            return self.unreadable(feed, fetched, now, error)
+            return self.make_unreadable(feed, fetched, now, error)
 
-    def unreadable(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: Exception) -> Digest:
+    def make_unreadable(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: Exception) -> Digest:
         """Return the digest of an answer that we could not read, or not store, for a fault of ours."""
         log.error("feed_unreadable", exc_info=True, feed_id=feed.id)
         return self._failed(feed, fetched, now, FeedError("unreadable", type(error).__name__))
@@ -167,13 +167,13 @@ class Digester:
         parsed, diff = found.parsed, found.diff
         cut = parsed.cut
         new = tuple(
-            self._entry(entry, diff.hash_of(entry), at, now)
-            for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
+            self._entry(entry, diff.get_hash(entry), at, now)
+            for entry, at in zip(diff.new, calculate_sort_times(feed, diff.new, now), strict=True)
         )
-        changed = tuple(self._change(entry, diff.hash_of(entry), now) for entry in diff.changed)
+        changed = tuple(self._change(entry, diff.get_hash(entry), now) for entry in diff.changed)
         pushed = self._is_pushed(feed, now)
         hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
-        hub, topic = subscriber.announced(
+        hub, topic = subscriber.find_announced_hub(
             fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url
         )
         says = {
@@ -188,7 +188,7 @@ class Digester:
             says["checked_at"] = now
         timed = functools.partial(self._timed, feed, says, hints, now)
         plan, fields = timed(new)
-        heard = Heard(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
+        heard = HubAnnouncement(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
         error = CUT if cut else None
         digest = _digest(feed, fetched, now, plan, fields, new, changed, error=error, heard=heard)
         if not new:
@@ -209,12 +209,12 @@ class Digester:
     def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
         return self._hubs and feed.push_until is not None and feed.push_until > now
 
-    def _news(self, feed: Feed, fetched: Fetched) -> News:
+    def _news(self, feed: Feed, fetched: Fetched) -> FeedChanges:
         body = fetched.body or b""
-        known = Known(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
+        known = LastFetch(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
         how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
         if self._parse is None:
-            return news(body, known, limits=self._limits, **how)
+            return find_changes(body, known, limits=self._limits, **how)
         return compare(self._parse(body, limits=self._limits, **how), known)
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
@@ -234,7 +234,7 @@ class Digester:
         return _digest(feed, fetched, now, plan, fields, error=error.word)
 
     def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
-        return schedule.plan(history, now, hints, self._bounds, rng=self._rng, late=late)
+        return schedule.plan(history, now, hints, self._bounds, rng=self._rng, lateness=late)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
         published = _published(entry, now)
@@ -247,7 +247,7 @@ class Digester:
 
     def _body(self, entry: ParsedEntry, now: dt.datetime) -> dict[str, Any]:
         longest = self._max_html
-        body = entry_bodies.clean(
+        body = entry_bodies.clean_body(
             entry.content[:longest], entry.summary[:longest], entry.base_url, self._sanitize
         )
         return {
@@ -267,7 +267,9 @@ class Digester:
         }
 
 
-def record_of(fetched: Fetched, now: dt.datetime, new: int = 0, error: str | None = None) -> FetchRecord:
+def make_fetch_record(
+    fetched: Fetched, now: dt.datetime, new: int = 0, error: str | None = None
+) -> FetchRecord:
     """Return the line of the fetch log for an answer; its request's key is the feed."""
     key = fetched.request.key
     return FetchRecord(key, now, fetched.status, fetched.ms, fetched.wire_bytes, new, error)
@@ -283,7 +285,7 @@ def _is_overtaken(feed: Feed, fetched: Fetched, now: dt.datetime) -> bool:
     return not telling and feed.checked_at is not None and feed.checked_at > begun
 
 
-def crashed(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
+def make_crash_update(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
     """Return the update of a feed whose reading crashed a worker; it is left alone for ``rest`` seconds."""
     fields = FeedFields(
         errors=feed.errors + 1,
@@ -303,7 +305,7 @@ def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
     return clamp(entry.published or entry.updated, now)
 
 
-def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
+def calculate_sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
     """Return the sort time of each new entry, in the order given (design: "sort time").
 
     First fetch: the published date, clamped to the past, else arrival in feed order. Later: not
@@ -325,7 +327,7 @@ def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> li
 def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.History:
     if feed.checked_at is None and not feed.history:
         return schedule.seed((entry.published for entry in new if entry.published), now)
-    return schedule.record(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)
+    return schedule.record_arrivals(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)
 
 
 def _late(feed: Feed, now: dt.datetime) -> float:
@@ -338,7 +340,7 @@ def _hints(
     fetched: Fetched, unread_days: int, ttl_minutes: int | None, skip_hours: frozenset[int], pushed: bool
 ) -> Hints:
     return Hints(
-        max_age=freshness.max_age(fetched.headers),
+        max_age=freshness.read_max_age(fetched.headers),
         ttl_minutes=ttl_minutes,
         skip_hours=skip_hours,
         retry_after=fetched.retry_after,
@@ -389,7 +391,9 @@ def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
     return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
 
 
-def _described(feed: Feed, found: News, hub: str | None, topic: str | None, cut: bool) -> dict[str, Any]:
+def _described(
+    feed: Feed, found: FeedChanges, hub: str | None, topic: str | None, cut: bool
+) -> dict[str, Any]:
     """Return only what the feed says differently now: most polls change little of it.
 
     What a document without its end leaves out, it may have said there.
@@ -426,10 +430,10 @@ def _digest(
     changed: tuple[EntryChange, ...] = (),
     *,
     error: str | None = None,
-    heard: Heard | None = None,
+    heard: HubAnnouncement | None = None,
 ) -> Digest:
     update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields, heard)
-    record = record_of(fetched, now, len(new), error)
+    record = make_fetch_record(fetched, now, len(new), error)
     times = fields.moved_times
     moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
     return Digest(update, record, plan, moved_to)

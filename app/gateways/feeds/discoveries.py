@@ -11,7 +11,7 @@ import xxhash
 from app.errors import InvalidError
 from app.feeds import urls
 from app.feeds.discover import Discoverer
-from app.feeds.discover.core import Fetching
+from app.feeds.discover.core import FetchStreamer
 from app.feeds.parse import Limits, parse
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.models.feeds.discovery import Discovered, StoredDiscovery
@@ -30,20 +30,22 @@ class DiscoveryGateway:
         self._rows = rows
         self._limits = limits
 
-    def ask(self, address: str, now: dt.datetime) -> StoredDiscovery:
+    def get_or_create(self, address: str, now: dt.datetime) -> StoredDiscovery:
         """Return the search for an address, made when there is none that still counts.
 
         Raises:
             InvalidError: there is no web address in the text.
         """
-        return self._rows.ask(key_of(addresses(address)), address.strip(), now, now + TTL)
+        return self._rows.get_or_create(
+            make_discovery_key(parse_addresses(address)), address.strip(), now, now + TTL
+        )
 
-    def get(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
+    def find(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
         """Return a search that still counts."""
-        return self._rows.get(key, now)
+        return self._rows.find(key, now)
 
     async def search(
-        self, row: StoredDiscovery, fetcher: Fetching, report: Callable[[str], None]
+        self, row: StoredDiscovery, fetcher: FetchStreamer, report: Callable[[str], None]
     ) -> Discovered:
         """Look for the feeds of a stored search; ``report`` is told in words what is being done."""
         found = await Discoverer(fetcher, self._parse).run(row.address, report)
@@ -52,12 +54,12 @@ class DiscoveryGateway:
     def _parse(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed:
         return parse(body, url=url, content_type=content_type, limits=self._limits)
 
-    def end(self, key: int, result: Discovered, now: dt.datetime) -> None:
+    def store_result(self, key: int, result: Discovered, now: dt.datetime) -> None:
         """Keep what was found out."""
-        self._rows.end(key, result, now + (ERROR_TTL if result.error else TTL))
+        self._rows.store_result(key, result, now + (ERROR_TTL if result.error else TTL))
 
 
-def addresses(text: str) -> list[str]:
+def parse_addresses(text: str) -> list[str]:
     """Return the addresses to try for what a person typed.
 
     Raises:
@@ -71,7 +73,7 @@ def addresses(text: str) -> list[str]:
     return tries
 
 
-def key_of(tries: list[str]) -> int:
+def make_discovery_key(tries: list[str]) -> int:
     """Return 53 bits that are equal for equal searches: one by http alone finds what one by https cannot."""
     schemes = " ".join(url.partition(":")[0] for url in tries)
-    return xxhash.xxh3_64_intdigest(f"{schemes} {urls.url_key(tries[0])}".encode()) >> 11
+    return xxhash.xxh3_64_intdigest(f"{schemes} {urls.hash_url(tries[0])}".encode()) >> 11

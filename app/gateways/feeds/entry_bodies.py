@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from app.config import Settings
 from app.feeds.html import text
-from app.feeds.html.patterns import possessive
+from app.feeds.html.patterns import build_possessive
 from app.feeds.html.sanitize import SANITIZER_VERSION, sanitize
 
 Sanitize = Callable[[str, str], str]
@@ -24,7 +24,7 @@ EXCERPT: Final = 300
 
 #: Clean HTML in which nothing is to be seen: no text, picture, link or line. It ends at the first of these.
 _BLANK: Final = re.compile(
-    possessive(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>")
+    build_possessive(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>")
 )
 
 
@@ -45,12 +45,12 @@ class Body(NamedTuple):
     cleaned_by: int
 
 
-def sanitizer(settings: Settings) -> Sanitize:
+def make_sanitizer(settings: Settings) -> Sanitize:
     """Return the sanitiser of this server: what media feeds take from its own address is dropped (H05)."""
     return functools.partial(sanitize, own_origin=settings.own_origin)
 
 
-def clean(
+def clean_body(
     content: str, summary: str, base_url: str, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION
 ) -> Body:
     """Sanitise an entry's HTML and pack what it was.
@@ -63,18 +63,18 @@ def clean(
     summary = "" if summary == content else summary
     cleaned = _seen(sanitize(content, base_url)) if content else ""
     cleaned_summary = _seen(sanitize(summary, base_url)) if summary else ""
-    excerpt = text.excerpt(cleaned_summary or cleaned, EXCERPT)
+    excerpt = text.make_excerpt(cleaned_summary or cleaned, EXCERPT)
     same = cleaned == content and cleaned_summary == summary
     raw = b"" if same else _published(content, summary, base_url)
     return Body(cleaned, cleaned_summary, excerpt, raw, version)
 
 
-def recleaned(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION) -> Body:
+def reclean_body(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION) -> Body:
     """Return a stored body as this version of the sanitiser makes it."""
     if not body.raw:
-        return clean(body.content, body.summary, "", sanitize, version)
+        return clean_body(body.content, body.summary, "", sanitize, version)
     base_url, summary, content = body.raw.decode().split("\0", 2)
-    return clean(content, summary, base_url, sanitize, version)
+    return clean_body(content, summary, base_url, sanitize, version)
 
 
 def _seen(markup: str) -> str:

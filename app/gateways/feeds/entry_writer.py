@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from app import logs
 from app.errors import ConflictError, StoreError
-from app.mappers.feeds.entries import EntryMapper, Numbered
+from app.mappers.feeds.entries import EntryMapper, NumberedEntry
 from app.mappers.feeds.feed_states import StateWrite
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store
@@ -44,7 +44,7 @@ class _Settled:
     guids: frozenset[bytes] = frozenset()
 
     @classmethod
-    def plain(cls, position: Position, ats: Sequence[dt.datetime]) -> _Settled:
+    def from_appended(cls, position: Position, ats: Sequence[dt.datetime]) -> _Settled:
         """All of ``ats`` were appended."""
         return cls(position, position.last_seq + len(ats), tuple(ats))
 
@@ -74,16 +74,16 @@ class EntryWriter:
         self._start = start
         self._keep = keep
 
-    def store(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
+    def store_updates(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
         """Store a batch, one update per feed; results in the order of the updates.
 
         Safe to run twice and to be killed anywhere: what is stored is found again by its guid.
         """
         fresh = {u.feed_id: u for u in updates if u.new}
-        positions = self._feeds.positions((u.feed_id, u.token) for u in fresh.values()) if fresh else {}
+        positions = self._feeds.find_positions((u.feed_id, u.token) for u in fresh.values()) if fresh else {}
         held = [u for u in fresh.values() if u.feed_id in positions]
         torn = self._insert(held, positions)
-        self._entries.change((u.feed_id, u.fetched_at, c) for u in updates for c in u.changed)
+        self._entries.update_bodies((u.feed_id, u.fetched_at, c) for u in updates for c in u.changed)
         lost = fresh.keys() - positions.keys() | torn
         results = self._finish([u for u in updates if u.feed_id not in lost], positions, now)
         results.update({feed_id: self._store_torn(fresh[feed_id], now) for feed_id in torn})
@@ -91,15 +91,15 @@ class EntryWriter:
         # What was fetched for nothing is fetched again, by whoever is next; a crash of the store can take
         # back a claim that nobody else has then.
         if failed := [result.feed_id for result in told if not result.stored]:
-            self._feeds.hasten(failed, now)
+            self._feeds.make_due(failed, now)
         return told
 
     def _insert(self, updates: Sequence[FeedUpdate], positions: dict[int, Position]) -> set[int]:
         """Insert all new entries; return the feeds in which a place or guid was taken."""
         numbered = [
-            Numbered(u.feed_id, seq, entry)
+            NumberedEntry(u.feed_id, seq, entry)
             for u in updates
-            for seq, entry in enumerate(in_order(u.new), positions[u.feed_id].last_seq + 1)
+            for seq, entry in enumerate(sort_new_entries(u.new), positions[u.feed_id].last_seq + 1)
         ]
         return {numbered[i].feed_id for i in self._entries.add(numbered)} if numbered else set()
 
@@ -108,18 +108,18 @@ class EntryWriter:
     ) -> dict[int, StoreResult]:
         """Write the states of feeds whose entries went in without a hitch, or that had none."""
         settled = {
-            u.feed_id: _Settled.plain(positions[u.feed_id], [e.at for e in in_order(u.new)])
+            u.feed_id: _Settled.from_appended(positions[u.feed_id], [e.at for e in sort_new_entries(u.new)])
             for u in updates
             if u.new
         }
         starts = {f: self._start_of(s, now) for f, s in settled.items() if not s.position.last_seq}
-        self._subscriptions.start(starts)
-        written = self._feeds.write([_write(u, settled.get(u.feed_id)) for u in updates])
+        self._subscriptions.set_start(starts)
+        written = self._feeds.write_states([_write(u, settled.get(u.feed_id)) for u in updates])
         # Who subscribed between the two writes has seen an empty feed.
-        self._subscriptions.start({f: upto for f, upto in starts.items() if f in written})
+        self._subscriptions.set_start({f: upto for f, upto in starts.items() if f in written})
         if late := [f for f in settled if f not in written]:
             log.warning("claim_lost", feed_ids=late)
-            self._feeds.tear(late)
+            self._feeds.mark_torn(late)
         return {
             u.feed_id: self._result(u.feed_id, settled.get(u.feed_id), u.feed_id in written) for u in updates
         }
@@ -139,64 +139,66 @@ class EntryWriter:
         settled = self._settle(FeedUpdate(feed.id, token, now), now, state=False)
         if settled is None:
             return feed
-        self._feeds.mend(feed.id, token)
+        self._feeds.clear_torn(feed.id, token)
         newest = max((*settled.ats, *filter(None, [feed.last_entry_at])), default=None)
         log.info("feed_reconciled", feed_id=feed.id, found=len(settled.ats))
         return dataclasses.replace(feed, last_seq=settled.last_seq, last_entry_at=newest, torn=False)
 
     def _store_torn(self, update: FeedUpdate, now: dt.datetime) -> StoreResult:
         # What was listed before and is again, often because it was edited, keeps its place and is told anew.
-        changes = self._entries.outdated(update.feed_id, update.new, update.fetched_at)
-        self._entries.change((update.feed_id, update.fetched_at, change) for change in changes)
+        changes = self._entries.find_changes(update.feed_id, update.new, update.fetched_at)
+        self._entries.update_bodies((update.feed_id, update.fetched_at, change) for change in changes)
         settled = self._settle(update, now, state=True)
         return self._result(update.feed_id, settled, settled is not None)
 
     def _settle(self, update: FeedUpdate, now: dt.datetime, *, state: bool) -> _Settled | None:
         """Order a feed and store its update in one transaction; None when the claim is lost."""
 
-        def work(session: Session) -> _Settled | None:
+        def settle_feed(session: Session) -> _Settled | None:
             position = self._feeds.lock(update.feed_id, update.token, session)
             if position is None:
                 return None
             settled = self._order(update, position, now, session)
             if state:
-                self._feeds.write([_write(_narrowed(update, settled), settled)], session)
+                self._feeds.write_states([_write(_narrowed(update, settled), settled)], session)
             else:
-                self._feeds.settle(_write(update, settled), session)
+                self._feeds.write_numbering(_write(update, settled), session)
             return settled
 
         for _ in range(ROUNDS):
             try:
-                settled = self._store.transaction(work)
+                settled = self._store.run_in_transaction(settle_feed)
             except ConflictError:
                 continue  # a late writer's insert came between; what it left is seen in the next round
             if settled and not settled.position.last_seq:
-                self._subscriptions.start({update.feed_id: self._start_of(settled, now)})
+                self._subscriptions.set_start({update.feed_id: self._start_of(settled, now)})
             return settled
         raise StoreError(feed_id=update.feed_id)
 
     def _order(self, update: FeedUpdate, position: Position, now: dt.datetime, session: Session) -> _Settled:
         """Close the gaps above ``last_seq`` and append what is not stored yet."""
         feed_id, place = update.feed_id, position.last_seq
-        leftovers = self._entries.above(feed_id, place, session)
+        leftovers = self._entries.find_above(feed_id, place, session)
         for leftover in leftovers:
             place += 1
             if leftover.seq != place:
-                self._entries.renumber(feed_id, leftover, place, session)
+                self._entries.change_seq(feed_id, leftover, place, session)
         if leftovers:
-            self._entries.reveal(feed_id, [leftover.id for leftover in leftovers], now, session)
+            self._entries.mark_revealed(feed_id, [leftover.id for leftover in leftovers], now, session)
         known = (
-            self._entries.known(feed_id, [e.guid_hash for e in update.new], session) if update.new else set()
+            self._entries.find_known_guids(feed_id, [e.guid_hash for e in update.new], session)
+            if update.new
+            else set()
         )
-        missing = [e for e in in_order(update.new) if e.guid_hash not in known]
-        numbered = [Numbered(feed_id, seq, entry) for seq, entry in enumerate(missing, place + 1)]
-        self._entries.append(numbered, session)
+        missing = [e for e in sort_new_entries(update.new) if e.guid_hash not in known]
+        numbered = [NumberedEntry(feed_id, seq, entry) for seq, entry in enumerate(missing, place + 1)]
+        self._entries.add_in_transaction(numbered, session)
         ats = (*(s.at for s in leftovers), *(e.at for e in missing))
         guids = frozenset([*(s.guid_hash for s in leftovers), *(e.guid_hash for e in missing)])
         return _Settled(position, place + len(missing), ats, guids)
 
     def _start_of(self, settled: _Settled, now: dt.datetime) -> int:
-        return self._start.upto(settled.ats[-self._start.most :], settled.last_seq, now)
+        return self._start.calculate_upto(settled.ats[-self._start.max_unread :], settled.last_seq, now)
 
     def _result(self, feed_id: int, settled: _Settled | None, stored: bool) -> StoreResult:
         if settled is None or not stored:
@@ -206,7 +208,7 @@ class EntryWriter:
         return StoreResult(feed_id, True, len(settled.ats), last, excess)
 
 
-def in_order(new: Sequence[NewEntry]) -> list[NewEntry]:
+def sort_new_entries(new: Sequence[NewEntry]) -> list[NewEntry]:
     """Return new entries in the order of their numbers: rising by ``at``, of equals the feed's last first.
 
     Feeds are written newest first, so among entries without dates the first gets the highest number.

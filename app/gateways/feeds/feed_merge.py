@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ConflictError, ExistsError
-from app.feeds.identity import name_hash
-from app.mappers.feeds.entries import EntryMapper, Outline
+from app.feeds.identity import hash_name
+from app.mappers.feeds.entries import EntryMapper, EntryOutline
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -31,9 +31,9 @@ class _Pairs:
     ``begun`` is the time of the heir's oldest entry, ``ended`` that of the feed's newest one.
     """
 
-    mine: Sequence[Outline]
+    mine: Sequence[EntryOutline]
     same: dict[int, int]
-    only_theirs: Sequence[Outline]
+    only_theirs: Sequence[EntryOutline]
     begun: dt.datetime
     ended: dt.datetime
 
@@ -55,9 +55,9 @@ class FeedMerger:
         Safe to run again after a crash: each subscriber moves in a transaction of his own.
         """
         pairs: _Pairs | None = None
-        while not self._store.transaction(lambda session: self._retire(source, target, session)):
+        while not self._store.run_in_transaction(lambda session: self._retire(source, target, session)):
             pairs = pairs or self._pairs(source, target)
-            for subscription in self._subscriptions.of_feed(source.id, BATCH):
+            for subscription in self._subscriptions.find_by_feed(source.id, BATCH):
                 self._move(subscription, source, target, pairs)
 
     def _retire(self, source: Feed, target: Feed, session: Session) -> bool:
@@ -65,37 +65,37 @@ class FeedMerger:
 
         Who subscribes writes the feed too, so of the two transactions one sees the other.
         """
-        if self._subscriptions.of_feed(source.id, 1, session):
+        if self._subscriptions.find_by_feed(source.id, 1, session):
             return False
-        self._feeds.retire(source.id, target.id, session)
+        self._feeds.retire_merged(source.id, target.id, session)
         return True
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed, pairs: _Pairs) -> None:
-        def work(session: Session) -> None:
+        def move_subscription(session: Session) -> None:
             # As it is now: he may have left, paused or read something since it was looked up.
             mine = self._subscriptions.remove(subscription.user_id, source.id, session)
             if mine is None:
                 return
             readers, state = 0 if mine.paused else 1, _translated(mine.state, pairs, target.last_seq)
-            self._feeds.subscribed(source.id, -readers, session)
-            position = self._feeds.subscribed(target.id, readers, session)
+            self._feeds.change_subscriber_count(source.id, -readers, session)
+            position = self._feeds.change_subscriber_count(target.id, readers, session)
             if position is None:
                 raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
             moved = mine._replace(feed_id=target.id, state=state)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:
-            self._store.transaction(work)
+            self._store.run_in_transaction(move_subscription)
         except ExistsError:
             # He reads the other one too: that one's state stays, this subscription only goes.
-            self._store.transaction(lambda session: self._leave(subscription, session))
+            self._store.run_in_transaction(lambda session: self._leave(subscription, session))
 
     def _leave(self, subscription: Subscription, session: Session) -> None:
         gone = self._subscriptions.remove(subscription.user_id, subscription.feed_id, session)
         if gone and not gone.paused:
-            self._feeds.subscribed(subscription.feed_id, -1, session)
+            self._feeds.change_subscriber_count(subscription.feed_id, -1, session)
 
-    def carry(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
+    def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
         """Return the state of somebody who goes on with ``target`` in the place of ``source``.
 
         What was unread is unread there too; of its younger entries, above ``upto``, so are those that
@@ -108,7 +108,9 @@ class FeedMerger:
     def _pairs(self, source: Feed, target: Feed) -> _Pairs:
         """Return which entries are the same: those with one guid, else those of one link and title."""
         mine, theirs = (
-            self._entries.outlines(feed.id, max(feed.first_seq, feed.last_seq - COMPARED + 1), feed.last_seq)
+            self._entries.find_outlines(
+                feed.id, max(feed.first_seq, feed.last_seq - COMPARED + 1), feed.last_seq
+            )
             for feed in (source, target)
         )
         by_guid = {entry.guid_hash: entry.seq for entry in theirs}
@@ -123,14 +125,14 @@ class FeedMerger:
         return _Pairs(mine, same, _without(theirs, same.values()), begun, ended)
 
 
-def _without(entries: Sequence[Outline], seqs: Iterable[int]) -> list[Outline]:
+def _without(entries: Sequence[EntryOutline], seqs: Iterable[int]) -> list[EntryOutline]:
     known = set(seqs)
     return [entry for entry in entries if entry.seq not in known]
 
 
-def _by_name(entries: Sequence[Outline]) -> dict[bytes, int]:
+def _by_name(entries: Sequence[EntryOutline]) -> dict[bytes, int]:
     """Return link and title → number; what several entries share identifies none of them."""
-    names = {entry.seq: name_hash(entry.url, entry.title) for entry in entries if entry.url or entry.title}
+    names = {entry.seq: hash_name(entry.url, entry.title) for entry in entries if entry.url or entry.title}
     counts = Counter(names.values())
     return {name: seq for seq, name in names.items() if counts[name] == 1}
 
@@ -138,7 +140,7 @@ def _by_name(entries: Sequence[Outline]) -> dict[bytes, int]:
 def _unread(state: ReadState, pairs: _Pairs) -> tuple[set[int], list[dt.datetime]]:
     """Return the heir's numbers of what is unread, and the times of what is unread and not there."""
     mine = pairs.mine
-    numbers = set(state.seqs(mine[0].seq, mine[-1].seq)[-CARRIED:]) if mine else set()
+    numbers = set(state.find_seqs(mine[0].seq, mine[-1].seq)[-CARRIED:]) if mine else set()
     there = {pairs.same[seq] for seq in numbers if seq in pairs.same}
     return there, [entry.at for entry in mine if entry.seq in numbers and entry.seq not in pairs.same]
 

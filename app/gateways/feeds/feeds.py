@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from app import logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import is_secret, normalise_address, url_key, without_tracking
+from app.feeds.urls import hash_url, is_secret, normalise_address, strip_tracking
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.websubs import WebsubGateway
@@ -24,7 +24,7 @@ from app.models.feeds.feed import (
     FeedPoll,
     FeedUpdate,
     FetchRecord,
-    Rest,
+    NextCheck,
     StoreResult,
 )
 from app.models.subscriptions.subscription import ReadState
@@ -57,12 +57,12 @@ class FeedGateway:
         self._keep = keep
         self._hubs = hubs
 
-    def find(self, url: str) -> Feed | None:
+    def find_by_url(self, url: str) -> Feed | None:
         """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
-        feed = self._feeds.by_key(url_key(url))
+        feed = self._feeds.find_by_key(hash_url(url))
         return self._followed(feed) if feed else None
 
-    def address(self, text: str) -> str:
+    def resolve_address(self, text: str) -> str:
         """Return the address that somebody means, of a known feed if one is meant.
 
         Raises:
@@ -71,9 +71,9 @@ class FeedGateway:
         tries = normalise_address(text)
         if not tries:
             raise InvalidError("Enter an address such as https://example.org/feed.", field="url")
-        return next((url for url in tries if self._feeds.by_key(url_key(url))), tries[0])
+        return next((url for url in tries if self._feeds.find_by_key(hash_url(url))), tries[0])
 
-    def place(self, text: str) -> str:
+    def resolve_feed_address(self, text: str) -> str:
         """Return the address of a feed as it stands, where it is one of the web; else the one that is meant.
 
         Raises:
@@ -84,17 +84,17 @@ class FeedGateway:
             whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             whole = False
-        return text if whole and text.isprintable() and " " not in text else self.address(text)
+        return text if whole and text.isprintable() and " " not in text else self.resolve_address(text)
 
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
         """Return the feed of an address; a new one is due at ``now`` once someone subscribes.
 
         Its address is everybody's: it says nothing of how the first of them came to it (W22).
         """
-        key = url_key(url)
-        while (feed := self._feeds.by_key(key)) is None:
+        key = hash_url(url)
+        while (feed := self._feeds.find_by_key(key)) is None:
             try:
-                return self._feeds.add(without_tracking(url), key, title or "", now)
+                return self._feeds.add(strip_tracking(url), key, title or "", now)
             except ExistsError:
                 continue  # somebody else was faster; his is there now
         return self._followed(feed)
@@ -105,9 +105,9 @@ class FeedGateway:
             feed = self.get(feed.merged_into)
         return feed
 
-    def heir(self, feed_id: int) -> int | None:
+    def find_successor(self, feed_id: int) -> int | None:
         """Return the feed that took over another one's subscribers; None: it was not merged, or never was."""
-        feed = self._feeds.get(feed_id)
+        feed = self._feeds.find(feed_id)
         return None if feed is None or feed.merged_into is None else self._followed(feed).id
 
     def get(self, feed_id: int) -> Feed:
@@ -116,7 +116,7 @@ class FeedGateway:
         Raises:
             NotFoundError: there is none with this id.
         """
-        feed = self._feeds.get(feed_id)
+        feed = self._feeds.find(feed_id)
         if feed is None:
             raise NotFoundError(feed_id=feed_id)
         return feed
@@ -129,9 +129,9 @@ class FeedGateway:
         """
         return is_secret(self.get(feed_id).url)
 
-    def cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
+    def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return what lists need of these feeds, by id."""
-        return self._feeds.cards(feed_ids)
+        return self._feeds.find_cards(feed_ids)
 
     def touch(self, cards: Iterable[FeedCard], now: dt.datetime) -> None:
         """Note to the day that somebody read these feeds; what nobody reads is polled less."""
@@ -140,32 +140,32 @@ class FeedGateway:
         if stale := [card.id for card in cards if card.read_ms <= border]:
             self._feeds.touch(stale, now, before)
 
-    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+    def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that should be polled now, the longest due first."""
-        return self._feeds.due(now, limit)
+        return self._feeds.find_due(now, limit)
 
-    def count_due(self, now: dt.datetime, most: int) -> int:
+    def count_due(self, now: dt.datetime, limit: int) -> int:
         """Return how many feeds should be polled now, counted up to ``most``."""
-        return self._feeds.count_due(now, most)
+        return self._feeds.count_due(now, limit)
 
-    def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
+    def find_polls(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
         """Return what polling these feeds needs, those included that somebody has claimed."""
-        return self._feeds.look(feed_ids)
+        return self._feeds.find_polls(feed_ids)
 
-    def rest(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+    def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
         """Note that polls at ``now`` brought nothing; no claim is needed for that, and none is broken."""
-        if rests:
-            self._feeds.rest(rests, now)
+        if next_checks:
+            self._feeds.record_unchanged(next_checks, now)
 
-    def put_off(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+    def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
         """Let feeds that were not asked be due later; those that are not due yet keep an earlier time."""
-        if rests:
-            self._feeds.put_off(rests, now)
+        if next_checks:
+            self._feeds.postpone_checks(next_checks, now)
 
-    def ask(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+    def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """Let feeds be due at once that somebody wants, also those that are gone."""
         if feed_ids:
-            self._feeds.ask(feed_ids, now)
+            self._feeds.force_due(feed_ids, now)
 
     def claim(
         self,
@@ -174,7 +174,7 @@ class FeedGateway:
         now: dt.datetime,
         seconds: float,
         *,
-        dead: Sequence[str] = (),
+        dead_tokens: Sequence[str] = (),
     ) -> list[Feed]:
         """Claim those of these feeds that nobody is polling, for so many seconds.
 
@@ -185,29 +185,33 @@ class FeedGateway:
         Returns:
             The claimed feeds, in order again if their last writer had died.
         """
-        claimed = self._feeds.claim(feed_ids, token, now, now + dt.timedelta(seconds=seconds), dead=dead)
+        claimed = self._feeds.claim(
+            feed_ids, token, now, now + dt.timedelta(seconds=seconds), dead_tokens=dead_tokens
+        )
         return [self._writer.reconcile(feed, now) if feed.torn else feed for feed in claimed]
 
     def release(self, token: str, feed_ids: Sequence[int]) -> None:
         """Give claims back without a result, as at a graceful stop."""
         self._feeds.release(token, feed_ids)
 
-    def store(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
-        """Store what a pull brought and release its claims; see :meth:`EntryWriter.store`."""
-        results = self._writer.store(updates, now)
+    def store_updates(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
+        """Store what a pull brought and release its claims; see :meth:`EntryWriter.store_updates`."""
+        results = self._writer.store_updates(updates, now)
         if self._hubs is not None:
             new = {result.feed_id: result.new for result in results if result.stored}
-            heard = [u.heard for u in updates if u.heard is not None and u.feed_id in new]
-            self._hubs.heard([dataclasses.replace(h, new=new[h.feed_id]) for h in heard], now)
+            heard = [
+                u.hub_announcement for u in updates if u.hub_announcement is not None and u.feed_id in new
+            ]
+            self._hubs.process_announcements([dataclasses.replace(h, new=new[h.feed_id]) for h in heard], now)
         return results
 
-    def retain(self, feed_id: int) -> int:
+    def apply_retention(self, feed_id: int) -> int:
         """Drop a feed's oldest entries above the number that is kept; return how many went.
 
         The first number is raised before anything is deleted, so a crash between leaves nothing that
         counts. Starred entries stay, but no longer count as unread.
         """
-        return self._entries.drop_below(feed_id, self._feeds.raise_first(feed_id, self._keep))
+        return self._entries.delete_below(feed_id, self._feeds.raise_first_seq(feed_id, self._keep))
 
     def move(self, feed_id: int, url: str) -> int:
         """Give a feed the address it permanently moved to; return the id of the feed that has it then.
@@ -216,12 +220,12 @@ class FeedGateway:
         one knows better what there is to read, and takes over its. One that was itself taken over by this
         feed gives the address up.
         """
-        key = url_key(url)
+        key = hash_url(url)
         while True:
             try:
                 self._feeds.move(feed_id, url, key)
             except ExistsError:
-                known = self._feeds.by_key(key)
+                known = self._feeds.find_by_key(key)
                 other = self._followed(known) if known else None
             else:
                 log.info("feed_moved", feed_id=feed_id)
@@ -237,25 +241,25 @@ class FeedGateway:
                 if goes:
                     return other.id
             elif known:
-                self._feeds.give_up_key(known.id)
+                self._feeds.release_url_key(known.id)
 
-    def carry(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
-        """Return what is read of ``target`` by who goes on with it; see :meth:`FeedMerger.carry`."""
-        return self._merger.carry(state, source, target, upto)
+    def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
+        """Return what is read of ``target`` by who goes on with it; see :meth:`FeedMerger.carry_state`."""
+        return self._merger.carry_state(state, source, target, upto)
 
-    def rates(self, feed_ids: Sequence[int], now: dt.datetime) -> dict[int, float]:
+    def find_rates(self, feed_ids: Sequence[int], now: dt.datetime) -> dict[int, float]:
         """Return how many entries a week these feeds brought of late, by id."""
-        found = self._feeds.histories(feed_ids)
-        return {f: schedule.per_week(schedule.History.from_doc(h), now) for f, h in found.items()}
+        found = self._feeds.find_histories(feed_ids)
+        return {f: schedule.count_weekly_entries(schedule.History.from_doc(h), now) for f, h in found.items()}
 
-    def forecast(self, feed: Feed, now: dt.datetime) -> tuple[float, ...]:
+    def forecast_intervals(self, feed: Feed, now: dt.datetime) -> tuple[float, ...]:
         """Return the seconds expected between a feed's entries, by hour of day (UTC)."""
-        return tuple(schedule.table(schedule.History.from_doc(feed.history), now))
+        return tuple(schedule.forecast_day(schedule.History.from_doc(feed.history), now))
 
     def record_fetches(self, records: Sequence[FetchRecord]) -> None:
         """Append to the fetch log."""
         self._fetches.add(records)
 
-    def fetches(self, feed_id: int, limit: int = 20) -> list[FetchRecord]:
+    def find_fetches(self, feed_id: int, limit: int = 20) -> list[FetchRecord]:
         """Return a feed's last fetches, newest first."""
-        return self._fetches.of_feed(feed_id, limit)
+        return self._fetches.find_by_feed(feed_id, limit)

@@ -15,15 +15,15 @@ from app.feeds.websub import subscriber
 from app.mappers.feeds.websubs import WebsubMapper
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.websub import (
-    Ask,
-    Heard,
-    HubNote,
+    HubAnnouncement,
+    HubRequest,
     HubState,
     HubSubscription,
     Intent,
     Mode,
-    Pushed,
-    PushPull,
+    PushPullOutcome,
+    PushResult,
+    PushSource,
 )
 
 log = logs.get(__name__)
@@ -48,10 +48,10 @@ class WebsubGateway:
 
     # -- what pulls tell
 
-    def heard(self, heard: Sequence[Heard], now: dt.datetime) -> None:
+    def process_announcements(self, announcements: Sequence[HubAnnouncement], now: dt.datetime) -> None:
         """Take in what a pull learnt: hubs come, change and go; entries came announced or not."""
-        known = self._websubs.current([h.feed_id for h in heard])
-        for each in heard:
+        known = self._websubs.find_current([h.feed_id for h in announcements])
+        for each in announcements:
             subscription = known.get(each.feed_id)
             if subscription is None:
                 self._want(each, now)
@@ -60,108 +60,117 @@ class WebsubGateway:
             elif each.new and subscription.state is HubState.ACTIVE:
                 self._judge(subscription, now)
 
-    def _want(self, heard: Heard, now: dt.datetime) -> None:
-        if heard.hub is None or heard.topic is None or not self._websubs.readers(heard.feed_id):
+    def _want(self, announcement: HubAnnouncement, now: dt.datetime) -> None:
+        if (
+            announcement.hub is None
+            or announcement.topic is None
+            or not self._websubs.count_readers(announcement.feed_id)
+        ):
             return
         token, secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        if self._websubs.add(heard.feed_id, heard.hub, heard.topic, token, secret, now):
-            log.info("hub_found", feed_id=heard.feed_id, host=_host(heard.hub))
+        if self._websubs.add(announcement.feed_id, announcement.hub, announcement.topic, token, secret, now):
+            log.info("hub_found", feed_id=announcement.feed_id, host=_host(announcement.hub))
 
-    def _change(self, old: HubSubscription, heard: Heard, now: dt.datetime) -> None:
-        if heard.hub is not None and now < old.created + subscriber.CHANGE_REST:
+    def _change(self, old: HubSubscription, announcement: HubAnnouncement, now: dt.datetime) -> None:
+        if announcement.hub is not None and now < old.created + subscriber.CHANGE_REST:
             return
-        self.leave(old.feed_id, now)
-        self._want(heard, now)
+        self.leave_hub(old.feed_id, now)
+        self._want(announcement, now)
 
     def _judge(self, subscription: HubSubscription, now: dt.datetime) -> None:
         """Note whether a push had told of the entries that a pull just brought."""
         if subscription.pull_at is None:
-            self._websubs.miss(subscription.id, now)
-            if self._websubs.distrust(subscription.feed_id, now + self._poll_soon):
+            self._websubs.record_miss(subscription.id, now)
+            if self._websubs.distrust_pushes(subscription.feed_id, now + self._poll_soon):
                 log.info("push_missed", feed_id=subscription.feed_id, host=_host(subscription.hub))
             return
-        after = self._websubs.credit(subscription.id)
+        after = self._websubs.count_proof(subscription.id)
         if after is not None:
             self._trust(after, now)
 
     def _trust(self, subscription: HubSubscription, now: dt.datetime) -> None:
         if subscription.lease_until is not None and subscriber.is_proven(subscription, now):
-            self._websubs.trust(subscription.feed_id, subscription.lease_until)
+            self._websubs.trust_pushes(subscription.feed_id, subscription.lease_until)
 
-    def leave(self, feed_id: int, now: dt.datetime) -> None:
+    def leave_hub(self, feed_id: int, now: dt.datetime) -> None:
         """End a feed's subscription, if it has one; the hub is told by the next :meth:`begin`."""
-        if self._websubs.leave(feed_id, now):
-            self._websubs.distrust(feed_id, now + self._poll_soon)
+        if self._websubs.mark_leaving(feed_id, now):
+            self._websubs.distrust_pushes(feed_id, now + self._poll_soon)
             log.info("hub_left", feed_id=feed_id)
 
-    def leave_if_unread(self, feed_id: int, now: dt.datetime) -> None:
+    def leave_if_unsubscribed(self, feed_id: int, now: dt.datetime) -> None:
         """End a feed's subscription when nobody reads the feed any more."""
-        if not self._websubs.readers(feed_id):
-            self.leave(feed_id, now)
+        if not self._websubs.count_readers(feed_id):
+            self.leave_hub(feed_id, now)
 
-    def leave_unread(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+    def leave_unsubscribed(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """The same for many feeds, most of which have no hub."""
-        for feed_id in self._websubs.current(feed_ids):
-            self.leave_if_unread(feed_id, now)
+        for feed_id in self._websubs.find_current(feed_ids):
+            self.leave_if_unsubscribed(feed_id, now)
 
     # -- asking hubs
 
-    def due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
+    def find_due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
         """Return at most ``limit`` each: subscriptions to be tended, feeds to be pulled for a push."""
-        return self._websubs.due(now, limit), self._websubs.due_pulls(now, limit)
+        return self._websubs.find_due(now, limit), self._websubs.find_due_pulls(now, limit)
 
-    def begin(self, sub_id: int, now: dt.datetime) -> Ask | None:
+    def begin_request(self, sub_id: int, now: dt.datetime) -> HubRequest | None:
         """Decide what a subscription needs; None: no request, and what there was to do is done."""
-        subscription = self._websubs.get(sub_id)
+        subscription = self._websubs.find(sub_id)
         if subscription is None or subscription.tend_at is None or subscription.tend_at > now:
             return None
         if subscription.lease_until is not None and subscription.lease_until <= now:
             self._lapse(subscription, now)
         if subscription.state is not HubState.LEAVING:
-            self.leave_if_unread(subscription.feed_id, now)
-            subscription = self._websubs.get(sub_id) or subscription
-        mode = subscriber.next_ask(subscription, now)
-        feed = self._websubs.address(subscription.feed_id)
+            self.leave_if_unsubscribed(subscription.feed_id, now)
+            subscription = self._websubs.find(sub_id) or subscription
+        mode = subscriber.choose_next_mode(subscription, now)
+        feed = self._websubs.find_feed_url(subscription.feed_id)
         if mode is None or feed is None:
-            self._websubs.forget(sub_id)
+            self._websubs.remove(sub_id)
             return None
-        failures = subscription.failures + subscriber.unanswered(subscription)
-        self._websubs.ask(sub_id, mode, now, now + subscriber.RETRY_FIRST, failures)
-        form = subscriber.form(subscription, mode, self._callbacks + subscription.token)
+        failures = subscription.failures + subscriber.is_unanswered(subscription)
+        self._websubs.record_request(sub_id, mode, now, now + subscriber.RETRY_FIRST, failures)
+        form = subscriber.build_form(subscription, mode, self._callbacks + subscription.token)
         # The feed named the hub: a private address stays refused unless it is the feed's own host.
         request = FetchRequest(subscription.hub, key=sub_id, referred_by=feed, form=form)
-        return Ask(sub_id, mode, now, failures, subscription.lease_until, request)
+        return HubRequest(sub_id, mode, now, failures, subscription.lease_until, request)
 
     def _lapse(self, subscription: HubSubscription, now: dt.datetime) -> None:
-        self._websubs.lapse(subscription.id)
-        self._websubs.distrust(subscription.feed_id, now + self._poll_soon)
+        self._websubs.mark_lapsed(subscription.id)
+        self._websubs.distrust_pushes(subscription.feed_id, now + self._poll_soon)
         log.info("hub_lease_over", feed_id=subscription.feed_id, host=_host(subscription.hub))
 
-    def end(self, ask: Ask, fetched: Fetched, now: dt.datetime) -> None:
+    def end_request(self, request: HubRequest, fetched: Fetched, now: dt.datetime) -> None:
         """Note what became of a request; what the hub has confirmed meanwhile stays as it is."""
-        failures = ask.failures + (fetched.error is not None)
-        pause = subscriber.retry_in(failures, self._rng) if failures else subscriber.CONFIRM_SOON
+        failures = request.failures + (fetched.error is not None)
+        pause = subscriber.compute_retry_delay(failures, self._rng) if failures else subscriber.CONFIRM_SOON
         if fetched.error is None:
             pause = max(pause, subscriber.CONFIRM_SOON)
         pause = max(pause, dt.timedelta(seconds=fetched.retry_after or 0))
         tend_at = now + pause
-        if ask.lease_until is not None and now < ask.lease_until < tend_at:
-            tend_at = ask.lease_until  # its end is to be seen when it comes: polls must return
+        if request.lease_until is not None and now < request.lease_until < tend_at:
+            tend_at = request.lease_until  # its end is to be seen when it comes: polls must return
         word = fetched.error.word if fetched.error else ""
-        self._websubs.asked(ask.id, ask.at, tend_at, failures, word)
+        self._websubs.record_request_result(request.id, request.at, tend_at, failures, word)
         log.info(
-            "hub_asked", id=ask.id, mode=ask.mode.value, status=fetched.status, error=word, failures=failures
+            "hub_asked",
+            id=request.id,
+            mode=request.mode.value,
+            status=fetched.status,
+            error=word,
+            failures=failures,
         )
 
     # -- what hubs say
 
-    def answer(self, token: str, intent: Intent, now: dt.datetime) -> str:
+    def answer_hub(self, token: str, intent: Intent, now: dt.datetime) -> str:
         """Take in what a hub says at a callback and return the body of the answer.
 
         Raises:
             NotFoundError: no such callback, or nothing like that was asked for.
         """
-        subscription = self._websubs.by_token(token)
+        subscription = self._websubs.find_by_token(token)
         if subscription is None:
             raise NotFoundError
         if subscriber.is_denial(subscription, intent):
@@ -172,78 +181,82 @@ class WebsubGateway:
             log.warning("hub_intent_refused", id=subscription.id, feed_id=subscription.feed_id)
             raise NotFoundError
         if confirmed.mode is Mode.UNSUBSCRIBE:
-            self._websubs.let_go(subscription.id, now)
+            self._websubs.mark_ended(subscription.id, now)
         else:
             self._activate(subscription, confirmed.lease, now)
         log.info("hub_confirmed", id=subscription.id, mode=confirmed.mode.value)
         return intent.challenge
 
     def _activate(self, subscription: HubSubscription, lease: dt.timedelta, now: dt.datetime) -> None:
-        renew_at = now + subscriber.renew_in(lease, self._rng)
-        after = self._websubs.verified(subscription.id, now, now + lease, renew_at)
+        renew_at = now + subscriber.compute_renewal_delay(lease, self._rng)
+        after = self._websubs.mark_verified(subscription.id, now, now + lease, renew_at)
         if after is None:
             raise NotFoundError
         self._trust(after, now)
 
     def _deny(self, subscription: HubSubscription, reason: str, now: dt.datetime) -> None:
         said = "".join(c for c in reason[: subscriber.MAX_REASON] if c.isprintable())
-        self._websubs.denied(subscription.id, now + subscriber.RETRY_MOST, said)
-        self._websubs.distrust(subscription.feed_id, now + self._poll_soon)
+        self._websubs.mark_denied(subscription.id, now + subscriber.RETRY_MOST, said)
+        self._websubs.distrust_pushes(subscription.feed_id, now + self._poll_soon)
         log.info("hub_denied", id=subscription.id, feed_id=subscription.feed_id, reason=said)
 
     # -- pushes
 
-    def take_push(self, token: str, signature: str, read: Callable[[], bytes], now: dt.datetime) -> Pushed:
+    def accept_push(
+        self, token: str, signature: str, read_body: Callable[[], bytes], now: dt.datetime
+    ) -> PushResult:
         """Check a push and plan the feed's pull. What is not signed right is ignored, and counted (§7.1).
 
         Raises:
             NotFoundError: no such callback, or its feed is not wanted any more.
         """
-        subscription = self._websubs.by_token(token)
+        subscription = self._websubs.find_by_token(token)
         if subscription is None or subscription.state is HubState.LEAVING:
             raise NotFoundError
-        if not subscriber.is_signed(signature, subscription.secret, read()):
-            self._websubs.forged(subscription.id)
+        if not subscriber.is_signed(signature, subscription.secret, read_body()):
+            self._websubs.count_forged_push(subscription.id)
             log.warning("push_forged", id=subscription.id, feed_id=subscription.feed_id)
-            return Pushed(None)
-        after = self._websubs.pushed(subscription.id, now, self._interval, subscriber.LATE)
+            return PushResult(None)
+        after = self._websubs.record_push(subscription.id, now, self._interval, subscriber.LATE)
         if after is None:
             raise NotFoundError
         self._trust(after, now)
         ready = after.pull_at is not None and after.pull_at <= now
-        return Pushed(after.feed_id if ready else None)
+        return PushResult(after.feed_id if ready else None)
 
     def begin_pull(self, feed_id: int, now: dt.datetime, *, last: bool = False) -> HubSubscription | None:
         """Begin the pull that pushes wait for; None: none does. ``last``: it is not tried again.
 
         A feed that crashes workers rests, whoever pushes it.
         """
-        rests = not last and self._websubs.crashes(feed_id, now)
+        rests = not last and self._websubs.is_crashing(feed_id, now)
         begun = self._websubs.begin_pull(feed_id, now, None if last or rests else now + PULL_LEASE)
         return None if rests else begun
 
-    def end_pull(self, begun: HubSubscription, outcome: PushPull, now: dt.datetime) -> None:
+    def end_pull(self, begun: HubSubscription, outcome: PushPullOutcome, now: dt.datetime) -> None:
         """End a pull for pushes."""
         began = begun.pulled_at or now
         after_push = max(now, began + self._interval)
         looks = begun.looks + 1
-        pause = subscriber.look_again_in(looks, outcome, self._interval)
+        pause = subscriber.compute_recheck_delay(looks, outcome, self._interval)
         again = None if pause is None else now + pause
         self._websubs.end_pull(begun.id, began, after_push, again, looks)
 
     # -- for people
 
-    def note(self, feed_id: int, until: dt.datetime | None, now: dt.datetime) -> HubNote | None:
+    def find_push_source(
+        self, feed_id: int, until: dt.datetime | None, now: dt.datetime
+    ) -> PushSource | None:
         """Return who pushes a feed while that is trusted (``until``), else None."""
         if until is None or until <= now:
             return None
-        subscription = self._websubs.current([feed_id]).get(feed_id)
+        subscription = self._websubs.find_current([feed_id]).get(feed_id)
         if subscription is None or subscription.since is None:
             return None
-        return HubNote(_host(subscription.hub), subscription.since)
+        return PushSource(_host(subscription.hub), subscription.since)
 
 
-def intent_of(parameters: Mapping[str, str]) -> Intent:
+def parse_intent(parameters: Mapping[str, str]) -> Intent:
     """Read the query of a hub's request; what is missing or no number shows when it is judged."""
     lease = parameters.get("hub.lease_seconds", "")
     return Intent(

@@ -11,10 +11,10 @@ from app.gateways.subscriptions.folders import FolderGateway
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import FeedCard
-from app.models.imports.imports import Import, ImportItem, paths
+from app.models.imports.imports import Import, ImportItem, build_import_paths
 from app.models.imports.opml import Outline
 from app.models.sharing.sharing import STRANGER, Audience
-from app.models.subscriptions.folder import folder_paths
+from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.sort_key import rank
 from app.models.subscriptions.subscription import TOP
 
@@ -34,15 +34,15 @@ class ExportGateway:
         self._feeds = feeds
         self._folders = folders
 
-    def subscriptions(self, user_id: int) -> bytes:
+    def export_subscriptions(self, user_id: int) -> bytes:
         """Return all of a user's subscriptions, by the names that he gave them.
 
         A feed in several folders is in each of them; empty folders are there too. A person is there by his
         Atom feed; who does not share with everybody has none, and is left out.
         """
-        mine = self._subscriptions.of_user(user_id)
-        cards = self._open(self._feeds.cards([one.feed_id for one in mine]))
-        places = folder_paths(self._folders.of_user(user_id))
+        mine = self._subscriptions.find_by_user(user_id)
+        cards = self._open(self._feeds.find_cards([one.feed_id for one in mine]))
+        places = build_folder_paths(self._folders.find_by_user(user_id))
         ranked = []
         for one in mine:
             if (card := cards.get(one.feed_id)) is not None:
@@ -55,19 +55,19 @@ class ExportGateway:
 
     def _open(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
         """Put the Atom feeds of people in the place of their streams; leave out who has none."""
-        people = self._profiles.some([c.owner for c in cards.values() if c.owner is not None])
+        people = self._profiles.find_many([c.owner for c in cards.values() if c.owner is not None])
         found = {}
         for feed_id, card in cards.items():
             if card.owner is None:
                 found[feed_id] = card
-            elif card.owner in people and people[card.owner].lets_see(Audience.PUBLIC, STRANGER):
+            elif card.owner in people and people[card.owner].allows_view(Audience.PUBLIC, STRANGER):
                 found[feed_id] = card._replace(url=f"{card.url}/atom.xml", site_url=card.url)
         return found
 
 
-def list_of(one: Import, items: Sequence[ImportItem]) -> bytes:
+def export_items(one: Import, items: Sequence[ImportItem]) -> bytes:
     """Return some outlines of an import as a file that can be imported again."""
-    places = paths(one.folders)
+    places = build_import_paths(one.folders)
     outlines = []
     for item in items:
         inside = [places[f] for f in item.folders] or [()]

@@ -12,12 +12,12 @@ from app.config import Settings
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, TooLargeError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
-from app.feeds.opml.file_type import check_is_list
-from app.feeds.urls import url_key
-from app.gateways.imports.plan import NAME_MAX, TITLE_MAX, counts_of, plan
-from app.gateways.imports.rules import again, as_it_stands, in_turn, tick
+from app.feeds.opml.file_type import check_is_opml
+from app.feeds.urls import hash_url
+from app.gateways.imports.plan import NAME_MAX, TITLE_MAX, count_states, plan_import
+from app.gateways.imports.rules import retry_item, settle_item, sort_by_turn, tick_item
 from app.gateways.subscriptions.folders import DEPTH, MOST, FolderGateway
-from app.mappers.feeds.poll_results import FeedEndMapper
+from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -27,17 +27,17 @@ from app.models.imports.imports import (
     OPEN,
     UNDER_WAY,
     ActiveImport,
-    Brought,
-    FeedEnd,
     Import,
+    ImportedFeeds,
     ImportItem,
     ImportState,
     ItemChange,
     ItemState,
-    paths,
+    PollResult,
+    build_import_paths,
 )
 from app.models.imports.opml import SubscriptionList
-from app.models.names import one_line
+from app.models.names import to_one_line
 from app.models.sharing import own_addresses
 
 #: A preview that nobody starts goes by itself after so long.
@@ -62,52 +62,56 @@ class ImportGateway:
         self,
         store: Store,
         imports: ImportMapper,
-        ends: FeedEndMapper,
+        poll_results: PollResultMapper,
         subscriptions: SubscriptionMapper,
         folders: FolderGateway,
         settings: Settings,
     ) -> None:
         self._store = store
         self._imports = imports
-        self._ends = ends
+        self._ends = poll_results
         self._subscriptions = subscriptions
         self._folders = folders
-        self._limits = opml.Limits.of(settings)
-        self._policy, self._own = Policy(settings), own_addresses.host_of(settings.own_origin)
+        self._limits = opml.Limits.from_settings(settings)
+        self._policy, self._own = Policy(settings), own_addresses.get_own_host(settings.own_origin)
         self._kept = dt.timedelta(days=settings.import_keep_days)
         self._places = settings.imports_at_once
 
     # -- before it starts
 
-    def read(self, body: bytes) -> SubscriptionList:
+    def read_file(self, body: bytes) -> SubscriptionList:
         """Read a file.
 
         Raises:
             InvalidError: it is no OPML; the sentence says what it is and names the line.
             TooLargeError: longer, deeper or with more outlines or folders than may be.
         """
-        check_is_list(body)
+        check_is_opml(body)
         found = opml.read(body, self._limits)
         if len(found.folders) > MOST:
             raise TooLargeError("The file has more than %(most)s folders.", most=MOST)
         return found
 
-    def add(self, user_id: int, found: SubscriptionList, name: str, now: dt.datetime) -> Import:
+    def add(self, user_id: int, subscription_list: SubscriptionList, name: str, now: dt.datetime) -> Import:
         """Keep what was found in a file, with what he has already and what is there twice marked."""
-        new, items = plan(found, lambda keys: self._have(user_id, keys), self._policy, self._own)
-        named = dataclasses.replace(new, user_id=user_id, name=one_line(name, TITLE_MAX), created=now)
+        new, items = plan_import(
+            subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own
+        )
+        named = dataclasses.replace(new, user_id=user_id, name=to_one_line(name, TITLE_MAX), created=now)
         return self._imports.add(named, items, now + PREVIEW_KEPT)
 
     def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
         """Return address key → feed of those that he is subscribed to."""
-        mine = set(self._subscriptions.feed_ids(user_id))
+        mine = set(self._subscriptions.find_feed_ids(user_id))
         found: dict[str, int] = {}
         for start in range(0, len(keys) if mine else 0, _AT_ONCE):
-            known = self._ends.known(keys[start : start + _AT_ONCE])
+            known = self._ends.find_ids_by_keys(keys[start : start + _AT_ONCE])
             found |= {key: feed_id for key, feed_id in known.items() if feed_id in mine}
         return found
 
-    def choose(self, user_id: int, import_id: int, first: int, count: int, chosen: Collection[int]) -> Import:
+    def choose_items(
+        self, user_id: int, import_id: int, first: int, count: int, chosen: Collection[int]
+    ) -> Import:
         """Take in which of these outlines are ticked.
 
         Raises:
@@ -116,11 +120,11 @@ class ImportGateway:
         """
         refusal = ConflictError("This import has been started already.")
 
-        def work(session: Session) -> Import:
+        def store_choice(session: Session) -> Import:
             found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
-            items = self._imports.items(user_id, import_id, first, count, session)
-            changes = {i.index: c for i in items if (c := tick(i, ticked=i.index in chosen))}
-            self._imports.change_items(user_id, import_id, changes, session)
+            items = self._imports.find_items(user_id, import_id, first, count, session)
+            changes = {i.index: c for i in items if (c := tick_item(i, ticked=i.index in chosen))}
+            self._imports.update_items(user_id, import_id, changes, session)
             before = Counter(item.state for item in items if item.index in changes)
             after = Counter(change.state for change in changes.values())
             counts = Counter(found.counts)
@@ -129,13 +133,13 @@ class ImportGateway:
             values = {"counts": dict(+counts)}
             return self._set(user_id, import_id, _PREVIEW, values, session)
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(store_choice)
 
     def _in_state(
         self, one: tuple[int, int], states: Sequence[ImportState], refusal: ConflictError, session: Session
     ) -> Import:
         user_id, import_id = one
-        found = self._imports.get(user_id, import_id, session)
+        found = self._imports.find(user_id, import_id, session)
         if found is None:
             raise NotFoundError(import_id=import_id)
         if found.state not in states:
@@ -154,15 +158,15 @@ class ImportGateway:
         """
         refusal = ConflictError("This import has been started already.")
 
-        def work(session: Session) -> Import:
+        def queue_preview(session: Session) -> Import:
             self._in_state((user_id, import_id), _PREVIEW, refusal, session)
-            counts = counts_of(self._imports.items(user_id, import_id, session=session))
+            counts = count_states(self._imports.find_items(user_id, import_id, session=session))
             if not counts.get(ItemState.WAITING):
                 raise InvalidError("Nothing is chosen. Tick at least one feed.")
-            values = {"keep_folders": keep_folders, "into": one_line(into, NAME_MAX), "counts": counts}
+            values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
             return self._queue(user_id, import_id, _PREVIEW, values, now, session)
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(queue_preview)
 
     def _queue(
         self,
@@ -177,7 +181,7 @@ class ImportGateway:
         fresh = {"state": ImportState.QUEUED.value, "queued": now, "started": None, "touched": None}
         goal = sum(counts.get(s, 0) for s in OPEN)
         failed = counts.get(ItemState.FAILED, 0)
-        self._imports.keep_until(user_id, import_id, None, session)
+        self._imports.set_expiry(user_id, import_id, None, session)
         values = {**fresh, **values, "goal": goal, "failed_before": failed, "tries": 0, "ended": None}
         return self._set(user_id, import_id, states, values, session)
 
@@ -189,45 +193,45 @@ class ImportGateway:
         Raises:
             NotFoundError: he has no such import.
         """
-        found = self._imports.get(user_id, import_id)
+        found = self._imports.find(user_id, import_id)
         if found is None:
             raise NotFoundError(import_id=import_id)
         return found
 
-    def is_there(self, one: Import) -> bool:
+    def is_stored(self, one: Import) -> bool:
         """Return whether an import was not removed."""
-        return self._imports.get(one.user_id, one.id) is not None
+        return self._imports.find(one.user_id, one.id) is not None
 
-    def of_user(self, user_id: int, limit: int) -> list[Import]:
+    def find_by_user(self, user_id: int, limit: int) -> list[Import]:
         """Return a user's newest imports."""
-        return self._imports.of_user(user_id, limit)
+        return self._imports.find_by_user(user_id, limit)
 
-    def active_of(self, user_id: int) -> Import | None:
+    def find_active_by_user(self, user_id: int) -> Import | None:
         """Return the import of a user that runs or waits for its turn."""
-        return self._imports.active_of(user_id)
+        return self._imports.find_active_by_user(user_id)
 
-    def items(
+    def find_items(
         self, user_id: int, import_id: int, first: int = 0, count: int | None = None
     ) -> list[ImportItem]:
         """Return outlines in their order."""
-        return self._imports.items(user_id, import_id, first, count)
+        return self._imports.find_items(user_id, import_id, first, count)
 
-    def brought(self, one: Import) -> Brought:
+    def find_imported_feeds(self, one: Import) -> ImportedFeeds:
         """Return the feeds that its owner followed by it, fetched or not, as they are named now."""
         own_addresses = (ItemState.ADDED, ItemState.FAILED, *UNDER_WAY)
-        items = self._imports.items(one.user_id, one.id)
+        items = self._imports.find_items(one.user_id, one.id)
         wanted = [i.feed_id for i in items if i.state in own_addresses and i.feed_id]
-        mine = set(self._subscriptions.feed_ids(one.user_id))
-        into = self._ends.successors([feed_id for feed_id in wanted if feed_id not in mine])
+        mine = set(self._subscriptions.find_feed_ids(one.user_id))
+        into = self._ends.find_successors([feed_id for feed_id in wanted if feed_id not in mine])
         before = self._before(one, into.values())
         heirs = [into.get(feed_id, feed_id) for feed_id in wanted]
         feeds = dict.fromkeys(feed_id for feed_id in heirs if feed_id in mine - before)
-        return Brought(tuple(feeds), frozenset(f for f in wanted if into.get(f, f) not in mine))
+        return ImportedFeeds(tuple(feeds), frozenset(f for f in wanted if into.get(f, f) not in mine))
 
     def _before(self, one: Import, feed_ids: Iterable[int]) -> set[int]:
         """Return those of these feeds that its owner followed before it."""
         since = one.created.timestamp() * 1_000_000
-        mine = self._subscriptions.of_user(one.user_id, list(set(feed_ids)))
+        mine = self._subscriptions.find_by_user(one.user_id, list(set(feed_ids)))
         return {subscription.feed_id for subscription in mine if subscription.id < since}
 
     def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
@@ -239,21 +243,21 @@ class ImportGateway:
         """
         refusal = ConflictError("This import has not ended yet.")
 
-        def work(session: Session) -> Import:
+        def queue_failures(session: Session) -> Import:
             found = self._in_state((user_id, import_id), ENDED, refusal, session)
-            items = self._imports.items(user_id, import_id, session=session)
-            chosen = {i.index: again(i) for i in items if i.can_retry and index in (None, i.index)}
+            items = self._imports.find_items(user_id, import_id, session=session)
+            chosen = {i.index: retry_item(i) for i in items if i.can_retry and index in (None, i.index)}
             if not chosen:
                 raise NotFoundError("There is nothing to try again.", import_id=import_id)
-            self._imports.change_items(user_id, import_id, chosen, session)
+            self._imports.update_items(user_id, import_id, chosen, session)
             counts = Counter(found.counts)
             counts[ItemState.FAILED.value] -= len(chosen)
             counts.update(change.state.value for change in chosen.values())
             return self._queue(user_id, import_id, ENDED, {"counts": dict(+counts)}, now, session)
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(queue_failures)
 
-    def go_on(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
+    def resume(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Take back a cancel: what was left waits for its turn.
 
         Raises:
@@ -262,12 +266,12 @@ class ImportGateway:
         """
         refusal = ConflictError("This import is in another state by now. Reload the page.")
 
-        def work(session: Session) -> Import:
+        def queue_cancelled(session: Session) -> Import:
             self._in_state((user_id, import_id), _CANCELLED, refusal, session)
-            counts = counts_of(self._imports.items(user_id, import_id, session=session))
+            counts = count_states(self._imports.find_items(user_id, import_id, session=session))
             return self._queue(user_id, import_id, _CANCELLED, {"counts": counts}, now, session)
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(queue_cancelled)
 
     def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Stop an import; what is subscribed stays, and is fetched by itself.
@@ -277,24 +281,24 @@ class ImportGateway:
             ConflictError: it has ended.
         """
 
-        def work(session: Session) -> Import:
+        def store_cancellation(session: Session) -> Import:
             values = {"state": ImportState.CANCELLED.value, "ended": now}
             found = self._set(user_id, import_id, ACTIVE, values, session)
             counts = self._settle(found, session)
             return self._set(user_id, import_id, _CANCELLED, {"counts": counts}, session)
 
-        found = self._store.transaction(work)
+        found = self._store.run_in_transaction(store_cancellation)
         self._let_go(found, now)
         return found
 
     def _settle(self, one: Import, session: Session) -> dict[str, int]:
         """Let what is under way end as its feeds stand now, and return the counts."""
-        items = self._imports.items(one.user_id, one.id, session=session)
+        items = self._imports.find_items(one.user_id, one.id, session=session)
         asked = {i.index: i.feed_id for i in items if i.state in UNDER_WAY and i.feed_id}
         asked |= self._unnoted(one, items)
-        ends = self.feed_ends(list(asked.values()))
-        changes = {index: as_it_stands(feed_id, ends.get(feed_id)) for index, feed_id in asked.items()}
-        self._imports.change_items(one.user_id, one.id, changes, session)
+        ends = self.find_poll_results(list(asked.values()))
+        changes = {index: settle_item(feed_id, ends.get(feed_id)) for index, feed_id in asked.items()}
+        self._imports.update_items(one.user_id, one.id, changes, session)
         states = {item.index: item.state for item in items}
         states |= {index: change.state for index, change in changes.items()}
         return dict(Counter(state.value for state in states.values()))
@@ -304,9 +308,9 @@ class ImportGateway:
         if one.started is None:
             return {}
         since = one.started.timestamp() * 1_000_000
-        new = {mine.feed_id for mine in self._subscriptions.of_user(one.user_id) if mine.id >= since}
+        new = {mine.feed_id for mine in self._subscriptions.find_by_user(one.user_id) if mine.id >= since}
         new.difference_update(item.feed_id for item in items if item.feed_id)
-        waiting = {url_key(i.url): i.index for i in items if i.state is ItemState.WAITING} if new else {}
+        waiting = {hash_url(i.url): i.index for i in items if i.state is ItemState.WAITING} if new else {}
         have = self._have(one.user_id, list(waiting))
         return {waiting[key]: feed_id for key, feed_id in have.items() if feed_id in new}
 
@@ -329,7 +333,7 @@ class ImportGateway:
         values: Mapping[str, Any],
         session: Session | None = None,
     ) -> Import:
-        found = self._imports.change(user_id, import_id, states, values, session=session)
+        found = self._imports.update(user_id, import_id, states, values, session=session)
         if found is None:
             self.get(user_id, import_id)
             raise ConflictError("This import is in another state by now. Reload the page.")
@@ -337,39 +341,39 @@ class ImportGateway:
 
     # -- while it runs
 
-    def due(self, now: dt.datetime) -> list[ActiveImport]:
+    def find_due(self, now: dt.datetime) -> list[ActiveImport]:
         """Return the imports whose turn it is and on which nobody works."""
-        active = self._imports.active(_AT_ONCE)
-        slots = self._imports.slots()
+        active = self._imports.find_active(_AT_ONCE)
+        slots = self._imports.find_slots()
         gone = set(slots.values()) - {found.id for found in active}
         if gone and len(active) < _AT_ONCE:
-            self._imports.free_slots(list(gone))  # whoever had it died just before he let it go
+            self._imports.release_slots(list(gone))  # whoever had it died just before he let it go
         held = set(slots.values()) - gone
         late = now - dt.timedelta(seconds=SILENT)
         silent = [a for a in active if a.id in held and (a.touched is None or a.touched < late)]
-        waiting = in_turn(active, held)
+        waiting = sort_by_turn(active, held)
         return silent + waiting[: max(0, self._places - len(held))]
 
-    def begin(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
+    def begin_run(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
         """Take an import over; None: it is not its turn, or it has ended.
 
         Whoever worked on it until now finds that out with his next :meth:`note`.
         """
-        found = self._imports.get(user_id, import_id)
-        if found is None or not found.is_active or not self._imports.take_slot(import_id, self._places):
+        found = self._imports.find(user_id, import_id)
+        if found is None or not found.is_active or not self._imports.claim_slot(import_id, self._places):
             return None
         values: dict[str, Any] = {"state": ImportState.RUNNING.value, "run": run, "touched": now}
         values["started"] = found.started or now
-        found = self._imports.change(user_id, import_id, ACTIVE, values, begin=True)
+        found = self._imports.update(user_id, import_id, ACTIVE, values, begin=True)
         if found is None or found.tries > TRIES:
             # It has ended meanwhile; or it takes its workers down again and again.
             if found is not None:
-                self.end(found, run, now)
-            self._imports.free_slots([import_id])
+                self.end_run(found, run, now)
+            self._imports.release_slots([import_id])
             return None
         return found
 
-    def note(
+    def save_progress(
         self,
         running: Import,
         run: str,
@@ -377,72 +381,72 @@ class ImportGateway:
         changes: Mapping[int, ItemChange],
         now: dt.datetime,
         *,
-        moved: bool,
+        has_progressed: bool,
     ) -> Import | None:
         """Write how far it is and what came of outlines; None: it was cancelled, or is not his any more."""
         values: dict[str, Any] = {"counts": dict(counts), "touched": now}
-        if moved:
+        if has_progressed:
             values["tries"] = 0
         one = (running.user_id, running.id)
 
-        def work(session: Session) -> Import | None:
-            found = self._imports.change(*one, (ImportState.RUNNING,), values, run=run, session=session)
+        def write_progress(session: Session) -> Import | None:
+            found = self._imports.update(*one, (ImportState.RUNNING,), values, run=run, session=session)
             if found is not None:
-                self._imports.change_items(*one, changes, session)
+                self._imports.update_items(*one, changes, session)
             return found
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(write_progress)
 
-    def note_late(
+    def save_late_progress(
         self, running: Import, run: str, changes: Mapping[int, ItemChange], now: dt.datetime
     ) -> Import | None:
         """Write what the step did during which it was cancelled; None: somebody has begun it again."""
         one = (running.user_id, running.id)
 
-        def work(session: Session) -> Import | None:
+        def write_late_progress(session: Session) -> Import | None:
             # Written first: of this and a run that begins meanwhile one has to wait for the other.
-            found = self._imports.change(*one, _STOPPED, {"touched": now}, run=run, session=session)
+            found = self._imports.update(*one, _STOPPED, {"touched": now}, run=run, session=session)
             if found is None:
                 return None
-            self._imports.change_items(*one, changes, session)
+            self._imports.update_items(*one, changes, session)
             if found.state is ImportState.CANCELLED:
                 counts = self._settle(found, session)
             else:  # it is to go on, and awaits what was asked for
-                counts = counts_of(self._imports.items(*one, session=session))
-            return self._imports.change(*one, _STOPPED, {"counts": counts}, run=run, session=session)
+                counts = count_states(self._imports.find_items(*one, session=session))
+            return self._imports.update(*one, _STOPPED, {"counts": counts}, run=run, session=session)
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(write_late_progress)
 
-    def end(self, running: Import, run: str, now: dt.datetime) -> Import | None:
+    def end_run(self, running: Import, run: str, now: dt.datetime) -> Import | None:
         """Note that all is done, by what is stored of each outline; None: it is not his any more."""
         one = (running.user_id, running.id)
 
-        def work(session: Session) -> Import | None:
+        def write_end(session: Session) -> Import | None:
             values = {"state": ImportState.DONE.value, "ended": now}
-            found = self._imports.change(*one, (ImportState.RUNNING,), values, run=run, session=session)
+            found = self._imports.update(*one, (ImportState.RUNNING,), values, run=run, session=session)
             if found is None:
                 return None
             counts = self._settle(found, session)  # who is given up may have left some under way
-            return self._imports.change(*one, ENDED, {"counts": counts}, run=run, session=session)
+            return self._imports.update(*one, ENDED, {"counts": counts}, run=run, session=session)
 
-        found = self._store.transaction(work)
+        found = self._store.run_in_transaction(write_end)
         if found is not None:
             self._let_go(found, now)
         return found
 
     def _let_go(self, ended: Import, now: dt.datetime) -> None:
-        self._imports.free_slots([ended.id])
-        self._imports.keep_until(ended.user_id, ended.id, now + self._kept)
+        self._imports.release_slots([ended.id])
+        self._imports.set_expiry(ended.user_id, ended.id, now + self._kept)
 
-    def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
+    def find_successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return feed → the one that it was merged into, for those that were."""
-        return self._ends.successors(feed_ids)
+        return self._ends.find_successors(feed_ids)
 
-    def feed_ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
+    def find_poll_results(self, feed_ids: Sequence[int]) -> dict[int, PollResult]:
         """Return how the last polls of these feeds ended."""
-        return self._ends.ends(feed_ids)
+        return self._ends.find_poll_results(feed_ids)
 
-    def folder_ids(self, running: Import, used: Iterable[int]) -> dict[int, int]:
+    def get_or_create_folders(self, running: Import, used: Iterable[int]) -> dict[int, int]:
         """Return place → folder of the user for these places and those of empty folders, made where missing.
 
         What lies deeper than folders may is put into the deepest that may be; where he has as many folders
@@ -450,8 +454,8 @@ class ImportGateway:
         """
         if not running.keep_folders:
             return self._one_folder(running)
-        wanted, above = paths(running.folders), {*used, *running.empty}
-        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
+        wanted, above = build_import_paths(running.folders), {*used, *running.empty}
+        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.find_by_user(running.user_id)}
         found: dict[tuple[str, ...], int | None] = {}
         for place in sorted(above):
             path = wanted[place][:DEPTH]
@@ -465,7 +469,7 @@ class ImportGateway:
     def _one_folder(self, running: Import) -> dict[int, int]:
         if not running.into:
             return {}
-        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
+        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.find_by_user(running.user_id)}
         folder = self._folder(running.user_id, running.into, None, mine)
         return {} if folder is None else {-1: folder}
 
@@ -478,7 +482,7 @@ class ImportGateway:
                 mine[key] = self._folders.add(user_id, name, parent).id
             except ExistsError:
                 # Made a moment ago, by him or by whoever worked on this before.
-                mine |= {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(user_id)}
+                mine |= {(f.parent, f.name.casefold()): f.id for f in self._folders.find_by_user(user_id)}
             except InvalidError:
                 return parent  # he has as many as he may; his feeds come all the same
         return mine[key]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from app.config import Settings
 from app.errors import ExistsError, InvalidError, NotFoundError
-from app.feeds.html.text import plain
+from app.feeds.html.text import extract_plain_text
 from app.feeds.opml import opml
-from app.feeds.opml.file_type import check_is_list
+from app.feeds.opml.file_type import check_is_opml
 from app.mappers.imports.packs import PackMapper
 from app.models.imports.imports import Pack
 from app.models.imports.opml import SubscriptionList
@@ -30,11 +30,11 @@ class PackGateway:
     def __init__(self, packs: PackMapper, settings: Settings) -> None:
         self._packs = packs
         self._folder = settings.packs_dir
-        self._limits = opml.Limits.of(settings)
+        self._limits = opml.Limits.from_settings(settings)
 
-    def all(self) -> list[Pack]:
+    def list_packs(self) -> list[Pack]:
         """Return the packs by title."""
-        found: dict[str, Pack | None] = {**shipped(self._folder), **self._packs.all()}
+        found: dict[str, Pack | None] = {**load_shipped(self._folder), **self._packs.list_packs()}
         return sorted((p for p in found.values() if p is not None), key=lambda p: p.title.casefold())
 
     def get(self, slug: str) -> Pack:
@@ -43,7 +43,7 @@ class PackGateway:
         Raises:
             NotFoundError: there is none of this name.
         """
-        found = next((pack for pack in self.all() if pack.slug == slug), None)
+        found = next((pack for pack in self.list_packs() if pack.slug == slug), None)
         if found is None:
             raise NotFoundError(pack=slug)
         return found
@@ -60,7 +60,7 @@ class PackGateway:
             TooLargeError: a limit of the settings ``opml_…``.
             ExistsError: there is one whose name is spelled alike.
         """
-        packs = self.all()
+        packs = self.list_packs()
         if len(packs) >= MOST:
             raise InvalidError("There are %(most)s packs, and that is the most.", most=MOST)
         pack = Pack(self._slug(title), title, about, self._checked(body))
@@ -69,7 +69,7 @@ class PackGateway:
         self._packs.put(pack)
         return pack
 
-    def edit(self, slug: str, title: str, about: str, body: bytes | None) -> Pack:
+    def update(self, slug: str, title: str, about: str, body: bytes | None) -> Pack:
         """Give a pack another title, description or list; None: the list stays.
 
         Raises:
@@ -89,10 +89,10 @@ class PackGateway:
         Raises:
             NotFoundError: there is none.
         """
-        self._packs.hide(self.get(slug).slug)
+        self._packs.hide_pack(self.get(slug).slug)
 
     def _checked(self, body: bytes) -> bytes:
-        check_is_list(body)
+        check_is_opml(body)
         if not opml.read(body, self._limits).feeds:
             raise InvalidError("There is no feed in this file.", field="file")
         return body
@@ -104,7 +104,7 @@ class PackGateway:
 
 
 @functools.cache
-def shipped(folder: Path | None) -> dict[str, Pack]:
+def load_shipped(folder: Path | None) -> dict[str, Pack]:
     """Return the packs of a folder, those of Eventr without one; read once per process."""
     place = resources.files("app").joinpath("packs") if folder is None else folder
     files = [f for f in place.iterdir() if f.name.endswith(".opml")]
@@ -116,4 +116,4 @@ def _pack(slug: str, body: bytes) -> Pack:
     about = _ABOUT.search(body[:4096].decode("utf-8", "replace"))
     title = opml.read(body).title or slug
     pack = Pack(slug, title, "", body, shipped=True)
-    return dataclasses.replace(pack, about=plain(about[1]).strip()) if about else pack
+    return dataclasses.replace(pack, about=extract_plain_text(about[1]).strip()) if about else pack

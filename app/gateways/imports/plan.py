@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from app.errors import InvalidError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
-from app.feeds.urls import url_key
+from app.feeds.urls import hash_url
 from app.models.imports.imports import Import, ImportFolder, ImportItem, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
-from app.models.names import one_line
+from app.models.names import to_one_line
 from app.models.sharing import own_addresses
 
 NAME_MAX, TITLE_MAX, URL_MAX = 128, 512, 2048
@@ -22,27 +22,27 @@ Have = Callable[[list[str]], Mapping[str, int]]
 _NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def plan(
-    found: SubscriptionList, have: Have, policy: Policy, own_host: str = ""
+def plan_import(
+    subscription_list: SubscriptionList, find_subscribed: Have, policy: Policy, own_host: str = ""
 ) -> tuple[Import, list[ImportItem]]:
     """Return an import, still without name, owner and time, and its outlines, folder by folder.
 
     Args:
         own_host: of this server: what it names there is followed, not fetched.
     """
-    folders = _Folders(found)
-    items = _Planner(folders, policy, own_host).items(found.feeds, have)
+    folders = _Folders(subscription_list)
+    items = _Planner(folders, policy, own_host).plan_items(subscription_list.feeds, find_subscribed)
     used = {place for item in items for place in item.folders}
     new = Import(
         id=0,
         user_id=0,
         name="",
         created=_NEVER,
-        title=one_line(found.title, TITLE_MAX),
+        title=to_one_line(subscription_list.title, TITLE_MAX),
         folders=tuple(folders.rows),
         empty=tuple(_unused(folders.rows, used)),
-        note=found.repaired,
-        counts=counts_of(items),
+        note=subscription_list.repaired,
+        counts=count_states(items),
     )
     return new, items
 
@@ -53,23 +53,23 @@ class _Planner:
         self._policy = policy
         self._own = own_host
 
-    def items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
-        ordered = sorted(feeds, key=lambda feed: self._folders.place(feed.folders))
+    def plan_items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
+        ordered = sorted(feeds, key=lambda feed: self._folders.find_index(feed.folders))
         addresses = [self._address(feed.url) for feed in ordered]
         ordered = [dataclasses.replace(f, url=url) for f, (url, _) in zip(ordered, addresses, strict=True)]
         # What is too long to be an address is not taken apart like one.
-        keys = [url_key(feed.url) if len(feed.url) <= URL_MAX else feed.url for feed in ordered]
+        keys = [hash_url(feed.url) if len(feed.url) <= URL_MAX else feed.url for feed in ordered]
         first: dict[str, int] = {}
         places: dict[str, dict[int, None]] = {}
         for index, (key, feed) in enumerate(zip(keys, ordered, strict=True)):
             first.setdefault(key, index)
-            if (place := self._folders.place(feed.folders)) >= 0:
+            if (place := self._folders.find_index(feed.folders)) >= 0:
                 places.setdefault(key, {})[place] = None
         mine = have(list(first))
         return [
             _item(index, feed, tuple(places.get(key, ())), addresses[index][1], mine.get(key))
             if first[key] == index
-            else _double(index, feed, self._folders.place(feed.folders))
+            else _double(index, feed, self._folders.find_index(feed.folders))
             for index, (key, feed) in enumerate(zip(keys, ordered, strict=True))
         ]
 
@@ -77,9 +77,9 @@ class _Planner:
         """Return the address that an outline names, and why it can never be subscribed to."""
         if len(text) > URL_MAX:
             return text, "invalid_url"
-        url, problem = opml.address(text, self._policy)
+        url, problem = opml.resolve_address(text, self._policy)
         try:
-            return url, None if own_addresses.handle_at(url, (self._own,)) else problem
+            return url, None if own_addresses.parse_handle(url, (self._own,)) else problem
         except InvalidError:
             return url, "invalid_url"
 
@@ -89,32 +89,32 @@ def _item(
 ) -> ImportItem:
     mine = None if problem else mine
     state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
-    title = one_line(feed.title, TITLE_MAX)
+    title = to_one_line(feed.title, TITLE_MAX)
     return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
 
 
 def _double(index: int, feed: Outline, place: int) -> ImportItem:
     places = (place,) if place >= 0 else ()
     return ImportItem(
-        index, feed.url[:URL_MAX], one_line(feed.title, TITLE_MAX), places, feed.line, ItemState.DOUBLE
+        index, feed.url[:URL_MAX], to_one_line(feed.title, TITLE_MAX), places, feed.line, ItemState.DOUBLE
     )
 
 
 class _Folders:
     """The folders of a file as one list, parents first."""
 
-    def __init__(self, found: SubscriptionList) -> None:
+    def __init__(self, subscription_list: SubscriptionList) -> None:
         self.rows: list[ImportFolder] = []
         self._rows: dict[ImportFolder, int] = {}
         self._places: dict[tuple[str, ...], int] = {(): -1}
-        for path in found.folders:
-            self.place(path)
+        for path in subscription_list.folders:
+            self.find_index(path)
 
-    def place(self, path: tuple[str, ...]) -> int:
+    def find_index(self, path: tuple[str, ...]) -> int:
         """Return the place of a folder, -1 for none; folders whose names look alike are one."""
         if path not in self._places:
-            above = self.place(path[:-1])
-            row = ImportFolder(one_line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
+            above = self.find_index(path[:-1])
+            row = ImportFolder(to_one_line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
             if row not in self._rows:
                 self._rows[row] = len(self.rows)
                 self.rows.append(row)
@@ -132,6 +132,6 @@ def _unused(rows: Sequence[ImportFolder], used: set[int]) -> list[int]:
     return [place for place in range(len(rows)) if place not in busy]
 
 
-def counts_of(items: Iterable[ImportItem]) -> dict[str, int]:
+def count_states(items: Iterable[ImportItem]) -> dict[str, int]:
     """Return state → outlines."""
     return dict(Counter(item.state.value for item in items))

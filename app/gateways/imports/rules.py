@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from app.gateways.feeds.digest import CUT
-from app.models.imports.imports import ActiveImport, FeedEnd, ImportItem, ItemChange, ItemState
+from app.models.imports.imports import ActiveImport, ImportItem, ItemChange, ItemState, PollResult
 
 
-def as_it_stands(feed_id: int, end: FeedEnd | None) -> ItemChange:
+def settle_item(feed_id: int, poll_result: PollResult | None) -> ItemChange:
     """Return what to say of a subscribed feed that is awaited no longer; its fetches come by themselves."""
-    if end is None:
+    if poll_result is None:
         return ItemChange(ItemState.FAILED, "gone", feed_id)
-    if end.error and end.error != CUT:
-        return ItemChange(ItemState.FAILED, end.error, feed_id)
+    if poll_result.error and poll_result.error != CUT:
+        return ItemChange(ItemState.FAILED, poll_result.error, feed_id)
     return ItemChange(ItemState.ADDED, None, feed_id)
 
 
-def in_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[ActiveImport]:
+def sort_by_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[ActiveImport]:
     """Return what waits, first that of people who have the fewest: one with ten holds nobody up."""
     running = Counter(a.user_id for a in active if a.id in held)
     waiting = [a for a in active if a.id not in held]
@@ -29,7 +29,7 @@ def in_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[Activ
     return sorted(waiting, key=lambda one: rounds[one.id])
 
 
-def tick(item: ImportItem, *, ticked: bool) -> ItemChange | None:
+def tick_item(item: ImportItem, *, ticked: bool) -> ItemChange | None:
     """Return what a tick makes of an outline, None where it says nothing new."""
     if item.state not in (ItemState.WAITING, ItemState.SKIPPED, ItemState.ALREADY):
         return None
@@ -38,6 +38,6 @@ def tick(item: ImportItem, *, ticked: bool) -> ItemChange | None:
     return ItemChange(state, None, item.feed_id) if state is not item.state else None
 
 
-def again(item: ImportItem) -> ItemChange:
+def retry_item(item: ImportItem) -> ItemChange:
     """Return what becomes of a failure that is tried again: a feed is subscribed already, a person is not."""
     return ItemChange(ItemState.RETRY if item.feed_id else ItemState.WAITING, None, item.feed_id)

@@ -12,9 +12,9 @@ from app.feeds.fetch.address_policy import Policy
 from app.feeds.webpush import push
 from app.gateways.accounts.accounts import AccountGateway
 from app.mappers.notifications.devices import DeviceMapper
-from app.models.discussion.comments import NoteKind
+from app.models.discussion.comments import NotificationKind
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.notifications.push import Device, Message, Off, Sender, Verdict
+from app.models.notifications.push import DeliveryOutcome, Device, Message, PushDisabledReason, VapidSender
 
 log = logs.get(__name__)
 
@@ -40,27 +40,27 @@ class DeviceGateway:
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._key: bytes | None = None
         #: Why nobody can be told, None: everybody can.
-        self.off: Off | None = push.why_off(settings)
+        self.disabled_reason: PushDisabledReason | None = push.find_disabled_reason(settings)
 
     # -- our key
-    def public_key(self) -> str | None:
+    def find_public_key(self) -> str | None:
         """Return the key that browsers are to know us by; None: nobody has asked for one yet."""
         from app.feeds.webpush import crypto
 
         key = self._known_key()
-        return push.shown_key(crypto.public_key(key)) if key else None
+        return push.encode_key(crypto.derive_public_key(key)) if key else None
 
     def make_key(self, now: dt.datetime) -> None:
         """Make the one key of this system, where there is none."""
         from app.feeds.webpush import crypto
 
         if self._known_key() is None:
-            self._key = self._devices.keep_key(crypto.new_key(), now)
+            self._key = self._devices.add_key(crypto.create_key(), now)
 
     def _known_key(self) -> bytes | None:
         # It never changes, so one look is enough.
         if self._key is None:
-            self._key = self._devices.key()
+            self._key = self._devices.find_key()
         return self._key
 
     # -- devices
@@ -86,7 +86,7 @@ class DeviceGateway:
         """
         address = push.check_endpoint(endpoint, self._policy, self._settings.push_endpoint_length)
         p256dh, auth = push.read_keys(*keys)
-        others = [d for d in self.of_user(user_id) if d.endpoint != address and d.session != session]
+        others = [d for d in self.list_devices(user_id) if d.endpoint != address and d.session != session]
         # Requests at the same moment may go beyond it by their number: that is no matter.
         if len(others) >= self._settings.push_devices:
             raise TooLargeError(
@@ -106,20 +106,20 @@ class DeviceGateway:
         )
         return self._devices.put(new)
 
-    def of_user(self, user_id: int) -> list[Device]:
+    def list_devices(self, user_id: int) -> list[Device]:
         """Return somebody's devices, the newest first; those whose sessions have ended go."""
         living, gone = self._sorted(user_id)
         for device in gone:
             self._devices.remove(device.id, user_id, device.session)
         return living
 
-    def seen_of(self, user_id: int) -> list[Device]:
+    def read_devices(self, user_id: int) -> list[Device]:
         """The same for who looks: nothing is written."""
         return self._sorted(user_id)[0]
 
     def _sorted(self, user_id: int) -> tuple[list[Device], list[Device]]:
-        found = self._devices.of_user(user_id)
-        alive = {s.key for s in self._accounts.sessions_of(user_id)} if found else set()
+        found = self._devices.find_by_user(user_id)
+        alive = {s.key for s in self._accounts.list_sessions(user_id)} if found else set()
         return [d for d in found if d.session in alive], [d for d in found if d.session not in alive]
 
     def remove(self, user_id: int, device_id: int) -> bool:
@@ -127,65 +127,69 @@ class DeviceGateway:
         return self._devices.remove(device_id, user_id)
 
     # -- sending
-    def wants(self, user_id: int, kind: NoteKind) -> bool:
+    def wants_push(self, user_id: int, kind: NotificationKind) -> bool:
         """Return whether somebody is to be told of such a thing on his devices, as far as he has any."""
-        if self.off is not None or not kind.push_setting or not self._devices.has(user_id):
+        if (
+            self.disabled_reason is not None
+            or not kind.push_setting
+            or not self._devices.has_devices(user_id)
+        ):
             return False
-        user = self._accounts.user(user_id)
+        user = self._accounts.find_user(user_id)
         return user is not None and not user.disabled and bool(getattr(user.preferences, kind.push_setting))
 
-    def living(self, device_id: int) -> Device | None:
+    def find_live_device(self, device_id: int) -> Device | None:
         """Return a device whose session lives; one whose session has ended goes."""
-        device = self._devices.get(device_id)
-        if device is None or self.off is not None:
+        device = self._devices.find(device_id)
+        if device is None or self.disabled_reason is not None:
             return None
-        if not self._accounts.lives(device.session, device.user_id):
+        if not self._accounts.is_session_alive(device.session, device.user_id):
             self._devices.remove(device.id, device.user_id, device.session)
             return None
         return device
 
-    def language(self, device: Device) -> str:
+    def get_language(self, device: Device) -> str:
         """Return what somebody reads on a device: chosen for the account, else as it was on its page."""
-        user = self._accounts.user(device.user_id)
+        user = self._accounts.find_user(device.user_id)
         return (user.preferences.language if user else "") or device.language
 
-    def request(self, device: Device, message: Message, ttl: int, now: dt.datetime) -> FetchRequest:
+    def build_request(self, device: Device, message: Message, ttl: int, now: dt.datetime) -> FetchRequest:
         """Return a message as its push service takes it: encrypted, signed."""
         from app.feeds.webpush import crypto
 
         self.make_key(now)
-        sender = Sender(self._known_key() or b"", push.contact(self._settings))
-        text = push.packed(message, self._settings.push_payload)
-        body = crypto.encrypted(text, device.p256dh, device.auth)
-        signed = crypto.authorization(sender, push.origin(device.endpoint), now)
+        sender = VapidSender(self._known_key() or b"", push.get_contact(self._settings))
+        text = push.pack_message(message, self._settings.push_payload)
+        body = crypto.encrypt(text, device.p256dh, device.auth)
+        signed = crypto.build_authorization(sender, push.get_origin(device.endpoint), now)
         within = self._settings.push_timeout
-        return push.request(device, body, signed, tag=message.tag, ttl=ttl, within=within)
+        return push.build_request(device, body, signed, tag=message.tag, ttl=ttl, timeout=within)
 
     @staticmethod
-    def is_silent(fetched: Fetched | None) -> bool:
+    def is_unanswered(fetched: Fetched | None) -> bool:
         """Return whether a push service took all its time, or did not answer at all."""
-        return push.is_silent(fetched)
+        return push.is_unanswered(fetched)
 
-    def told(
+    def record_result(
         self, device: Device, fetched: Fetched | None, tries: int, now: dt.datetime
-    ) -> tuple[Verdict, float]:
+    ) -> tuple[DeliveryOutcome, float]:
         """Note how a message ended; return what that means, and of "later" the seconds until then.
 
         Args:
             tries: how often it was sent, this time included.
         """
-        verdict = push.judge(fetched)
-        if verdict is Verdict.LATER and tries < self._settings.push_tries:
+        verdict = push.classify_response(fetched)
+        if verdict is DeliveryOutcome.LATER and tries < self._settings.push_tries:
             asked = fetched.retry_after if fetched else None
-            return verdict, push.retry_in(tries, asked, self._settings, self._rng)
+            return verdict, push.compute_retry_delay(tries, asked, self._settings, self._rng)
         dropped = False
-        if verdict is Verdict.SENT:
-            self._devices.used(device.id, now)
-        elif verdict is Verdict.GONE:
+        if verdict is DeliveryOutcome.SENT:
+            self._devices.mark_used(device.id, now)
+        elif verdict is DeliveryOutcome.GONE:
             dropped = self._devices.remove(device.id, device.user_id)
         else:
-            verdict = Verdict.REFUSED
-            dropped = self._devices.failed(device.id, self._settings.push_failures)
+            verdict = DeliveryOutcome.REFUSED
+            dropped = self._devices.count_failure(device.id, self._settings.push_failures)
         status = fetched.status if fetched else 0
         log.info("push_ended", verdict=verdict.value, status=status, host=device.service, dropped=dropped)
         return verdict, 0.0

@@ -14,19 +14,25 @@ from collections.abc import Mapping, Sequence
 
 from app.errors import NotFoundError
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.comments import CommentMapper, LikeMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.notifications.notifications import KEPT, NoteMapper
+from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
-from app.mappers.reading.entry_keys import millis
-from app.mappers.sharing.profiles import TieMapper
+from app.mappers.reading.entry_keys import to_millis
+from app.mappers.sharing.profiles import RelationshipMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
-from app.models.discussion.comments import Comment, Face, Note, NoteKind, NotePage
+from app.models.discussion.comments import (
+    Comment,
+    NotificationKind,
+    NotificationRow,
+    NotificationRows,
+    PersonSummary,
+)
 from app.models.reading.entry import EntryKey
-from app.models.sharing.sharing import Share, TieKind
+from app.models.sharing.sharing import RelationshipKind, Share
 
 #: Rows that a badge counts; nobody reads a higher number.
 BADGE = 99
@@ -36,9 +42,9 @@ LOOKS = 5
 BROKEN_MOST = 100
 #: Characters of what is told of something without a title.
 EXCERPT = 80
-_SAID = (NoteKind.COMMENT, NoteKind.REPLY, NoteKind.MENTION)
+_SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
 #: Kinds of which each subject is told of once.
-_ONCE = (NoteKind.MENTION, NoteKind.IMPORT)
+_ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,10 +55,10 @@ class _Known:
     comments: Mapping[int, Comment]
     likers: Mapping[int, Sequence[int]]
     asking: Sequence[int]
-    faces: Mapping[int, Face]
+    faces: Mapping[int, PersonSummary]
 
 
-class NoteGateway:
+class NotificationGateway:
     """Writes and reads what people are told of.
 
     Args:
@@ -62,43 +68,43 @@ class NoteGateway:
 
     def __init__(
         self,
-        notes: NoteMapper,
+        notes: NotificationMapper,
         likes: LikeMapper,
         comments: CommentMapper,
         shares: ShareMapper,
-        ties: TieMapper,
+        relationships: RelationshipMapper,
         users: UserMapper,
         subscriptions: SubscriptionMapper,
         feeds: FeedMapper,
         lists: FeedListMapper,
         entries: EntryGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         *,
-        keep: dt.timedelta,
-        most: int,
+        keep_for: dt.timedelta,
+        limit: int,
         rows: int,
-        broken: dt.timedelta,
-        likes_most: int,
+        failing_after: dt.timedelta,
+        likes_limit: int,
     ) -> None:
         self._notes, self._likes, self._comments = notes, likes, comments
-        self._shares, self._ties, self._users = shares, ties, users
+        self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
-        self._entries, self._sight = entries, sight
-        self._keep, self._most, self._rows = keep, most, rows
-        self._broken, self._likes_most = broken, likes_most
+        self._entries, self._sight = entries, visibility
+        self._keep, self._most, self._rows = keep_for, limit, rows
+        self._broken, self._likes_most = failing_after, likes_limit
 
     # -- writing
-    def tell(
+    def notify(
         self,
         user_id: int,
-        kind: NoteKind,
+        kind: NotificationKind,
         subject: int,
         by: int,
         now: dt.datetime,
         *,
         share: Share | None = None,
-        what: int = 0,
-        also: Share | None = None,
+        target_id: int = 0,
+        also_about: Share | None = None,
     ) -> bool:
         """Tell somebody of something, unless he did it, does not want to know, or may not.
 
@@ -111,117 +117,120 @@ class NoteGateway:
         """
         if by == user_id or not self._wants(user_id, kind):
             return False
-        if by and by not in self._sight.heard(user_id, [by]):
+        if by and by not in self._sight.find_unmuted_people(user_id, [by]):
             return False
-        if any(s is not None and not self._sight.sees(user_id, s) for s in (share, also)):
+        if any(s is not None and not self._sight.can_see(user_id, s) for s in (share, also_about)):
             return False
-        note = Note(user_id=user_id, kind=kind, subject=subject, at=now, share_id=share.id if share else 0)
+        note = NotificationRow(
+            user_id=user_id, kind=kind, subject=subject, at=now, share_id=share.id if share else 0
+        )
         expires = now + self._keep
         if kind in _ONCE:
-            new = told = self._notes.tell_once(note, by, what, expires)
+            new = told = self._notes.add_once(note, by, target_id, expires)
         else:
-            people, once = kind not in _SAID, kind is NoteKind.LIKE
-            new, told = self._notes.tell(note, by, what, expires, people=people, once=once), True
+            people, once = kind not in _SAID, kind is NotificationKind.LIKE
+            new = self._notes.add_event(note, by, target_id, expires, count_people=people, once=once)
+            told = True
         if new:
-            self._notes.cut(user_id, self._most)
+            self._notes.prune(user_id, self._most)
         return told
 
-    def _wants(self, user_id: int, kind: NoteKind) -> bool:
-        user = self._users.get(user_id)
+    def _wants(self, user_id: int, kind: NotificationKind) -> bool:
+        user = self._users.find(user_id)
         return user is not None and bool(getattr(user.preferences, kind.setting))
 
-    def addressed(self, share: Share, names: Sequence[str]) -> list[int]:
+    def find_mentioned(self, share: Share, names: Sequence[str]) -> list[int]:
         """Return the people whom these names mean and who may see a share."""
-        return [face.user_id for face in self._sight.addressed(names, share).values()]
+        return [face.user_id for face in self._sight.find_mentioned(names, share).values()]
 
-    def author(self, comment_id: int | None) -> int:
+    def find_author(self, comment_id: int | None) -> int:
         """Return who wrote a comment, 0: there is none, or nobody's any more."""
-        found = None if comment_id is None else self._comments.get(comment_id)
+        found = None if comment_id is None else self._comments.find(comment_id)
         return (found.user_id or 0) if found else 0
 
-    def sees(self, user_id: int, share: Share) -> bool:
+    def can_see(self, user_id: int, share: Share) -> bool:
         """Return whether somebody may see a share."""
-        return self._sight.sees(user_id, share)
+        return self._sight.can_see(user_id, share)
 
-    def owner(self, share_id: int) -> Share | None:
+    def find_share(self, share_id: int) -> Share | None:
         """Return a share by whose person is to be told."""
-        return self._shares.get(share_id)
+        return self._shares.find(share_id)
 
     # -- reading
-    def page(self, user_id: int, cursor: str) -> NotePage:
+    def list_notifications(self, user_id: int, cursor: str) -> NotificationRows:
         """Return a page of rows that the user may see, the newest first."""
-        shown: list[Note] = []
+        shown: list[NotificationRow] = []
         after = cursor
         for _ in range(LOOKS):
             limit = self._rows + 1 - len(shown)
-            found = self._notes.page(user_id, after, limit)
+            found = self._notes.list_notifications(user_id, after, limit)
             shown += self._visible(user_id, found, self._likes_most)
             if len(shown) > self._rows:
-                return NotePage(self._titled(user_id, shown[:-1]), shown[-2].place)
+                return NotificationRows(self._titled(user_id, shown[:-1]), shown[-2].place)
             if len(found) < limit:
-                return NotePage(self._titled(user_id, shown))
+                return NotificationRows(self._titled(user_id, shown))
             after = found[-1].place
-        return NotePage(self._titled(user_id, shown), after)
+        return NotificationRows(self._titled(user_id, shown), after)
 
-    def unread(self, user_id: int) -> int:
+    def count_unread(self, user_id: int) -> int:
         """Return how many unread rows a user would see, up to :data:`BADGE`; feeds are not among them."""
-        found = self._notes.unread(user_id, BADGE)
+        found = self._notes.find_unread(user_id, BADGE)
         shown = self._visible(user_id, found, KEPT) if found else []
         # Where he hears none of the last who like something, those before them tell, as on the page.
         seen = {note.ref for note in shown}
-        rest = [note for note in found if note.kind is NoteKind.LIKE and note.ref not in seen]
+        rest = [note for note in found if note.kind is NotificationKind.LIKE and note.ref not in seen]
         return len(shown) + (len(self._visible(user_id, rest, self._likes_most)) if rest else 0)
 
-    def _visible(self, user_id: int, notes: Sequence[Note], likes: int) -> list[Note]:
+    def _visible(self, user_id: int, notes: Sequence[NotificationRow], likes: int) -> list[NotificationRow]:
         known = self._known(user_id, notes, likes)
         return [shown for note in notes if (shown := _seen(note, known)) is not None]
 
-    def _known(self, user_id: int, notes: Sequence[Note], likes: int) -> _Known:
+    def _known(self, user_id: int, notes: Sequence[NotificationRow], likes: int) -> _Known:
         about = {n.share_id for n in notes if n.share_id}
-        about |= {what for n in notes if n.kind is NoteKind.RESHARE for _, what in n.last}
-        shares = self._shares.some(list(about)) if about else {}
-        allowed = self._sight.seen(user_id, list(shares.values())) if shares else {}
+        about |= {what for n in notes if n.kind is NotificationKind.RESHARE for _, what in n.last}
+        shares = self._shares.find_many(list(about)) if about else {}
+        allowed = self._sight.find_visible_profiles(user_id, list(shares.values())) if shares else {}
         seen = {i: share for i, share in shares.items() if i in allowed}
         said = {what for n in notes if n.kind in _SAID for _, what in n.last if what}
-        liked = {n.subject for n in notes if n.kind is NoteKind.LIKE} & seen.keys()
-        likers = {s: [i for _, i in self._likes.people(s, likes) if i != user_id] for s in liked}
-        asks = any(n.kind is NoteKind.REQUEST for n in notes)
-        asking = self._ties.about(user_id, TieKind.REQUEST, BADGE) if asks else []
+        liked = {n.subject for n in notes if n.kind is NotificationKind.LIKE} & seen.keys()
+        likers = {s: [i for _, i in self._likes.list_likers(s, likes) if i != user_id] for s in liked}
+        asks = any(n.kind is NotificationKind.REQUEST for n in notes)
+        asking = self._ties.find_initiators(user_id, RelationshipKind.REQUEST, BADGE) if asks else []
         # Who likes something is asked of the likes: what a row remembers of them is who was told of.
-        rows = [n for n in notes if n.kind is not NoteKind.LIKE]
+        rows = [n for n in notes if n.kind is not NotificationKind.LIKE]
         people = {by for n in rows for by, _ in n.last} | {i for some in likers.values() for i in some}
-        faces = self._sight.heard(user_id, people | set(asking))
-        return _Known(seen, self._comments.some(list(said)) if said else {}, likers, asking, faces)
+        faces = self._sight.find_unmuted_people(user_id, people | set(asking))
+        return _Known(seen, self._comments.find_many(list(said)) if said else {}, likers, asking, faces)
 
-    def _titled(self, user_id: int, notes: Sequence[Note]) -> tuple[Note, ...]:
-        shares = self._shares.some(list({n.share_id for n in notes if n.share_id}))
-        keys = [EntryKey(s.id, s.feed_id, s.seq, millis(s.at)) for s in shares.values()]
-        rows = self._entries.rows(user_id, keys)
+    def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:
+        shares = self._shares.find_many(list({n.share_id for n in notes if n.share_id}))
+        keys = [EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)) for s in shares.values()]
+        rows = self._entries.find_rows(user_id, keys)
         titles = {i: e.title or e.excerpt[:EXCERPT] for i, e in rows.items()}
         return tuple(dataclasses.replace(n, title=titles.get(n.share_id, "")) for n in notes)
 
-    def one(self, user_id: int, kind: NoteKind, subject: int) -> Note | None:
+    def find_notification(self, user_id: int, kind: NotificationKind, subject: int) -> NotificationRow | None:
         """Return a row as the user sees it, None: there is none, or not for him."""
-        found = self._notes.of_kind(user_id, kind, [subject])
+        found = self._notes.find_by_kind(user_id, kind, [subject])
         shown = self._visible(user_id, list(found.values()), self._likes_most)
         return self._titled(user_id, shown)[0] if shown else None
 
-    def ring(self, note: Note, now: dt.datetime, pause: dt.timedelta) -> bool:
+    def mark_pushed(self, note: NotificationRow, now: dt.datetime, pause: dt.timedelta) -> bool:
         """Return whether devices are to be told of a row that changed ``now``: not again within a pause."""
-        return self._notes.ring(note, now, now - pause)
+        return self._notes.mark_pushed(note, now, now - pause)
 
-    def broken(self, user_id: int, now: dt.datetime) -> list[Note]:
+    def list_failing_feeds(self, user_id: int, now: dt.datetime) -> list[NotificationRow]:
         """Return the user's feeds that have failed for long, and about which he does not know yet."""
-        if not self._wants(user_id, NoteKind.FEED):
+        if not self._wants(user_id, NotificationKind.FEED):
             return []
-        mine = {s.feed_id: s for s in self._subscriptions.of_user(user_id) if not (s.paused or s.person)}
-        failed = [i for i, card in self._feeds.cards(list(mine)).items() if card.error]
-        feeds = self._lists.some(failed) if failed else {}
-        known = self._notes.of_kind(user_id, NoteKind.FEED, failed) if failed else {}
+        mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id) if not (s.paused or s.person)}
+        failed = [i for i, card in self._feeds.find_cards(list(mine)).items() if card.error]
+        feeds = self._lists.find_many(failed) if failed else {}
+        known = self._notes.find_by_kind(user_id, NotificationKind.FEED, failed) if failed else {}
         notes = [
-            Note(
+            NotificationRow(
                 user_id=user_id,
-                kind=NoteKind.FEED,
+                kind=NotificationKind.FEED,
                 subject=feed.id,
                 at=feed.error_since,
                 title=mine[feed.id].title or feed.title or feed.url,
@@ -234,8 +243,13 @@ class NoteGateway:
         return sorted(notes, key=lambda note: note.at, reverse=True)[:BROKEN_MOST]
 
     # -- marking
-    def read(
-        self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime, until: dt.datetime | None = None
+    def mark_read(
+        self,
+        user_id: int,
+        kind: NotificationKind,
+        subject: int,
+        now: dt.datetime,
+        until: dt.datetime | None = None,
     ) -> None:
         """Mark a row as read; again, or one that is not there, changes nothing.
 
@@ -245,43 +259,43 @@ class NoteGateway:
         Raises:
             NotFoundError: it is about a feed that he does not follow.
         """
-        if kind is not NoteKind.FEED:
-            self._notes.read(user_id, kind, subject, until=until)
+        if kind is not NotificationKind.FEED:
+            self._notes.mark_read(user_id, kind, subject, until=until)
             return
-        if self._subscriptions.get(user_id, subject) is None:
+        if self._subscriptions.find(user_id, subject) is None:
             raise NotFoundError(feed_id=subject)
-        note = Note(user_id=user_id, kind=kind, subject=subject, at=now, read=True)
-        if not self._notes.tell_once(note, 0, 0, now + self._keep):
-            self._notes.read(user_id, kind, subject, now)
+        note = NotificationRow(user_id=user_id, kind=kind, subject=subject, at=now, read=True)
+        if not self._notes.add_once(note, 0, 0, now + self._keep):
+            self._notes.mark_read(user_id, kind, subject, now)
 
-    def read_all(self, user_id: int, now: dt.datetime, until: dt.datetime | None = None) -> None:
+    def mark_all_read(self, user_id: int, now: dt.datetime, until: dt.datetime | None = None) -> None:
         """Mark all as read, ``until``: without what came after it."""
-        self._notes.read_all(user_id, until)
-        for note in self.broken(user_id, now):
-            self.read(user_id, NoteKind.FEED, note.subject, now)
+        self._notes.mark_all_read(user_id, until)
+        for note in self.list_failing_feeds(user_id, now):
+            self.mark_read(user_id, NotificationKind.FEED, note.subject, now)
 
-    def unliked(self, by: int, share: Share) -> None:
+    def remove_like(self, by: int, share: Share) -> None:
         """Tell of somebody's like no more.
 
         The row stays, and is not seen where nobody else is in it: it knows when devices rang, and what was
         read, when he likes the share again.
         """
-        self._notes.leave(share.user_id, NoteKind.LIKE, share.id, by)
+        self._notes.remove_actor(share.user_id, NotificationKind.LIKE, share.id, by)
 
 
-def _seen(note: Note, known: _Known) -> Note | None:
+def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
     """Return a row with the people whom its reader sees, None: he does not see it."""
     match note.kind:
-        case NoteKind.FEED:
+        case NotificationKind.FEED:
             return None  # that he knows of it
-        case NoteKind.IMPORT | NoteKind.EXPORT:
+        case NotificationKind.IMPORT | NotificationKind.EXPORT:
             return note
-        case kind if kind.of_share and note.share_id not in known.seen:
+        case kind if kind.is_about_share and note.share_id not in known.seen:
             return None
-        case NoteKind.LIKE:
+        case NotificationKind.LIKE:
             people = [i for i in known.likers.get(note.subject, ()) if i in known.faces]
             return _with(note, people, len(people), known)
-        case NoteKind.REQUEST:
+        case NotificationKind.REQUEST:
             people = [i for i in known.asking if i in known.faces]
             return _with(note, people, len(people), known)
     last = [(by, what) for by, what in note.last if by in known.faces and _is_there(note.kind, what, known)]
@@ -292,15 +306,15 @@ def _seen(note: Note, known: _Known) -> Note | None:
     return _with(shown, people, note.count - len(note.last) + len(last), known)
 
 
-def _is_there(kind: NoteKind, what: int, known: _Known) -> bool:
-    if kind is NoteKind.RESHARE:
+def _is_there(kind: NotificationKind, what: int, known: _Known) -> bool:
+    if kind is NotificationKind.RESHARE:
         return what in known.seen
     if kind in _SAID and what:
         return what in known.comments and known.comments[what].removed is None
     return True
 
 
-def _with(note: Note, people: Sequence[int], count: int, known: _Known) -> Note | None:
+def _with(note: NotificationRow, people: Sequence[int], count: int, known: _Known) -> NotificationRow | None:
     if not people:
         return None
     faces = tuple(known.faces[i] for i in people[:KEPT])

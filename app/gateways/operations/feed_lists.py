@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app.errors import InvalidError, NotFoundError
-from app.feeds.urls import shown
+from app.feeds.urls import redact_url
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.models.feeds.feed import Feed
 from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
@@ -21,7 +21,7 @@ class FeedListGateway:
     def __init__(self, lists: FeedListMapper) -> None:
         self._lists = lists
 
-    def page(self, query: FeedQuery, now: dt.datetime, limit: int) -> FeedList:
+    def list_feeds(self, query: FeedQuery, now: dt.datetime, limit: int) -> FeedList:
         """Return a page of a list.
 
         Raises:
@@ -29,19 +29,19 @@ class FeedListGateway:
         """
         if query.filter is FeedFilter.SLOW:
             return self._slow(now)
-        found = self._lists.page(query, _cursor(query.after), limit + 1)
+        found = self._lists.list_feeds(query, _cursor(query.after), limit + 1)
         rows = tuple(_row(feed) for feed in found[:limit])
         last = found[limit - 1] if len(found) > limit else None
         return FeedList(rows, f"{last.subscribers}.{last.id}" if last else "")
 
     def _slow(self, now: dt.datetime) -> FeedList:
-        slowest = self._lists.slow(now - _DAY)
-        feeds = self._lists.some(list(slowest))
+        slowest = self._lists.find_slow(now - _DAY)
+        feeds = self._lists.find_many(list(slowest))
         return FeedList(tuple(_row(feeds[i], slowest=ms) for i, ms in slowest.items() if i in feeds))
 
-    def counts(self) -> FeedCounts:
+    def count_feeds(self) -> FeedCounts:
         """Return how many feeds there are of which kind."""
-        words = self._lists.words()
+        words = self._lists.count_error_words()
         return FeedCounts(
             total=self._lists.count(FeedFilter.ALL),
             errors=sum(count for _, count in words),
@@ -51,9 +51,9 @@ class FeedListGateway:
             words=tuple(words),
         )
 
-    def planned(self, now: dt.datetime, until: dt.datetime) -> dict[dt.datetime, int]:
+    def count_planned(self, now: dt.datetime, until: dt.datetime) -> dict[dt.datetime, int]:
         """Return how many feeds are to be polled from now on, by the start of a slot of 15 minutes."""
-        return self._lists.planned(now, until, SLOT)
+        return self._lists.count_planned(now, until, SLOT)
 
     def pause(self, feed_id: int) -> None:
         """Poll a feed no more; whoever asks for it by hand still gets it.
@@ -87,7 +87,7 @@ def _cursor(text: str) -> tuple[int, int] | None:
 
 
 def _row(feed: Feed, slowest: int = 0) -> FeedRow:
-    address = shown(feed.url)
+    address = redact_url(feed.url)
     return FeedRow(
         id=feed.id,
         title=feed.title,

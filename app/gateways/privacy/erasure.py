@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 
-from app.gateways.accounts.admin_accounts import PeopleGateway
-from app.gateways.discussion.comments import TalkGateway
+from app.gateways.accounts.admin_accounts import AdminAccountGateway
+from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
@@ -24,20 +24,20 @@ TOGETHER = 100
 STRAGGLERS = dt.timedelta(minutes=2)
 
 
-class ErasingGateway:
+class ErasureGateway:
     """Deletes accounts; each step can be done again."""
 
     def __init__(
         self,
         store: Store,
-        people: PeopleGateway,
+        people: AdminAccountGateway,
         subscriptions: SubscriptionGateway,
         websubs: WebsubGateway,
         marks: MarkMapper,
         entries: EntryMapper,
         erasure: ErasureMapper,
         sharing: SharingGateway,
-        talk: TalkGateway,
+        talk: DiscussionGateway,
     ) -> None:
         self._store, self._people = store, people
         self._subscriptions, self._websubs = subscriptions, websubs
@@ -52,15 +52,15 @@ class ErasingGateway:
             NotFoundError: there is no such account.
             ConflictError: nobody would be left who may change anything.
         """
-        self._people.leave(user_id, now)
+        self._people.mark_leaving(user_id, now)
 
-    def begun(self, limit: int, now: dt.datetime) -> list[int]:
+    def find_leaving(self, limit: int, now: dt.datetime) -> list[int]:
         """Return accounts that go, are not gone, and may be by now."""
-        return self._people.leaving(limit, now - STRAGGLERS)
+        return self._people.find_leaving(limit, now - STRAGGLERS)
 
     def is_begun(self, user_id: int) -> bool:
         """Return whether an account goes or is gone."""
-        return not self._people.stays(user_id)
+        return not self._people.is_active(user_id)
 
     def finish(self, user_id: int, now: dt.datetime) -> bool:
         """Delete a user and all that is his.
@@ -71,9 +71,9 @@ class ErasingGateway:
         """
         # First what others work on for him, so that they stop; then what counts him as a reader.
         self._erasure.stop(user_id)
-        self._websubs.leave_unread(self._subscriptions.remove_all(user_id, now), now)
+        self._websubs.leave_unsubscribed(self._subscriptions.remove_all(user_id, now), now)
         self._stop_sharing(user_id, now)
-        while self._store.transaction(lambda session: self._unmark(user_id, session)):
+        while self._store.run_in_transaction(lambda session: self._unmark(user_id, session)):
             pass
         return self._erasure.erase(user_id, now - STRAGGLERS)
 
@@ -87,8 +87,8 @@ class ErasingGateway:
 
     def _unmark(self, user_id: int, session: Session) -> int:
         """Take some of his marks from entries, which count them: retention keeps what has one."""
-        marks = self._marks.some(user_id, TOGETHER, session)
+        marks = self._marks.find_batch(user_id, TOGETHER, session)
         for mark in marks:
-            self._entries.star(mark.feed_id, mark.entry_id, -1, session)
+            self._entries.change_star_count(mark.feed_id, mark.entry_id, -1, session)
         self._marks.remove(user_id, [mark.entry_id for mark in marks], session)
         return len(marks)

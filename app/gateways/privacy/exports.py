@@ -11,8 +11,8 @@ from typing import Any
 from app import clock
 from app.config import Settings
 from app.errors import ConflictError
-from app.gateways.privacy.personal_data import BelongingsGateway
-from app.gateways.privacy.zip_writer import Archive
+from app.gateways.privacy.personal_data import PersonalDataGateway
+from app.gateways.privacy.zip_writer import ZipWriter
 from app.mappers.privacy.exports import PersonalExportMapper
 from app.models.accounts.user import User
 from app.models.privacy.export import ExportState, PersonalExport
@@ -49,7 +49,7 @@ what you did; when you logged in stands in its logs, which are not kept by accou
 """
 
 
-class LostError(Exception):
+class ExportLostError(Exception):
     """Somebody else makes the file, or it is not wanted any more."""
 
 
@@ -57,17 +57,17 @@ class PersonalExportGateway:
     """One file per user; a new one takes the place of the one before."""
 
     def __init__(
-        self, exports: PersonalExportMapper, belongings: BelongingsGateway, settings: Settings
+        self, exports: PersonalExportMapper, personal_data: PersonalDataGateway, settings: Settings
     ) -> None:
-        self._exports, self._belongings = exports, belongings
+        self._exports, self._belongings = exports, personal_data
         self._most, self._life = settings.export_max, dt.timedelta(seconds=settings.export_ttl)
 
-    def of_user(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
+    def find_by_user(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
         """Return a user's file, None: he has asked for none, or its time is over."""
-        found = self._exports.of_user(user_id)
+        found = self._exports.find_by_user(user_id)
         return found if found and (found.expires > now or found.state is ExportState.MAKING) else None
 
-    def ask(self, user_id: int, now: dt.datetime) -> bool:
+    def request_export(self, user_id: int, now: dt.datetime) -> bool:
         """Note that a user wants a file; False: one is being made."""
         made = PersonalExport(
             id=secrets.token_hex(16),
@@ -79,9 +79,9 @@ class PersonalExportGateway:
         )
         return self._exports.put(made)
 
-    def silent(self, now: dt.datetime, limit: int) -> list[int]:
+    def find_stalled(self, now: dt.datetime, limit: int) -> list[int]:
         """Return whose files are to be made and that nobody works on."""
-        return self._exports.silent(now - dt.timedelta(seconds=SILENT), limit)
+        return self._exports.find_stalled(now - dt.timedelta(seconds=SILENT), limit)
 
     def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
         """Take a file over; None: none is wanted, or it cannot be made."""
@@ -103,19 +103,19 @@ class PersonalExportGateway:
         """
         count = 0
 
-        def keep(piece: bytes) -> None:
+        def add_part(piece: bytes) -> None:
             nonlocal count
             self._sign(begun)
             until = clock.now() + self._life + dt.timedelta(seconds=LONGEST)
             self._exports.add_part(begun, count, piece, until)
             count += 1
 
-        archive = Archive(keep, most=self._most, now=clock.now())
+        archive = ZipWriter(add_part, max_bytes=self._most, now=clock.now())
         try:
             self._write(archive, begun, user)
             archive.close()
         except BaseException:
-            archive.abandon()
+            archive.discard_rest()
             raise
         now = clock.now()
         made = dataclasses.replace(
@@ -126,26 +126,26 @@ class PersonalExportGateway:
             size=archive.size,
             parts=count,
         )
-        if not self._exports.end(made):
-            raise LostError
+        if not self._exports.save_result(made):
+            raise ExportLostError
         return made
 
-    def _write(self, archive: Archive, begun: PersonalExport, user: User) -> None:
+    def _write(self, archive: ZipWriter, begun: PersonalExport, user: User) -> None:
         mine = self._belongings
-        archive.add("README.txt", [README.encode()])
-        archive.add_json("account.json", mine.account(user))
-        archive.add("subscriptions.opml", [mine.opml(user.id)])
+        archive.add_member("README.txt", [README.encode()])
+        archive.add_json("account.json", mine.build_account(user))
+        archive.add_member("subscriptions.opml", [mine.build_opml(user.id)])
         members: dict[str, Callable[[int], Iterable[Any]]] = {
-            "subscriptions": mine.subscriptions,
-            "folders": mine.folders,
-            "starred": mine.starred,
-            "tagged": mine.tagged,
-            "searches": mine.searches,
-            "shares": mine.shares,
-            "comments": mine.comments,
-            "likes": mine.likes,
-            "people": mine.people,
-            "notifications": mine.notifications,
+            "subscriptions": mine.iter_subscriptions,
+            "folders": mine.iter_folders,
+            "starred": mine.iter_starred,
+            "tagged": mine.iter_tagged,
+            "searches": mine.iter_searches,
+            "shares": mine.iter_shares,
+            "comments": mine.iter_comments,
+            "likes": mine.iter_likes,
+            "people": mine.iter_people,
+            "notifications": mine.iter_notifications,
         }
         for name, rows in members.items():
             archive.add_rows(f"{name}.json", self._signing(begun, rows(user.id)))
@@ -159,28 +159,28 @@ class PersonalExportGateway:
 
     def _sign(self, begun: PersonalExport) -> None:
         if not self._exports.touch(begun, clock.now()):
-            raise LostError
+            raise ExportLostError
 
     def fail(self, begun: PersonalExport, now: dt.datetime, *, too_large: bool) -> None:
         """Note that a file cannot be made."""
         failed = dataclasses.replace(
             begun, state=ExportState.FAILED, expires=now + self._life, too_large=too_large
         )
-        self._exports.end(failed)
-        self.drop(begun)
+        self._exports.save_result(failed)
+        self.drop_parts(begun)
 
-    def drop(self, begun: PersonalExport) -> None:
+    def drop_parts(self, begun: PersonalExport) -> None:
         """Delete what an attempt has written."""
         self._exports.drop_parts(begun)
 
-    def parts(self, made: PersonalExport) -> Iterator[bytes]:
+    def iter_parts(self, export: PersonalExport) -> Iterator[bytes]:
         """Yield a file, part by part.
 
         Raises:
             ConflictError: a part went meanwhile; whoever reads gets less than was announced.
         """
-        for number in range(made.parts):
-            part = self._exports.part(made, number)
+        for number in range(export.parts):
+            part = self._exports.find_part(export, number)
             if part is None:
-                raise ConflictError(export_id=made.id)
+                raise ConflictError(export_id=export.id)
             yield part

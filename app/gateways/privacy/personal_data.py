@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.exports import ExportGateway
-from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.mappers.privacy.personal_data import BelongingsMapper, Kept, Liked, Said
+from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRecord, PersonalDataMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
-from app.models.sharing.sharing import Share, TieKind
-from app.models.subscriptions.folder import folder_paths
+from app.models.sharing.sharing import RelationshipKind, Share
+from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.subscription import Subscription
 
 Row = dict[str, Any]
@@ -39,12 +39,12 @@ T = TypeVar("T")
 BATCH, ENTRIES = 500, 50
 
 
-class BelongingsGateway:
+class PersonalDataGateway:
     """Reads what belongs to a person."""
 
     def __init__(
         self,
-        belongings: BelongingsMapper,
+        personal_data: PersonalDataMapper,
         shares: ShareMapper,
         accounts: AccountGateway,
         profiles: ProfileGateway,
@@ -55,44 +55,44 @@ class BelongingsGateway:
         entries: EntryGateway,
         tags: TagGateway,
         follows: FollowGateway,
-        sight: SightGateway,
-        notes: NoteGateway,
+        visibility: VisibilityGateway,
+        notes: NotificationGateway,
     ) -> None:
-        self._belongings, self._shares = belongings, shares
+        self._belongings, self._shares = personal_data, shares
         self._accounts, self._profiles, self._exports = accounts, profiles, exports
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
         self._entries, self._tags, self._follows = entries, tags, follows
-        self._sight, self._notes = sight, notes
+        self._sight, self._notes = visibility, notes
 
-    def account(self, user: User) -> Row:
+    def build_account(self, user: User) -> Row:
         """Return name, address, settings, sessions and profile; no secret is among it."""
-        sessions = self._accounts.sessions_of(user.id)
+        sessions = self._accounts.list_sessions(user.id)
         return {
             "name": user.name,
-            "former_names": self._belongings.former_names(user.id),
+            "former_names": self._belongings.list_former_names(user.id),
             "email": user.email,
             "role": user.role.value,
             "created": user.created,
             "settings": {
                 f.name: getattr(user.preferences, f.name) for f in dataclasses.fields(user.preferences)
             },
-            "streams": self._belongings.views(user.id),
+            "streams": self._belongings.list_stream_views(user.id),
             "sessions": [
                 {"network": s.address, "agent": s.agent, "created": s.created, "seen": s.seen}
                 for s in sessions
             ],
-            "devices": self._belongings.devices(user.id),
-            "apps": self._belongings.programs(user.id),
+            "devices": self._belongings.list_devices(user.id),
+            "apps": self._belongings.list_tokens(user.id),
             "profile": self._profile(user.id),
-            "reports": self._belongings.reports(user.id),
+            "reports": self._belongings.list_reports(user.id),
         }
 
     def _profile(self, user_id: int) -> Row | None:
-        profile = self._profiles.get(user_id)
+        profile = self._profiles.find(user_id)
         if profile is None:
             return None
         return {
-            "page": self._profiles.address(profile.handle),
+            "page": self._profiles.build_page_url(profile.handle),
             "display": profile.display,
             "bio": profile.bio,
             "links": list(profile.links),
@@ -101,19 +101,19 @@ class BelongingsGateway:
             "open_lists": profile.open_lists,
             "similar": profile.similar,
             "suspended": profile.hidden,
-            "followers": self._follows.counts([profile]).get(user_id, 0),
+            "followers": self._follows.count_followers([profile]).get(user_id, 0),
         }
 
-    def opml(self, user_id: int) -> bytes:
+    def build_opml(self, user_id: int) -> bytes:
         """Return the subscriptions as any reader takes them."""
-        return self._exports.subscriptions(user_id)
+        return self._exports.export_subscriptions(user_id)
 
-    def subscriptions(self, user_id: int) -> Iterator[Row]:
+    def iter_subscriptions(self, user_id: int) -> Iterator[Row]:
         """Yield feeds and people, with the folders they are in and how far they are read."""
-        paths = folder_paths(self._folders.of_user(user_id))
-        mine = self._subscriptions.of_user(user_id)
+        paths = build_folder_paths(self._folders.find_by_user(user_id))
+        mine = self._subscriptions.find_by_user(user_id)
         for batch in _cut(mine):
-            cards = self._feeds.cards([one.feed_id for one in batch])
+            cards = self._feeds.find_cards([one.feed_id for one in batch])
             names = self._handles([c.owner for c in cards.values() if c.owner is not None])
             for one in batch:
                 if (card := cards.get(one.feed_id)) is not None:
@@ -121,25 +121,27 @@ class BelongingsGateway:
                         one, card, [list(paths[f]) for f in one.folder_ids if f in paths], names
                     )
 
-    def folders(self, user_id: int) -> Iterator[Row]:
+    def iter_folders(self, user_id: int) -> Iterator[Row]:
         """Yield folders by the names on the way to them."""
-        for path in folder_paths(self._folders.of_user(user_id)).values():
+        for path in build_folder_paths(self._folders.find_by_user(user_id)).values():
             yield {"name": path[-1], "path": list(path)}
 
-    def starred(self, user_id: int) -> Iterator[Row]:
+    def iter_starred(self, user_id: int) -> Iterator[Row]:
         """Yield starred entries with their texts."""
         return self._kept(user_id, "starred_at", lambda mark: {"starred": mark.starred})
 
-    def tagged(self, user_id: int) -> Iterator[Row]:
+    def iter_tagged(self, user_id: int) -> Iterator[Row]:
         """Yield tagged entries with their texts."""
         return self._kept(user_id, "tagged_at", lambda mark: {"tagged": mark.tagged})
 
-    def _kept(self, user_id: int, time: str, also: Callable[[Kept], Row]) -> Iterator[Row]:
-        names = {tag.id: tag.name for tag in self._tags.of_user(user_id)}
-        mine = set(self._subscriptions.feed_ids(user_id))
+    def _kept(self, user_id: int, time: str, also: Callable[[MarkRecord], Row]) -> Iterator[Row]:
+        names = {tag.id: tag.name for tag in self._tags.find_by_user(user_id)}
+        mine = set(self._subscriptions.find_feed_ids(user_id))
         for marks in self._marks(user_id, time):
-            entries = self._entries.whole(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
-            cards = self._feeds.cards(list({m.feed_id for m in marks}))
+            entries = self._entries.find_with_bodies(
+                user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks]
+            )
+            cards = self._feeds.find_cards(list({m.feed_id for m in marks}))
             for mark in marks:
                 # What is gone, or was taken from his sight since, is not his to take along.
                 if (entry := entries.get(mark.entry_id)) is None:
@@ -155,29 +157,29 @@ class BelongingsGateway:
                     "html": entry.content or entry.summary,
                 }
 
-    def _marks(self, user_id: int, time: str) -> Iterator[list[Kept]]:
+    def _marks(self, user_id: int, time: str) -> Iterator[list[MarkRecord]]:
         return _batches(
-            lambda after: self._belongings.marks(user_id, time, after, ENTRIES), lambda m: m.entry_id
+            lambda after: self._belongings.list_marks(user_id, time, after, ENTRIES), lambda m: m.entry_id
         )
 
-    def searches(self, user_id: int) -> Iterator[Row]:
+    def iter_searches(self, user_id: int) -> Iterator[Row]:
         """Yield saved searches."""
-        for one in self._tags.searches(user_id):
+        for one in self._tags.list_searches(user_id):
             yield {"name": one.name, "query": one.query}
 
-    def shares(self, user_id: int) -> Iterator[Row]:
+    def iter_shares(self, user_id: int) -> Iterator[Row]:
         """Yield shares and posts, each with the way it came as far as he sees it."""
         for batch in _batches(
-            lambda after: self._belongings.shares(user_id, after, BATCH), lambda s: s.of.entry_id
+            lambda after: self._belongings.list_shares(user_id, after, BATCH), lambda s: s.of.entry_id
         ):
-            shown = self._entries.whole(
+            shown = self._entries.find_with_bodies(
                 user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in batch if s.is_post]
             )
-            shown |= self._entries.rows(
+            shown |= self._entries.find_rows(
                 user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in batch if not s.is_post]
             )
-            above = self._shares.some(list({i for s in batch for i in s.path}))
-            seen = self._sight.seen(user_id, list(above.values()))
+            above = self._shares.find_many(list({i for s in batch for i in s.path}))
+            seen = self._sight.find_visible_profiles(user_id, list(above.values()))
             for share in batch:
                 entry = shown.get(share.id)
                 yield {
@@ -193,10 +195,10 @@ class BelongingsGateway:
                     "way": [seen[i].handle if i in seen else None for i in share.path],
                 }
 
-    def comments(self, user_id: int) -> Iterator[Row]:
+    def iter_comments(self, user_id: int) -> Iterator[Row]:
         """Yield his comments, and to what they were said where he may still see it."""
-        found: Iterator[list[Said]] = _batches(
-            lambda after: self._belongings.comments(user_id, after, BATCH), lambda c: c.id
+        found: Iterator[list[CommentRecord]] = _batches(
+            lambda after: self._belongings.list_comments(user_id, after, BATCH), lambda c: c.id
         )
         for batch in found:
             about = self._about(user_id, [c.share_id for c in batch])
@@ -209,15 +211,15 @@ class BelongingsGateway:
                     "on": about.get(one.share_id),
                 }
 
-    def likes(self, user_id: int) -> Iterator[Row]:
+    def iter_likes(self, user_id: int) -> Iterator[Row]:
         """Yield what he likes, entries and shares, where he may still see it."""
         for marks in self._marks(user_id, "liked_at"):
-            rows = self._entries.rows(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
+            rows = self._entries.find_rows(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
             for mark in marks:
                 if entry := rows.get(mark.entry_id):
                     yield {"kind": "entry", "at": mark.liked, "title": entry.title, "link": entry.url}
-        found: Iterator[list[Liked]] = _batches(
-            lambda after: self._belongings.likes(user_id, after, BATCH), lambda one: one.share_id
+        found: Iterator[list[LikeRecord]] = _batches(
+            lambda after: self._belongings.list_likes(user_id, after, BATCH), lambda one: one.share_id
         )
         for batch in found:
             about = self._about(user_id, [one.share_id for one in batch])
@@ -226,25 +228,25 @@ class BelongingsGateway:
 
     def _about(self, user_id: int, share_ids: Sequence[int]) -> dict[int, Row]:
         """Return whose shares these are and of what, those that he may see."""
-        shares = self._shares.some(share_ids)
-        seen = self._sight.seen(user_id, list(shares.values()))
+        shares = self._shares.find_many(share_ids)
+        seen = self._sight.find_visible_profiles(user_id, list(shares.values()))
         found: list[Share] = [shares[i] for i in seen]
-        rows = self._entries.rows(user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in found])
+        rows = self._entries.find_rows(user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in found])
         return {
             s.id: {"by": seen[s.id].handle, "title": rows[s.id].title, "link": rows[s.id].url}
             for s in found
             if s.id in rows
         }
 
-    def people(self, user_id: int) -> Iterator[Row]:
+    def iter_people(self, user_id: int) -> Iterator[Row]:
         """Yield those whom he follows, has asked to follow, mutes and blocks."""
-        owners = self._profiles.owners([s.feed_id for s in self._follows.followed(user_id)])
+        owners = self._profiles.find_owners([s.feed_id for s in self._follows.find_followed(user_id)])
         for ids in _cut(list(owners.values())):
             names = self._handles(ids)
             yield from ({"kind": "follows", "name": names[i], "at": None} for i in ids if i in names)
-        for kind in TieKind:
+        for kind in RelationshipKind:
             found: Iterator[list[tuple[int, dt.datetime]]] = _batches(
-                lambda after, kind=kind: self._belongings.ties(user_id, kind, after, BATCH),  # type: ignore[misc]
+                lambda after, kind=kind: self._belongings.list_relationships(user_id, kind, after, BATCH),  # type: ignore[misc]
                 lambda tie: tie[0],
             )
             for ties in found:
@@ -252,13 +254,13 @@ class BelongingsGateway:
                 yield from ({"kind": kind.value, "name": names[i], "at": at} for i, at in ties if i in names)
 
     def _handles(self, user_ids: Sequence[int]) -> dict[int, str]:
-        return {i: face.handle for i, face in self._sight.heard(None, user_ids).items()}
+        return {i: face.handle for i, face in self._sight.find_unmuted_people(None, user_ids).items()}
 
-    def notifications(self, user_id: int) -> Iterator[Row]:
+    def iter_notifications(self, user_id: int) -> Iterator[Row]:
         """Yield what he was told, as he reads it at this moment, without the names of who did it."""
         cursor: str | None = ""
         while cursor is not None:
-            page = self._notes.page(user_id, cursor)
+            page = self._notes.list_notifications(user_id, cursor)
             for note in page.notes:
                 yield {
                     "kind": note.kind.value,
@@ -285,7 +287,7 @@ def _batches(read: Callable[[int | None], list[T]], place: Callable[[T], int]) -
 def _subscription(
     one: Subscription, card: FeedCard, folders: Sequence[Sequence[str]], names: dict[int, str]
 ) -> Row:
-    state = one.state.without(card.gone)
+    state = one.state.exclude_removed(card.removed)
     row: Row = {
         "title": one.title or card.title,
         "own_title": one.title,

@@ -16,7 +16,7 @@ PIECE = 4 << 20
 Sink = Callable[[bytes], None]
 
 
-class Archive:
+class ZipWriter:
     """Members go in one after the other; :meth:`close` gives the rest away.
 
     Args:
@@ -25,10 +25,10 @@ class Archive:
             of the extensions that old programs do not read.
     """
 
-    def __init__(self, sink: Sink, *, most: int, now: dt.datetime) -> None:
+    def __init__(self, sink: Sink, *, max_bytes: int, now: dt.datetime) -> None:
         self._out = _Pieces(sink)
         self._zip = zipfile.ZipFile(self._out, "w", zipfile.ZIP_DEFLATED, allowZip64=False, compresslevel=6)
-        self._left = most
+        self._left = max_bytes
         self._time = (now.year, now.month, now.day, now.hour, now.minute, now.second)
 
     @property
@@ -36,7 +36,7 @@ class Archive:
         """Bytes written so far."""
         return self._out.size
 
-    def add(self, name: str, chunks: Iterable[bytes]) -> None:
+    def add_member(self, name: str, chunks: Iterable[bytes]) -> None:
         """Add a member.
 
         Args:
@@ -56,20 +56,20 @@ class Archive:
 
     def add_rows(self, name: str, rows: Iterable[Any]) -> None:
         """Add a JSON array, one row per line; raises as :meth:`add`."""
-        self.add(name, _lines(rows))
+        self.add_member(name, _lines(rows))
 
     def add_json(self, name: str, value: Any) -> None:
         """Add a JSON document; raises as :meth:`add`."""
-        self.add(name, [_json(value, indent=1), b"\n"])
+        self.add_member(name, [_json(value, indent=1), b"\n"])
 
     def close(self) -> None:
         """Write the directory, and give away what is left."""
         self._zip.close()
         self._out.finish()
 
-    def abandon(self) -> None:
+    def discard_rest(self) -> None:
         """Give nothing more away: a zip file that is just let go of would still write its directory."""
-        self._out.abandon()
+        self._out.discard_rest()
         self._zip.close()
 
 
@@ -111,7 +111,7 @@ class _Pieces(io.RawIOBase):
             del self._kept[:PIECE]
         return len(data)
 
-    def abandon(self) -> None:
+    def discard_rest(self) -> None:
         self._abandoned = True
         self._kept.clear()
 

@@ -26,7 +26,7 @@ class ChangeGateway:
         self._keep = dt.timedelta(days=settings.changes_days)
         self._most = settings.changes_max
 
-    def note(
+    def record_changes(
         self, user_id: int, seqs: Mapping[int, Collection[int]], entry_ids: Collection[int] = ()
     ) -> None:
         """Note changes of entries, by feed and number and by id."""
@@ -34,38 +34,38 @@ class ChangeGateway:
             now = clock.now()
             self._changes.add(user_id, seqs, entry_ids, now, now + self._keep)
 
-    def note_keys(self, user_id: int, keys: Iterable[EntryKey]) -> None:
+    def record_keys(self, user_id: int, keys: Iterable[EntryKey]) -> None:
         """Note changes of these entries."""
         seqs: dict[int, list[int]] = {}
         for key in keys:
             seqs.setdefault(key.feed_id, []).append(key.seq)
-        self.note(user_id, seqs)
+        self.record_changes(user_id, seqs)
 
     @property
-    def most(self) -> int:
+    def limit(self) -> int:
         """Entries of one action that programs are told of."""
         return self._most
 
-    def note_feed(self, user_id: int, feed_id: int) -> None:
+    def record_feed(self, user_id: int, feed_id: int) -> None:
         """Note a change of all entries of a feed, of very many those of the newest."""
-        if card := self._feeds.cards([feed_id]).get(feed_id):
-            self.note(user_id, self._few({feed_id: range(card.first_seq, card.last_seq + 1)}))
+        if card := self._feeds.find_cards([feed_id]).get(feed_id):
+            self.record_changes(user_id, self._few({feed_id: range(card.first_seq, card.last_seq + 1)}))
 
-    def note_mass(self, user_id: int, token: str) -> None:
+    def record_mass_mark(self, user_id: int, token: str) -> None:
         """Note what a mass action changed, or what taking it back is about to change.
 
         Of very many entries the newest of each feed are noted: programs that were away for so much ask for
         all that is unread anyway.
         """
         now = clock.now()
-        if found := self._undos.found(user_id, token, now):
-            return self.note(user_id, self._few(found))
-        undo = self._undos.get(user_id, token, now)
+        if found := self._undos.find_entries(user_id, token, now):
+            return self.record_changes(user_id, self._few(found))
+        undo = self._undos.find(user_id, token, now)
         if undo is None:
             return None
-        cards = self._feeds.cards(list(undo.before))
-        seqs = {f: undo.before[f][0].seqs(card.first_seq, card.last_seq) for f, card in cards.items()}
-        return self.note(user_id, self._few({f: s for f, s in seqs.items() if s}))
+        cards = self._feeds.find_cards(list(undo.before))
+        seqs = {f: undo.before[f][0].find_seqs(card.first_seq, card.last_seq) for f, card in cards.items()}
+        return self.record_changes(user_id, self._few({f: s for f, s in seqs.items() if s}))
 
     def _few(self, seqs: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[int]]:
         if sum(map(len, seqs.values())) <= self._most:
@@ -73,10 +73,10 @@ class ChangeGateway:
         each = max(1, self._most // len(seqs))
         return {f: sorted(numbers)[-each:] for f, numbers in list(seqs.items())[: self._most]}
 
-    def since(self, user_id: int, when: dt.datetime) -> tuple[dict[int, set[int]], set[int]]:
+    def find_since(self, user_id: int, since: dt.datetime) -> tuple[dict[int, set[int]], set[int]]:
         """Return the numbers (by feed) and the ids of entries that a user has changed since a time."""
-        return self._changes.since(user_id, when, LOOKED)
+        return self._changes.find_since(user_id, since, LOOKED)
 
-    def last(self, user_id: int) -> int:
+    def find_last_id(self, user_id: int) -> int:
         """Return what differs after each change; 0: none is known."""
-        return self._changes.last(user_id)
+        return self._changes.find_last_id(user_id)

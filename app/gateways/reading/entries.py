@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.errors import ExistsError, NotFoundError
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
-from app.gateways.sharing.visibility import Known, SightGateway
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
-from app.models.sharing.sharing import Link, Origin, Share
+from app.models.sharing.sharing import Origin, Share, ShareVisibility
 
 #: Keys of entries kept in this process, 100 bytes each.
 SHOWN = 50_000
@@ -32,11 +32,11 @@ class EntryGateway:
         keys: EntryKeyMapper,
         marks: MarkMapper,
         subscriptions: SubscriptionMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         sanitize: entry_bodies.Sanitize,
     ) -> None:
         self._store = store
-        self._sight = sight
+        self._sight = visibility
         self._sanitize = sanitize
         self._entries = entries
         self._keys = keys
@@ -44,7 +44,7 @@ class EntryGateway:
         self._subscriptions = subscriptions
         self._shown: dict[int, EntryKey] = {}
 
-    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+    def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of those entries that belong to the user's feeds.
 
         Whether a key that a page showed (maybe to somebody else) is of this user's feeds is seen when it
@@ -52,17 +52,17 @@ class EntryGateway:
         """
         known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
         if missing := [i for i in entry_ids if i not in known]:
-            feed_ids = self._subscriptions.feed_ids(user_id)
-            known.update({key.id: key for key in self._keys.locate(missing, feed_ids)})
+            feed_ids = self._subscriptions.find_feed_ids(user_id)
+            known.update({key.id: key for key in self._keys.find_by_ids(missing, feed_ids)})
         return list(known.values())
 
-    def remember(self, keys: Iterable[EntryKey]) -> None:
+    def remember_keys(self, keys: Iterable[EntryKey]) -> None:
         """Keep keys that a page showed: an entry's feed and number never change, and are marked soon."""
         if len(self._shown) > SHOWN:
-            self.forget()
+            self.forget_keys()
         self._shown.update((key.id, key) for key in keys)
 
-    def forget(self) -> None:
+    def forget_keys(self) -> None:
         """Forget the keys that pages showed."""
         self._shown.clear()
 
@@ -73,7 +73,7 @@ class EntryGateway:
             NotFoundError: no such entry, or it is neither of his feeds nor marked by him.
         """
         found = self._find(user_id, entry_id)
-        joined = self.joined(user_id, {found.id: found}, whole=True)
+        joined = self.join_shares(user_id, {found.id: found}, with_bodies=True)
         if entry_id not in joined:
             raise NotFoundError(entry_id=entry_id)
         return joined[entry_id]
@@ -82,39 +82,43 @@ class EntryGateway:
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
         if entry is None or entry.of is not None:
             # A share is seen by whom it is for: some do not follow, and who does may not see all.
-            feed_id = self._sight.feed_of(user_id, entry_id)
+            feed_id = self._sight.find_shared_feed(user_id, entry_id)
             entry = None if feed_id is None else self._entries.find(entry_id, [feed_id])
         if entry is None:
             raise NotFoundError(entry_id=entry_id)
         return self._clean(entry)
 
-    def whole(
-        self, user_id: int | None, keys: Sequence[EntryKey], known: Known | None = None
+    def find_with_bodies(
+        self, user_id: int | None, keys: Sequence[EntryKey], cache: RequestCache | None = None
     ) -> dict[int, Entry]:
         """Return entries of a user's page with their bodies, by id."""
-        return self.joined(user_id, self.stored(keys, whole=True), whole=True, known=known)
+        return self.join_shares(
+            user_id, self.find_stored(keys, with_bodies=True), with_bodies=True, cache=cache
+        )
 
-    def rows(
-        self, user_id: int | None, keys: Sequence[EntryKey], known: Known | None = None
+    def find_rows(
+        self, user_id: int | None, keys: Sequence[EntryKey], cache: RequestCache | None = None
     ) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
-        return self.joined(user_id, self.stored(keys), known=known)
+        return self.join_shares(user_id, self.find_stored(keys), cache=cache)
 
-    def stored(self, keys: Sequence[EntryKey], *, whole: bool = False) -> dict[int, Entry]:
+    def find_stored(self, keys: Sequence[EntryKey], *, with_bodies: bool = False) -> dict[int, Entry]:
         """Return entries as they lie in the store, by id: for :meth:`joined`, and nobody's eyes."""
         if not keys:
             return {}
         return (
-            {e.id: self._clean(e) for e in self._entries.whole(keys)} if whole else self._entries.rows(keys)
+            {e.id: self._clean(e) for e in self._entries.find_with_bodies(keys)}
+            if with_bodies
+            else self._entries.find_rows(keys)
         )
 
-    def joined(
+    def join_shares(
         self,
         user_id: int | None,
         entries: Mapping[int, Entry],
         *,
-        whole: bool = False,
-        known: Known | None = None,
+        with_bodies: bool = False,
+        cache: RequestCache | None = None,
     ) -> dict[int, Entry]:
         """Put what was shared in the place of what a share's own entry holds.
 
@@ -130,19 +134,19 @@ class EntryGateway:
         own = [e.id for e in entries.values() if e.of is not None]
         if not own:
             return dict(entries)
-        roots = self.stored(
-            [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())], whole=whole
+        roots = self.find_stored(
+            [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())], with_bodies=with_bodies
         )
         # A root that is a share itself is somebody's post: he says for whom it is.
         posts = [e.id for e in roots.values() if e.of is not None]
-        known = known or Known()
-        hidden = self._sight.hidden(user_id, {*own, *posts}, known)
-        seen = {i: _signed(e, known) for i, e in roots.items() if i not in hidden}
+        cache = cache or RequestCache()
+        hidden = self._sight.find_hidden(user_id, {*own, *posts}, cache)
+        seen = {i: _signed(e, cache) for i, e in roots.items() if i not in hidden}
         lost = {of.entry_id for i, of in shared.items() if i not in hidden} - seen.keys()
         # A post that its author keeps for himself lies elsewhere now: as in chains, its share tells.
-        live = self._sight.shares(lost, known) if lost else {}
+        live = self._sight.find_shares(lost, cache) if lost else {}
         return {
-            entry.id: _shown(_signed(entry, known), shared.get(entry.id), seen, live)
+            entry.id: _shown(_signed(entry, cache), shared.get(entry.id), seen, live)
             for entry in entries.values()
             if entry.id not in hidden
         }
@@ -153,62 +157,62 @@ class EntryGateway:
     def _recleaned(self, entry: Entry) -> Entry:
         """Clean an entry that an older sanitiser let through, and keep that."""
         stored = entry_bodies.Body(entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by)
-        body = entry_bodies.recleaned(stored, self._sanitize)
+        body = entry_bodies.reclean_body(stored, self._sanitize)
         fresh = dataclasses.replace(entry, **body._asdict())
-        self._entries.reclean(fresh, entry.cleaned_by)
+        self._entries.update_clean_body(fresh, entry.cleaned_by)
         return fresh
 
-    def key(self, user_id: int, entry_id: int) -> EntryKey:
+    def get_key(self, user_id: int, entry_id: int) -> EntryKey:
         """Return the key of an entry that the user may see; of a share, that of what was shared.
 
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        found = self._keys.locate([entry_id], self._allowed(user_id, entry_id))
-        if not found or self._entries.origins(found):
+        found = self._keys.find_by_ids([entry_id], self._allowed(user_id, entry_id))
+        if not found or self._entries.find_origins(found):
             entry = self._find(user_id, entry_id)
             # Whoever keeps a share keeps what was shared, which stays when the share is taken back.
             of = entry.of or Origin(entry.id, entry.feed_id)
-            found = self._keys.locate([of.entry_id], [of.feed_id])
-            if of.entry_id != entry.id and self._entries.origins(found):
-                found = [] if self._sight.hidden(user_id, [of.entry_id]) else found
+            found = self._keys.find_by_ids([of.entry_id], [of.feed_id])
+            if of.entry_id != entry.id and self._entries.find_origins(found):
+                found = [] if self._sight.find_hidden(user_id, [of.entry_id]) else found
         if not found:
             raise NotFoundError(entry_id=entry_id)
         return found[0]
 
     def _allowed(self, user_id: int, entry_id: int) -> list[int]:
-        feed_ids = self._subscriptions.feed_ids(user_id)
-        starred = self._marks.feed_of(user_id, entry_id)
+        feed_ids = self._subscriptions.find_feed_ids(user_id)
+        starred = self._marks.find_feed(user_id, entry_id)
         return feed_ids if starred is None else [*feed_ids, starred]
 
     def is_starred(self, user_id: int, entry_id: int) -> bool:
         """Return whether the user starred this entry."""
-        mark = self._marks.of(user_id, [entry_id]).get(entry_id)
+        mark = self._marks.find_marks(user_id, [entry_id]).get(entry_id)
         return mark is not None and mark.starred
 
-    def like(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
+    def set_liked(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
         """Note for the user himself that he likes an entry, or not; return whether that changed anything.
 
         Raises:
             NotFoundError: as for :meth:`get`.
         """
         if not on:
-            return self._marks.unlike(user_id, self.kept_key(user_id, entry_id).id)
-        return self._marks.like(user_id, self.key(user_id, entry_id), now)
+            return self._marks.unlike(user_id, self.get_kept_key(user_id, entry_id).id)
+        return self._marks.like(user_id, self.get_key(user_id, entry_id), now)
 
-    def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
+    def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
         """Return those of these entries, which nobody shared, that the user likes."""
-        return self._marks.liked(user_id, entry_ids)
+        return self._marks.find_liked(user_id, entry_ids)
 
-    def star(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
+    def set_starred(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
         """Star or unstar an entry; return whether that changed anything.
 
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        key = self.key(user_id, entry_id) if on else self.kept_key(user_id, entry_id)
+        key = self.get_key(user_id, entry_id) if on else self.get_kept_key(user_id, entry_id)
 
-        def work(session: Session) -> bool:
+        def write_star(session: Session) -> bool:
             if on:
                 counts = self._marks.star(user_id, key, now, session)
             elif (last := self._marks.unstar(user_id, key.id, session)) is None:
@@ -216,41 +220,45 @@ class EntryGateway:
             else:
                 counts = last
             # An entry that is tagged too is counted once.
-            if counts and not self._entries.star(key.feed_id, key.id, 1 if on else -1, session) and on:
+            if (
+                counts
+                and not self._entries.change_star_count(key.feed_id, key.id, 1 if on else -1, session)
+                and on
+            ):
                 raise NotFoundError(entry_id=entry_id)  # retention was faster
             return True
 
         try:
-            return self._store.transaction(work)
+            return self._store.run_in_transaction(write_star)
         except ExistsError:
             return False
 
-    def kept_key(self, user_id: int, entry_id: int) -> EntryKey:
+    def get_kept_key(self, user_id: int, entry_id: int) -> EntryKey:
         """Return what a user may take his marks from: what he marked, or may see.
 
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        return self._kept(user_id, entry_id) or self.key(user_id, entry_id)
+        return self._kept(user_id, entry_id) or self.get_key(user_id, entry_id)
 
     def _kept(self, user_id: int, entry_id: int) -> EntryKey | None:
         """Return what a user's mark of an entry is about, also of one that he may not see any more.
 
         What he keeps is his to let go: a post may be closed or taken back meanwhile, and its shares too.
         """
-        feed_id = self._marks.feed_of(user_id, entry_id)
+        feed_id = self._marks.find_feed(user_id, entry_id)
         if feed_id is None:
-            share = self._sight.shares([entry_id], Known()).get(entry_id)
+            share = self._sight.find_shares([entry_id], RequestCache()).get(entry_id)
             entry_id = share.of.entry_id if share else entry_id
-            feed_id = self._marks.feed_of(user_id, entry_id) if share else None
+            feed_id = self._marks.find_feed(user_id, entry_id) if share else None
         return None if feed_id is None else EntryKey(entry_id, feed_id, 0, 0)
 
 
-def _signed(entry: Entry, known: Known) -> Entry:
+def _signed(entry: Entry, cache: RequestCache) -> Entry:
     """Return a post with the name that its author has now; anything else as it is."""
     if entry.of is None or entry.of.entry_id != entry.id:
         return entry
-    by = known.seen.get(entry.id)
+    by = cache.seen.get(entry.id)
     return dataclasses.replace(entry, author=by.name) if by else entry
 
 
@@ -269,7 +277,7 @@ def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: M
         arrived=entry.arrived,
         title="",
         of=entry.of,
-        lost=Link.PRIVATE if there else Link.REMOVED,
+        lost=ShareVisibility.PRIVATE if there else ShareVisibility.REMOVED,
     )
 
 

@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.reading.streams import Sources
-from app.gateways.sharing.visibility import Known, SightGateway, sharer
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway, build_sharer
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -29,7 +29,7 @@ ALL_READ = ReadState(upto=1 << 53)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Gathered:
+class ShareGroups:
     """What a page's shares are.
 
     Attributes:
@@ -38,21 +38,23 @@ class Gathered:
         origins: by key of a share, what it shares.
     """
 
-    left: Collection[int] = frozenset()
+    grouped_ids: Collection[int] = frozenset()
     sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
 
-    def and_then(self, more: Gathered) -> Gathered:
+    def join(self, more: ShareGroups) -> ShareGroups:
         """Return what two pages' shares are."""
-        return Gathered(
-            {*self.left, *more.left}, {**self.sharers, **more.sharers}, {**self.origins, **more.origins}
+        return ShareGroups(
+            {*self.grouped_ids, *more.grouped_ids},
+            {**self.sharers, **more.sharers},
+            {**self.origins, **more.origins},
         )
 
 
-NOTHING = Gathered()
+NOTHING = ShareGroups()
 
 
-class GatheringGateway:
+class GroupingGateway:
     """Finds who shared what a list shows."""
 
     def __init__(
@@ -62,16 +64,16 @@ class GatheringGateway:
         shares: ShareMapper,
         entries: EntryMapper,
         keys: EntryKeyMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
     ) -> None:
         self._subscriptions, self._profiles, self._shares = subscriptions, profiles, shares
-        self._entries, self._keys, self._sight = entries, keys, sight
+        self._entries, self._keys, self._sight = entries, keys, visibility
 
-    def people(self, user_id: int) -> list[Subscription]:
+    def find_people(self, user_id: int) -> list[Subscription]:
         """Return a user's subscriptions to people."""
-        return self._subscriptions.of_people(user_id)
+        return self._subscriptions.find_people(user_id)
 
-    def unread(self, sources: Sources, counts: Mapping[int, int]) -> int:
+    def count_unread_rows(self, sources: Sources, counts: Mapping[int, int]) -> int:
         """Return how many rows are unread in the list of what people share: each article is one.
 
         Args:
@@ -87,17 +89,21 @@ class GatheringGateway:
         if len(some) < 2 or total > EXACT:
             return total
         cards, mine = sources.cards, sources.subscriptions
-        wanted = {f: mine[f].state.seqs(cards[f].first_seq, cards[f].last_seq) for f in some}
-        return len(self._keys.roots(wanted))
+        wanted = {f: mine[f].state.find_seqs(cards[f].first_seq, cards[f].last_seq) for f in some}
+        return len(self._keys.find_roots(wanted))
 
-    def own(self, user_id: int) -> list[Subscription]:
+    def make_own_subscriptions(self, user_id: int) -> list[Subscription]:
         """Return what stands for subscriptions to one's own shares; none without a profile."""
-        profile = self._profiles.get(user_id)
-        feeds = (profile.feed_id, profile.closet_id) if profile else ()
+        profile = self._profiles.find(user_id)
+        feeds = (profile.feed_id, profile.private_feed_id) if profile else ()
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
 
-    def look(
-        self, snapshot: Snapshot, stored: Mapping[int, Entry], people: Iterable[Subscription], known: Known
+    def find_shares(
+        self,
+        snapshot: Snapshot,
+        stored: Mapping[int, Entry],
+        people: Iterable[Subscription],
+        cache: RequestCache,
     ) -> list[Share]:
         """Read all shares that a page needs at once: its own, posts that they share, who shared the same.
 
@@ -117,18 +123,18 @@ class GatheringGateway:
         origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
         # A post lies in the feed that its shares name; a site's feed has no shares in it.
         places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
-        found = self._sight.among(origins, feeds | places, known)
-        seen = self._sight.seen(snapshot.user_id, found, known)
+        found = self._sight.find_shares_among(origins, feeds | places, cache)
+        seen = self._sight.find_visible_profiles(snapshot.user_id, found, cache)
         return [s for s in found if s.id in seen and s.feed_id in feeds]
 
-    def gather(
+    def group_shares(
         self,
         snapshot: Snapshot,
         keys: Sequence[EntryKey],
-        found: Mapping[int, Entry],
+        entries: Mapping[int, Entry],
         shares: Sequence[Share],
-        known: Known,
-    ) -> Gathered:
+        cache: RequestCache,
+    ) -> ShareGroups:
         """Return what the shares on a page are; nothing for who follows nobody and shows none of his own.
 
         Args:
@@ -137,20 +143,20 @@ class GatheringGateway:
         """
         if not keys:
             return NOTHING
-        origins = {i: entry.of for i, entry in found.items() if entry.of is not None}
+        origins = {i: entry.of for i, entry in entries.items() if entry.of is not None}
         roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
-        profiles = self._sight.seen(snapshot.user_id, shares, known)
+        profiles = self._sight.find_visible_profiles(snapshot.user_id, shares, cache)
         by_root: dict[int, list[Share]] = collections.defaultdict(list)
         for share in shares:
             by_root[share.of.entry_id].append(share)
         sharers = {
-            key: tuple(sharer(s, profiles[s.id]) for s in by_root[root])
+            key: tuple(build_sharer(s, profiles[s.id]) for s in by_root[root])
             for key, root in roots.items()
             if root in by_root
         }
         first = self._first(snapshot, keys, roots, origins.values(), by_root)
         left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
-        return Gathered(left, sharers, origins)
+        return ShareGroups(left, sharers, origins)
 
     def _first(
         self,
@@ -168,11 +174,11 @@ class GatheringGateway:
         elsewhere = {o.entry_id: o.feed_id for o in origins if o.feed_id in snapshot.feeds}
         missing = [i for i in elsewhere if i in groups and i not in groups[i]]
         if missing:
-            for key in self._keys.locate(missing, [elsewhere[i] for i in missing]):
+            for key in self._keys.find_by_ids(missing, [elsewhere[i] for i in missing]):
                 groups[key.id][key.id] = key
         for root, members in groups.items():
             for s in by_root[root]:
-                members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, millis(s.at)))
+                members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)))
         firsts = {}
         for root, members in groups.items():
             listed = [place for k in members.values() if (place := _place(snapshot, k)) is not None]
@@ -180,32 +186,32 @@ class GatheringGateway:
                 firsts[root] = min(listed)[-1]
         return firsts
 
-    def siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
+    def find_siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
         """Return the keys of what is the same article in others of a user's feeds."""
-        people = [s.feed_id for s in self.people(user_id)]
+        people = [s.feed_id for s in self.find_people(user_id)]
         if not people:
             return []
-        origins = self._entries.origins(keys)
+        origins = self._entries.find_origins(keys)
         roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
         known = {k.id for k in keys}
-        shares = self._shares.among(list(roots), people)
-        found = [EntryKey(s.id, s.feed_id, s.seq, millis(s.at)) for s in shares if s.id not in known]
+        shares = self._shares.find_among(list(roots), people)
+        found = [EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)) for s in shares if s.id not in known]
         missing = {o.entry_id: o.feed_id for o in origins.values() if o.entry_id not in known}
         if missing:
-            mine = self._subscriptions.of_user(user_id, list(set(missing.values())))
-            found += self._keys.locate(list(missing), [s.feed_id for s in mine])
+            mine = self._subscriptions.find_by_user(user_id, list(set(missing.values())))
+            found += self._keys.find_by_ids(list(missing), [s.feed_id for s in mine])
         return found
 
-    def of_entry(
+    def find_sharers(
         self, user_id: int, entry_id: int, origin: Origin | None
     ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
         """Return who of those whom a user follows, and he himself, shared an entry, and these shares."""
-        people = [s.feed_id for s in self.people(user_id) if not s.muted]
-        people += [s.feed_id for s in self.own(user_id)]
+        people = [s.feed_id for s in self.find_people(user_id) if not s.muted]
+        people += [s.feed_id for s in self.make_own_subscriptions(user_id)]
         root = origin.entry_id if origin else entry_id
-        known = Known()
-        shares = self._sight.among([root], people, known)
-        found = self._sight.sharers(user_id, shares, known)
+        known = RequestCache()
+        shares = self._sight.find_shares_among([root], people, known)
+        found = self._sight.find_sharers(user_id, shares, known)
         shown = tuple(s for s in shares if s.id in found)
         return tuple(found[s.id] for s in shown), shown
 

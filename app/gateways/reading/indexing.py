@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from app.feeds.html import text
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.reading.entry_keys import millis
-from app.mappers.reading.index_queue import IndexMarkMapper
-from app.models.feeds.feed import Unindexed
+from app.mappers.reading.entry_keys import to_millis
+from app.mappers.reading.index_queue import IndexQueueMapper
+from app.models.feeds.feed import UnindexedFeed
 from app.models.reading.entry import Entry
-from app.models.reading.search import Searchable
+from app.models.reading.search import SearchDocument
 
 #: Entries read at once.
 BATCH = 100
@@ -24,51 +24,51 @@ class IndexingGateway:
         text_most: characters of an entry's text that are searched.
     """
 
-    def __init__(self, feeds: IndexMarkMapper, entries: EntryMapper, *, text_most: int) -> None:
+    def __init__(self, feeds: IndexQueueMapper, entries: EntryMapper, *, max_text: int) -> None:
         self._feeds = feeds
         self._entries = entries
-        self._most = text_most
+        self._most = max_text
 
-    def due(self, now: dt.datetime, limit: int) -> list[Unindexed]:
+    def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
         """Return feeds with news, the longest waiting first."""
-        return self._feeds.unindexed(now, limit)
+        return self._feeds.find_unindexed(now, limit)
 
-    def entries(self, feed: Unindexed) -> Iterator[list[Searchable]]:
+    def read_entries(self, feed: UnindexedFeed) -> Iterator[list[SearchDocument]]:
         """Yield a feed's new and changed entries by the hundred."""
         after = max(feed.upto, feed.first_seq - 1)
-        while batch := self._entries.run(feed.id, after, feed.last_seq, BATCH):
+        while batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH):
             yield [self._searchable(entry) for entry in batch]
             after = batch[-1].seq
         if feed.since is not None:
-            for seq in self._entries.revised(feed.id, feed.since, feed.upto):
-                changed = self._entries.run(feed.id, seq - 1, seq, 1)
+            for seq in self._entries.find_revised(feed.id, feed.since, feed.upto):
+                changed = self._entries.find_range(feed.id, seq - 1, seq, 1)
                 yield [self._searchable(entry) for entry in changed]
 
-    def _searchable(self, entry: Entry) -> Searchable:
-        body = text.flat(text.cut(entry.content or entry.summary, self._most))
+    def _searchable(self, entry: Entry) -> SearchDocument:
+        body = text.flatten_html(text.cut_html(entry.content or entry.summary, self._most))
         more = " ".join((body, *entry.categories))
-        return Searchable(
+        return SearchDocument(
             id=entry.id,
             feed_id=entry.feed_id,
             seq=entry.seq,
-            at=millis(entry.at),
+            at=to_millis(entry.at),
             title=entry.title,
             author=entry.author,
             text=more,
         )
 
-    def kept(self, feed: Unindexed) -> Sequence[int]:
+    def find_kept_below(self, feed: UnindexedFeed) -> Sequence[int]:
         """Return the entries below a feed's first number that are kept: starred and tagged ones."""
-        return self._entries.left_below(feed.id, feed.first_seq) if feed.first_seq > 1 else ()
+        return self._entries.find_kept_below(feed.id, feed.first_seq) if feed.first_seq > 1 else ()
 
-    def done(self, feed: Unindexed) -> None:
+    def mark_indexed(self, feed: UnindexedFeed) -> None:
         """Note that the search knows these entries."""
-        self._feeds.indexed(feed)
+        self._feeds.mark_indexed(feed)
 
-    def later(self, feed: Unindexed, at: dt.datetime) -> None:
+    def postpone_indexing(self, feed: UnindexedFeed, at: dt.datetime) -> None:
         """Let a feed wait until then, unless there is news again."""
-        self._feeds.postpone(feed, at)
+        self._feeds.postpone_indexing(feed, at)
 
-    def again(self, now: dt.datetime) -> int:
+    def unindex_all(self, now: dt.datetime) -> int:
         """Let all feeds be read anew; return how many."""
-        return self._feeds.unindex(now)
+        return self._feeds.unindex_all(now)

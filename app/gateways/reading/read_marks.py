@@ -9,17 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from app.errors import ConflictError, NotFoundError
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.snapshots import Undo, UndoMapper
-from app.mappers.subscriptions.subscriptions import Replace, SubscriptionMapper
+from app.mappers.subscriptions.subscriptions import StateReplacement, SubscriptionMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
-from app.models.reading.stream import MassMarked
+from app.models.reading.stream import MassMarkResult
 from app.models.subscriptions.subscription import ReadState, Subscription
 
 #: Rounds in which single marks from elsewhere may come between reading and replacing states.
 ROUNDS = 20
 
 
-class ReadGateway:
+class ReadMarkGateway:
     """The read states in the subscriptions, and what they were before mass actions."""
 
     def __init__(self, feeds: FeedMapper, subscriptions: SubscriptionMapper, undos: UndoMapper) -> None:
@@ -36,22 +36,22 @@ class ReadGateway:
         changed = sum(before.is_read(s) is not read for s in counted)
         return -changed if read else changed
 
-    def states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
+    def find_read_states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
         """Return by id whether the user has read it; what is not of his feeds is left out."""
         feed_ids = list({key.feed_id for key in keys})
-        states = {s.feed_id: s.state for s in self._subscriptions.of_user(user_id, feed_ids)}
-        cards = self._feeds.cards(list(states))
+        states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
+        cards = self._feeds.find_cards(list(states))
         return {key.id: not _is_unread(key, cards, states) for key in keys if key.feed_id in states}
 
     def mark_all(
         self,
         user_id: int,
         feed_ids: Sequence[int] | None,
-        seen: Mapping[int, int] | None,
+        last_seqs: Mapping[int, int] | None,
         expires: dt.datetime,
         *,
         keep: Mapping[int, Collection[int]] | None = None,
-    ) -> tuple[MassMarked, list[FeedCard]]:
+    ) -> tuple[MassMarkResult, list[FeedCard]]:
         """Mark everything of these feeds (None: of all of the user's) as read.
 
         The states before are written first, so an action that a crash cut short can be taken back too.
@@ -64,44 +64,46 @@ class ReadGateway:
             What it did, and the feeds that it was about.
         """
         token = secrets.token_urlsafe(16)
-        kept = self._subscriptions.of_user(user_id, feed_ids)
-        cards = self._feeds.cards([k.feed_id for k in kept if seen is None or k.feed_id in seen])
+        kept = self._subscriptions.find_by_user(user_id, feed_ids)
+        cards = self._feeds.find_cards(
+            [k.feed_id for k in kept if last_seqs is None or k.feed_id in last_seqs]
+        )
         count = 0
         for _ in range(ROUNDS):
-            counts, replaces = _marked(kept, cards, seen, token, keep or {})
+            counts, replaces = _marked(kept, cards, last_seqs, token, keep or {})
             before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
             count += sum(counts.values()) - sum(counts[f] for f in missed)
             if not missed:
-                return MassMarked(token, count), list(cards.values())
-            kept = [k for k in self._subscriptions.of_user(user_id, list(missed)) if k.mass != token]
+                return MassMarkResult(token, count), list(cards.values())
+            kept = [k for k in self._subscriptions.find_by_user(user_id, list(missed)) if k.mass != token]
         raise ConflictError(user_id=user_id)
 
-    def mark_found(
+    def mark_entries(
         self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
-    ) -> tuple[MassMarked, list[FeedCard]]:
+    ) -> tuple[MassMarkResult, list[FeedCard]]:
         """Mark these entries as read, so that :meth:`undo` makes those unread again that it changed."""
         feed_ids = list({key.feed_id for key in keys})
-        states = {s.feed_id: s.state for s in self._subscriptions.of_user(user_id, feed_ids)}
-        cards = self._feeds.cards(list(states))
+        states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
+        cards = self._feeds.find_cards(list(states))
         unread: dict[int, list[int]] = {}
         for key in keys:
             if _is_unread(key, cards, states):
                 unread.setdefault(key.feed_id, []).append(key.seq)
         token = secrets.token_urlsafe(16)
-        self._undos.add_found(user_id, token, unread, expires)
+        self._undos.add_entries(user_id, token, unread, expires)
         count = sum(-(self.mark(user_id, cards[f], seqs, read=True) or 0) for f, seqs in unread.items())
-        return MassMarked(token, count), list(cards.values())
+        return MassMarkResult(token, count), list(cards.values())
 
-    def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
+    def _replace(self, user_id: int, replaces: Sequence[StateReplacement], token: str) -> set[int]:
         """Write new states; return the feeds of which a single mark came between reading and writing."""
-        if self._subscriptions.replace(user_id, replaces) == len(replaces):
+        if self._subscriptions.replace_states(user_id, replaces) == len(replaces):
             return set()
-        now = self._subscriptions.of_user(user_id, [r.was.feed_id for r in replaces])
+        now = self._subscriptions.find_by_user(user_id, [r.was.feed_id for r in replaces])
         return {k.feed_id for k in now if k.mass != token}
 
-    def undo(self, user_id: int, token: str, now: dt.datetime) -> None:
+    def undo_mass_mark(self, user_id: int, token: str, now: dt.datetime) -> None:
         """Take back a mass action; single marks made since then are kept.
 
         Subscriptions that a later mass action changed again stay as they are: that one is to be undone
@@ -110,11 +112,11 @@ class ReadGateway:
         Raises:
             NotFoundError: the token expired, was used, or was never his.
         """
-        if found := self._undos.found(user_id, token, now):
+        if found := self._undos.find_entries(user_id, token, now):
             for feed_id, seqs in found.items():
                 self._subscriptions.mark(user_id, feed_id, seqs, read=False)
             return self._undos.remove(user_id, token)
-        undo = self._undos.get(user_id, token, now)
+        undo = self._undos.find(user_id, token, now)
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         if self._overtaken(undo):
@@ -124,8 +126,8 @@ class ReadGateway:
             replaces = []
             for k in kept:
                 before, mass = undo.before[k.feed_id]
-                replaces.append(Replace(k, k.state.undone(before), mass))
-            if self._subscriptions.replace(user_id, replaces) == len(replaces):
+                replaces.append(StateReplacement(k, k.state.undo_mass_mark(before), mass))
+            if self._subscriptions.replace_states(user_id, replaces) == len(replaces):
                 self._undos.remove(user_id, token)
                 return
         raise ConflictError(user_id=user_id)
@@ -135,11 +137,11 @@ class ReadGateway:
 
         A feed that was left and subscribed to again knows of no action.
         """
-        masses = {mine.mass for mine in self._subscriptions.of_user(undo.user_id, list(undo.before))}
+        masses = {mine.mass for mine in self._subscriptions.find_by_user(undo.user_id, list(undo.before))}
         return bool(masses - {None}) and undo.token not in masses
 
     def _changed_by(self, undo: Undo) -> list[Subscription]:
-        found = self._subscriptions.of_user(undo.user_id, list(undo.before))
+        found = self._subscriptions.find_by_user(undo.user_id, list(undo.before))
         return [k for k in found if k.mass == undo.token]
 
 
@@ -154,22 +156,22 @@ def _marked(
     seen: Mapping[int, int] | None,
     mass: str,
     keep: Mapping[int, Collection[int]],
-) -> tuple[dict[int, int], list[Replace]]:
+) -> tuple[dict[int, int], list[StateReplacement]]:
     """Return how many entries each feed has that become read, and the states they become read by."""
     counts, replaces = {}, []
     for mine in kept:
         feed_id = mine.feed_id
         if (card := cards.get(feed_id)) is None:
             continue
-        before = mine.state.without(card.gone)
+        before = mine.state.exclude_removed(card.removed)
         first, last = card.first_seq, card.last_seq
         if not (count := before.count_unread(first, last)):
             continue
         upto = last if seen is None else min(last, seen[feed_id])
         spared = [s for s in keep.get(feed_id, ()) if s <= upto and not before.is_read(s)]
         # Not of ``before``: what was taken back above that is as unread as it was when it comes again.
-        after = mine.state.marked_upto(upto).with_unread(spared)
-        left = after.without(card.gone).count_unread(first, last) if upto < last or spared else 0
+        after = mine.state.mark_upto(upto).mark_unread(spared)
+        left = after.exclude_removed(card.removed).count_unread(first, last) if upto < last or spared else 0
         counts[feed_id] = count - left
-        replaces.append(Replace(mine, after, mass))
+        replaces.append(StateReplacement(mine, after, mass))
     return counts, replaces

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 
-from app.mappers.reading.entry_keys import Range
-from app.mappers.reading.search_index import MARKS, Look, SearchableMapper
+from app.mappers.reading.entry_keys import TimeRange
+from app.mappers.reading.search_index import MARKS, IndexScan, SearchIndexMapper
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import Found, Searchable, Term, Wanted
+from app.models.reading.search import SearchDocument, SearchRequest, SearchResult, Term
 
 #: Entries that hold a word up to which they are taken whole.
 FEW = 4000
@@ -27,13 +27,13 @@ FIRST_MS, GROWTH = 86_400_000, 8
 PATIENCE = 8000
 
 
-class TextSearch:
+class TextSearchEngine:
     """:class:`app.ports.SearchPort` on the index of words."""
 
-    def __init__(self, searchables: SearchableMapper) -> None:
-        self._searchables = searchables
+    def __init__(self, search_index: SearchIndexMapper) -> None:
+        self._searchables = search_index
 
-    def index(self, entries: Sequence[Searchable]) -> None:
+    def index(self, entries: Sequence[SearchDocument]) -> None:
         """Let entries be found."""
         self._searchables.put(entries)
 
@@ -41,61 +41,63 @@ class TextSearch:
         """Forget a feed's oldest entries."""
         return self._searchables.remove(feed_id, below, keep)
 
-    def find(self, wanted: Wanted, limit: int) -> Found:
+    def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` entries."""
         if not wanted.feeds:
-            return Found([])
+            return SearchResult([])
         look = _look(wanted)
         if wanted.ids is not None:
-            return Found(_sorted(wanted, self._searchables.among(sorted(wanted.ids), look)))
+            return SearchResult(_sorted(wanted, self._searchables.find_among(sorted(wanted.ids), look)))
         look, number = self._with_rarest(look)
         if number <= FEW:
             keys, _ = self._searchables.find(look, FEW + 1)
-            return Found(_sorted(wanted, keys))
+            return SearchResult(_sorted(wanted, keys))
         return self._by_windows(wanted, look, limit)
 
-    def _with_rarest(self, look: Look) -> tuple[Look, int]:
+    def _with_rarest(self, scan: IndexScan) -> tuple[IndexScan, int]:
         """Return the look along the rarest of the longest words, and how many hold that."""
-        best, least = look.word, COUNT_MOST
-        for word in sorted(look.others, key=len, reverse=True)[:COUNTED]:
-            number = self._searchables.count(dataclasses.replace(look, word=word), least)
+        best, least = scan.word, COUNT_MOST
+        for word in sorted(scan.others, key=len, reverse=True)[:COUNTED]:
+            number = self._searchables.count_matches(dataclasses.replace(scan, word=word), least)
             if number < least:
                 best, least = word, number
             if not number:
                 break  # nothing can be found
-        if best == look.word:
+        if best == scan.word:
             # All are common, or only what all entries hold is asked for.
-            best = max(look.others, key=len, default="")
-            least = least if best else self._searchables.count(look, FEW + 1)
-        others = tuple(w for w in look.others if w != best)
-        return dataclasses.replace(look, word=best, others=others), least
+            best = max(scan.others, key=len, default="")
+            least = least if best else self._searchables.count_matches(scan, FEW + 1)
+        others = tuple(w for w in scan.others if w != best)
+        return dataclasses.replace(scan, word=best, others=others), least
 
-    def _by_windows(self, wanted: Wanted, look: Look, limit: int) -> Found:
+    def _by_windows(self, wanted: SearchRequest, scan: IndexScan, limit: int) -> SearchResult:
         keys: list[EntryKey] = []
         seen = 0
-        for within, found, number in self._windows(wanted, look):
+        for within, found, number in self._windows(wanted, scan):
             keys += _sorted(wanted, found)
             seen += number
             if len(keys) >= limit or seen >= PATIENCE:
                 edge = within.low if wanted.newest_first else within.high
-                return Found(keys, _edge(wanted, keys, edge))
-        return Found(keys)
+                return SearchResult(keys, _edge(wanted, keys, edge))
+        return SearchResult(keys)
 
-    def _windows(self, wanted: Wanted, look: Look) -> Iterator[tuple[Range, list[EntryKey], int]]:
+    def _windows(
+        self, wanted: SearchRequest, scan: IndexScan
+    ) -> Iterator[tuple[TimeRange, list[EntryKey], int]]:
         """Yield one stretch of time after the other, with what it holds; the last one is open."""
         down = wanted.newest_first
-        bounds = look.within
+        bounds = scan.within
         low = 0 if bounds.low is None else bounds.low
         high = wanted.newest if bounds.high is None else min(bounds.high, wanted.newest)
         span = FIRST_MS if down else max(FIRST_MS, high - low)
         while low <= high:
             edge = max(low, high - span) if down else min(high, low + span)
-            within = Range(edge, high) if down else Range(low, edge)
+            within = TimeRange(edge, high) if down else TimeRange(low, edge)
             ends = edge == (low if down else high)
             if bounds.low is None and within.low == 0:
-                within = Range(None, within.high)  # there are dates before 1970
+                within = TimeRange(None, within.high)  # there are dates before 1970
             most = BUSY if span > 1 else 1 << 20
-            keys, number = self._searchables.find(dataclasses.replace(look, within=within), most)
+            keys, number = self._searchables.find(dataclasses.replace(scan, within=within), most)
             if number == most and span > 1:
                 span = max(1, span // GROWTH)
                 continue
@@ -106,17 +108,17 @@ class TextSearch:
             span *= GROWTH if number < BUSY // GROWTH else 1
 
 
-def _look(wanted: Wanted) -> Look:
+def _look(wanted: SearchRequest) -> IndexScan:
     """Return a look along the empty word, in which everything else is a condition."""
     low, high = wanted.since, wanted.until
     if wanted.after is not None and wanted.newest_first:
         high = wanted.after[0] if high is None else min(high, wanted.after[0])
     elif wanted.after is not None:
         low = wanted.after[0] if low is None else max(low, wanted.after[0])
-    return Look(
+    return IndexScan(
         word="",
         feed_ids=list(wanted.feeds),
-        within=Range(low, high),
+        within=TimeRange(low, high),
         others=_marked(wanted.terms),
         without=_marked(t for t in wanted.without if len(t.words) == 1),
         phrases=tuple(t for t in wanted.terms if len(t.words) > 1),
@@ -128,11 +130,11 @@ def _marked(terms: Collection[Term] | Iterator[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(MARKS[t.where] + word for t in terms for word in t.words))
 
 
-def _sorted(wanted: Wanted, keys: Sequence[EntryKey]) -> list[EntryKey]:
-    return sorted((k for k in keys if wanted.includes(k)), key=wanted.order)
+def _sorted(wanted: SearchRequest, keys: Sequence[EntryKey]) -> list[EntryKey]:
+    return sorted((k for k in keys if wanted.is_match(k)), key=wanted.make_sort_key)
 
 
-def _edge(wanted: Wanted, keys: Sequence[EntryKey], edge: int | None) -> tuple[int, int] | None:
+def _edge(wanted: SearchRequest, keys: Sequence[EntryKey], edge: int | None) -> tuple[int, int] | None:
     """Return the place up to which all was looked at."""
     if edge is None:
         return None

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.feeds.html import text
-from app.models.reading.search import Term, Where
-from app.models.reading.tokenizer import fold
+from app.models.reading.search import Term, TermField
+from app.models.reading.tokenizer import fold_text
 
 #: Characters of HTML that are looked through, of what stands before the words that were found, and in all.
 LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240
 
 
-def around(html: str, terms: Sequence[Term]) -> str:
+def extract_snippet(html: str, terms: Sequence[Term]) -> str:
     """Return a piece of text around the first of these terms that stands in it, empty when none does."""
-    plain = text.flat(text.cut(html, LOOKED))
-    folded = fold(plain)
+    plain = text.flatten_html(text.cut_html(html, LOOKED))
+    folded = fold_text(plain)
     if len(folded) != len(plain):
         # A letter has become two, or none: what is shown is folded then rather than cut at a wrong place.
         plain = folded
     for term in terms:
-        place = _place(folded, term) if term.where is Where.ANY else -1
+        place = _place(folded, term) if term.where is TermField.ANY else -1
         if place >= 0:
             return _piece(plain, place)
     return ""

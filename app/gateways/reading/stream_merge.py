@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 
-from app.mappers.reading.entry_keys import CHUNK, EntryKeyMapper, Range, Row
+from app.mappers.reading.entry_keys import CHUNK, EntryKeyMapper, Row, TimeRange
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 
@@ -40,7 +40,7 @@ _PLACE = itemgetter(3, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class KeyRequest:
     """Which entries, in which order.
 
     Attributes:
@@ -55,17 +55,17 @@ class Wanted:
     after: tuple[int, int] | None = None
     pace: float | None = None
 
-    def number(self, feed: SourceFeed) -> int:
+    def count_entries(self, feed: SourceFeed) -> int:
         """Return how many entries of a feed are of this kind."""
         if self.read is None:
             return feed.total
         return feed.total - feed.unread if self.read else feed.unread
 
-    def includes(self, feed: SourceFeed, seq: int) -> bool:
+    def is_match(self, feed: SourceFeed, seq: int) -> bool:
         """Return whether an entry is of this kind."""
         return self.read is None or feed.state.is_read(seq) is self.read
 
-    def order(self, key: EntryKey) -> tuple[int, int]:
+    def make_sort_key(self, key: EntryKey) -> tuple[int, int]:
         """Return a key's place in this order."""
         return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
 
@@ -75,11 +75,11 @@ class Wanted:
             return True
         return ((key.at, key.id) < self.after) if self.newest_first else ((key.at, key.id) > self.after)
 
-    def within(self, border: EntryKey | None) -> Range:
+    def build_time_range(self, border: EntryKey | None) -> TimeRange:
         """Return the sort times between what the reader has and the last row found so far."""
         near = self.after[0] if self.after else None
         far = border.at if border else None
-        return Range(far, near) if self.newest_first else Range(near, far)
+        return TimeRange(far, near) if self.newest_first else TimeRange(near, far)
 
 
 class KeyMerger:
@@ -88,16 +88,16 @@ class KeyMerger:
     def __init__(self, keys: EntryKeyMapper) -> None:
         self._keys = keys
 
-    def take(self, feeds: Iterable[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+    def merge_keys(self, feeds: Iterable[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
         """Return at most ``wanted.count`` keys of these feeds, in the wanted order."""
-        sources = [f for f in feeds if wanted.number(f) > 0]
+        sources = [f for f in feeds if wanted.count_entries(f) > 0]
         sources.sort(key=attrgetter("newest"), reverse=True)
-        few = wanted.read is not None and sum(map(wanted.number, sources)) < FEW
+        few = wanted.read is not None and sum(map(wanted.count_entries, sources)) < FEW
         if len(sources) <= FEEDS or few or not wanted.newest_first:
             return self._by_chunks(sources, wanted)
         return self._by_windows(sources, wanted)
 
-    def _by_windows(self, sources: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+    def _by_windows(self, sources: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
         """Take all of a short time of all feeds at once, then of a longer one, until it is enough."""
         feeds = {f.feed_id: f for f in sources}
         start = high = wanted.after[0] if wanted.after else sources[0].newest
@@ -109,8 +109,8 @@ class KeyMerger:
             # Nothing is as old (X11). Large pages of quiet feeds make this guess times before the year 1.
             is_all = low < 0
             live = [f.feed_id for f in sources if is_all or f.newest >= low]
-            within = Range(None if is_all else low, high)
-            taken, some = _fitting(feeds, self._keys.window(live, within, busy), wanted)
+            within = TimeRange(None if is_all else low, high)
+            taken, some = _fitting(feeds, self._keys.find_window(live, within, busy), wanted)
             if taken == busy:
                 break  # a burst: an order by the server is cheaper than all of it
             found += some
@@ -125,7 +125,7 @@ class KeyMerger:
         rest = dataclasses.replace(wanted, count=wanted.count - len(found), after=after)
         return found + self._by_chunks(sources, rest)
 
-    def _by_chunks(self, sources: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+    def _by_chunks(self, sources: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
         """Merge chunks of feeds that the server orders, until the next ones are all older."""
         found: list[EntryKey] = []
         for start in range(0, len(sources), CHUNK):
@@ -134,14 +134,14 @@ class KeyMerger:
             if border and wanted.newest_first and chunk[0].newest < border.at:
                 break
             found += self._of_chunk(chunk, wanted, border)
-            found.sort(key=wanted.order)
+            found.sort(key=wanted.make_sort_key)
             del found[wanted.count :]
         return found
 
     def _of_chunk(
-        self, chunk: Sequence[SourceFeed], wanted: Wanted, border: EntryKey | None
+        self, chunk: Sequence[SourceFeed], wanted: KeyRequest, border: EntryKey | None
     ) -> list[EntryKey]:
-        number = sum(map(wanted.number, chunk))
+        number = sum(map(wanted.count_entries, chunk))
         total = sum(f.total for f in chunk)
         walked = min(total, wanted.count * total // number)
         if wanted.read is not None and number * SEEK < walked:
@@ -150,14 +150,14 @@ class KeyMerger:
         return self._by_number(chunk, wanted) if found is None else found
 
     def _walk(
-        self, chunk: Sequence[SourceFeed], wanted: Wanted, border: EntryKey | None, *, batch: int
+        self, chunk: Sequence[SourceFeed], wanted: KeyRequest, border: EntryKey | None, *, batch: int
     ) -> list[EntryKey] | None:
         """Go along the index; None when that took too long and the numbers are few enough to name."""
         feeds = {f.feed_id: f for f in chunk}
-        few = wanted.read is not None and sum(map(wanted.number, chunk)) < PATIENCE
+        few = wanted.read is not None and sum(map(wanted.count_entries, chunk)) < PATIENCE
         found: list[EntryKey] = []
-        keys = self._keys.walk(
-            list(feeds), wanted.within(border), newest_first=wanted.newest_first, batch=batch
+        keys = self._keys.walk_keys(
+            list(feeds), wanted.build_time_range(border), newest_first=wanted.newest_first, batch=batch
         )
         for steps, key in enumerate(keys):
             if _fits(feeds[key.feed_id], key, wanted) and wanted.is_after(key):
@@ -168,13 +168,15 @@ class KeyMerger:
                 return None
         return found
 
-    def _by_number(self, chunk: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+    def _by_number(self, chunk: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
         """Fetch the wanted entries by the numbers that the bitmaps name."""
-        numbers = {f.feed_id: f.state.seqs(f.first_seq, f.last_seq, read=bool(wanted.read)) for f in chunk}
-        return [key for key in self._keys.by_seqs(numbers) if wanted.is_after(key)]
+        numbers = {
+            f.feed_id: f.state.find_seqs(f.first_seq, f.last_seq, read=bool(wanted.read)) for f in chunk
+        }
+        return [key for key in self._keys.find_by_seqs(numbers) if wanted.is_after(key)]
 
 
-def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
+def _first_span(sources: Sequence[SourceFeed], wanted: KeyRequest) -> int:
     """Return a time in milliseconds that should hold enough rows.
 
     The bitmaps tell which feeds' newest entries are wanted: as many of them as make a page end its time.
@@ -183,11 +185,11 @@ def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
     if wanted.pace is not None:
         return int(wanted.pace * wanted.count * MARGIN) + 1000
     newest = wanted.after[0] if wanted.after else sources[0].newest
-    tops = (f.newest for f in sources if f.newest <= newest and wanted.includes(f, f.last_seq))
+    tops = (f.newest for f in sources if f.newest <= newest and wanted.is_match(f, f.last_seq))
     border = next(itertools.islice(tops, wanted.count - 1, None), None)
     if border is not None:
         return max(1000, newest - border)
-    total, number = sum(f.total for f in sources), sum(map(wanted.number, sources))
+    total, number = sum(f.total for f in sources), sum(map(wanted.count_entries, sources))
     middle = len(sources) // 2
     share = wanted.count * total / number / (middle + 1)
     margin = LONG_MARGIN if wanted.count > LONG else MARGIN
@@ -195,7 +197,7 @@ def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
 
 
 def _fitting(
-    feeds: Mapping[int, SourceFeed], rows: Iterable[Row], wanted: Wanted
+    feeds: Mapping[int, SourceFeed], rows: Iterable[Row], wanted: KeyRequest
 ) -> tuple[int, list[EntryKey]]:
     """Return how many keys there are, and those that are wanted.
 
@@ -210,6 +212,6 @@ def _fitting(
     return taken, found if wanted.after is None else [key for key in found if wanted.is_after(key)]
 
 
-def _fits(feed: SourceFeed, key: EntryKey, wanted: Wanted) -> bool:
+def _fits(feed: SourceFeed, key: EntryKey, wanted: KeyRequest) -> bool:
     # Above last_seq lies what came after the snapshot or is not in order yet; below first_seq, stars.
-    return feed.first_seq <= key.seq <= feed.last_seq and wanted.includes(feed, key.seq)
+    return feed.first_seq <= key.seq <= feed.last_seq and wanted.is_match(feed, key.seq)

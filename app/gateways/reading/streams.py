@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.errors import NotFoundError
 from app.gateways.reading import snippets
-from app.gateways.reading.stream_merge import KeyMerger, Wanted
+from app.gateways.reading.stream_merge import KeyMerger, KeyRequest
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.entry_keys import TimeRange
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.snapshots import SnapshotMapper
 from app.models.feeds.feed import FeedCard
@@ -41,7 +41,7 @@ class Sources:
     subscriptions: Mapping[int, Subscription]
     cards: Mapping[int, FeedCard]
 
-    def title(self, feed_id: int) -> str:
+    def get_title(self, feed_id: int) -> str:
         """Return what this user calls a feed."""
         card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
         return (mine.title if mine else "") or (card.title or card.url if card else "")
@@ -53,12 +53,12 @@ class Sources:
             return True
         return mine.state.is_read(entry.seq)
 
-    def marks(self, feed_id: int) -> bool:
+    def can_mark(self, feed_id: int) -> bool:
         """Return whether what he reads in a feed is kept: not of his own shares, nor of what he has left."""
         mine = self.subscriptions.get(feed_id)
         return mine is not None and mine.id != 0
 
-    def language(self, feed_id: int) -> str | None:
+    def get_language(self, feed_id: int) -> str | None:
         """Return what language a feed says it is in."""
         card = self.cards.get(feed_id)
         return card.language if card else None
@@ -78,11 +78,11 @@ class KeyPage:
     before: Cursor | None = None
     read_from: int | None = None
 
-    def first(self, count: int) -> KeyPage:
+    def take_first(self, count: int) -> KeyPage:
         """Return the beginning of this page, as a page of its own."""
         if count >= len(self.keys):
             return self
-        return cut(self.keys, count, self.before, self.read_from)
+        return cut_page(self.keys, count, self.before, self.read_from)
 
 
 class StreamGateway:
@@ -102,15 +102,17 @@ class StreamGateway:
         self._snapshots = snapshots
         self._merger = merger
 
-    def sources(self, subscriptions: Iterable[Subscription], also: Iterable[int] = ()) -> Sources:
+    def load_sources(
+        self, subscriptions: Iterable[Subscription], extra_feed_ids: Iterable[int] = ()
+    ) -> Sources:
         """Join subscriptions with their feeds' names, and with those of some more feeds."""
         mine = {s.feed_id: s for s in subscriptions}
-        cards = self._feeds.cards([*mine, *(f for f in also if f not in mine)])
+        cards = self._feeds.find_cards([*mine, *(f for f in extra_feed_ids if f not in mine)])
         for card in [c for c in cards.values() if c.owner is not None]:
             _seen(card, mine, cards)
         return Sources(mine, cards)
 
-    def counts(self, sources: Sources) -> dict[int, int]:
+    def count_unread(self, sources: Sources) -> dict[int, int]:
         """Return how many entries of each feed are unread."""
         cards = sources.cards.get
         return {
@@ -119,16 +121,16 @@ class StreamGateway:
             if (card := cards(f)) is not None
         }
 
-    def feeds(self, sources: Sources) -> dict[int, SourceFeed]:
+    def build_source_feeds(self, sources: Sources) -> dict[int, SourceFeed]:
         """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
         mine = sources.subscriptions
         return {
-            f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
+            f: SourceFeed.create(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
             for f, card in sources.cards.items()
             if f in mine
         }
 
-    def open(
+    def open_snapshot(
         self,
         user_id: int,
         ref: StreamRef,
@@ -144,89 +146,91 @@ class StreamGateway:
         self._snapshots.add(snapshot, expires)
         return snapshot
 
-    def snapshot(self, user_id: int, token: str, now: dt.datetime) -> Snapshot:
+    def get_snapshot(self, user_id: int, token: str, now: dt.datetime) -> Snapshot:
         """Return a user's snapshot.
 
         Raises:
             NotFoundError: expired, or never his.
         """
-        snapshot = self._snapshots.get(user_id, token, now)
+        snapshot = self._snapshots.find(user_id, token, now)
         if snapshot is None:
             raise NotFoundError(EXPIRED, snapshot=token)
         return snapshot
 
-    def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]]:
+    def get_last_seqs(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]]:
         """Return the stream of a snapshot and its feeds' last numbers then.
 
         Raises:
             NotFoundError: expired, or never his.
         """
-        found = self._snapshots.lasts(user_id, token, now)
+        found = self._snapshots.find_last_seqs(user_id, token, now)
         if found is None:
             raise NotFoundError(EXPIRED, snapshot=token)
         return found
 
-    def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
+    def count_newer(self, last_seqs: Mapping[int, int], feed_ids: Collection[int]) -> int:
         """Return how many entries these feeds have got since a snapshot."""
-        wanted = [f for f in lasts if f in feed_ids]
-        cards = self._feeds.cards(wanted)
+        wanted = [f for f in last_seqs if f in feed_ids]
+        cards = self._feeds.find_cards(wanted)
         shown = [card for card in cards.values() if not card.hidden]
-        gone = sum(card.gone.within(lasts[card.id] + 1, card.last_seq) for card in shown)
-        return sum(max(0, card.last_seq - lasts[card.id]) for card in shown) - gone
+        gone = sum(card.removed.count_between(last_seqs[card.id] + 1, card.last_seq) for card in shown)
+        return sum(max(0, card.last_seq - last_seqs[card.id]) for card in shown) - gone
 
-    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+    def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""
         if snapshot.ref.kind in MARKED:
             return self._marked(snapshot, cursor, limit)
         feeds = snapshot.feeds.values()
-        wanted = Wanted(limit + 1, snapshot.sort is not Sort.OLDEST)
+        wanted = KeyRequest(limit + 1, snapshot.sort is not Sort.OLDEST)
         if cursor:
             top = max((f.newest for f in feeds), default=0)
             pace = abs(top - cursor.at) / cursor.seen if cursor.seen else None
             wanted = dataclasses.replace(wanted, after=(cursor.at, cursor.id), pace=pace)
         if snapshot.show is Show.UNREAD:
-            return cut(self._merger.take(feeds, dataclasses.replace(wanted, read=False)), limit, cursor)
+            return cut_page(
+                self._merger.merge_keys(feeds, dataclasses.replace(wanted, read=False)), limit, cursor
+            )
         if snapshot.sort is not Sort.UNREAD_ON_TOP:
-            return cut(self._merger.take(feeds, wanted), limit, cursor)
+            return cut_page(self._merger.merge_keys(feeds, wanted), limit, cursor)
         if cursor and cursor.segment is Segment.READ:
-            keys = self._merger.take(feeds, dataclasses.replace(wanted, read=True))
-            return cut(keys, limit, cursor, read_from=0)
-        unread = self._merger.take(feeds, dataclasses.replace(wanted, read=False))
+            keys = self._merger.merge_keys(feeds, dataclasses.replace(wanted, read=True))
+            return cut_page(keys, limit, cursor, read_from=0)
+        unread = self._merger.merge_keys(feeds, dataclasses.replace(wanted, read=False))
         if len(unread) > limit:
-            return cut(unread, limit, cursor)
-        read = self._merger.take(feeds, Wanted(limit + 1 - len(unread), read=True))
-        return cut(unread + read, limit, cursor, read_from=len(unread))
+            return cut_page(unread, limit, cursor)
+        read = self._merger.merge_keys(feeds, KeyRequest(limit + 1 - len(unread), read=True))
+        return cut_page(unread + read, limit, cursor, read_from=len(unread))
 
     def _marked(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         newest_first = snapshot.sort is not Sort.OLDEST
-        wanted = Wanted(limit + 1, newest_first, None, (cursor.at, cursor.id) if cursor else None)
+        wanted = KeyRequest(limit + 1, newest_first, None, (cursor.at, cursor.id) if cursor else None)
         size = limit + 1
         while True:
-            found = self._marks.page(
+            found = self._marks.find_marked_keys(
                 snapshot.user_id,
-                wanted.within(None),
+                wanted.build_time_range(None),
                 newest_first=newest_first,
                 limit=size,
                 tag=snapshot.ref.id,
             )
             keys = [k for k in found if wanted.is_after(k)]
             if len(keys) > limit or len(found) < size:
-                return cut(keys[: limit + 1], limit, cursor)
+                return cut_page(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
 
-    def passages(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
+    def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
         """Return the place of each entry's text at which one of these terms stands, where there is one."""
-        found = self._entries.whole(keys) if keys and terms else []
-        places = {e.id: snippets.around(e.content or e.summary, terms) for e in found}
+        found = self._entries.find_with_bodies(keys) if keys and terms else []
+        places = {e.id: snippets.extract_snippet(e.content or e.summary, terms) for e in found}
         return {entry_id: place for entry_id, place in places.items() if place}
 
-    def marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
+    def find_marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
         """Return the user's marks of those entries that have any."""
-        return self._marks.of(user_id, [k.id for k in keys]) if keys else {}
+        return self._marks.find_marks(user_id, [k.id for k in keys]) if keys else {}
 
-    def marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
+    def find_marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
         """Return the entries that the user starred, or gave a tag, the last ones first up to ``limit``."""
-        found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag)
+        found = self._marks.find_marked_keys(user_id, TimeRange(), newest_first=True, limit=limit, tag=tag)
         return {key.id for key in found}
 
 
@@ -236,12 +240,14 @@ def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCa
     if card.hidden and not own:
         cards.pop(card.id)
         mine.pop(card.id, None)
-    elif card.gone.bits and card.id in mine:
+    elif card.removed.bits and card.id in mine:
         was = mine[card.id]
-        mine[card.id] = was._replace(state=was.state.without(card.gone))
+        mine[card.id] = was._replace(state=was.state.exclude_removed(card.removed))
 
 
-def cut(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:
+def cut_page(
+    keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None
+) -> KeyPage:
     """Cut a page and say where it ends.
 
     Args:

@@ -13,12 +13,12 @@ from typing import TypeVar
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.store import Session, Store
-from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.entry_keys import TimeRange
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import EntryKey
-from app.models.reading.tag import Mark, SavedSearch, Tag, key_of
+from app.models.reading.tag import Mark, SavedSearch, Tag, make_tag_key
 from app.models.subscriptions.undo import Removal
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class TagGateway:
         removals: RemovalMapper,
         *,
         limits: TagLimits,
-        searches_most: int,
+        max_searches: int,
         undo_ttl: dt.timedelta,
     ) -> None:
         self._store = store
@@ -61,12 +61,12 @@ class TagGateway:
         self._searches = searches
         self._removals = removals
         self._limits = limits
-        self._searches_most = searches_most
+        self._searches_most = max_searches
         self._undo_ttl = undo_ttl
 
-    def of_user(self, user_id: int) -> list[Tag]:
+    def find_by_user(self, user_id: int) -> list[Tag]:
         """Return a user's tags by name."""
-        return [tag for tag in self._tags.of_user(user_id) if tag.deleted_at is None]
+        return [tag for tag in self._tags.find_by_user(user_id) if tag.deleted_at is None]
 
     def get(self, user_id: int, tag_id: int) -> Tag:
         """Return a tag.
@@ -77,28 +77,28 @@ class TagGateway:
         return self._alive(user_id, tag_id)
 
     def _alive(self, user_id: int, tag_id: int, session: Session | None = None) -> Tag:
-        tag = next((t for t in self._tags.of_user(user_id, session) if t.id == tag_id), None)
+        tag = next((t for t in self._tags.find_by_user(user_id, session) if t.id == tag_id), None)
         if tag is None or tag.deleted_at is not None:
             raise NotFoundError("You have no such tag.", tag_id=tag_id)
         return tag
 
-    def names(self, user_id: int, marks: Mapping[int, Mark]) -> dict[int, tuple[Tag, ...]]:
+    def find_by_marks(self, user_id: int, marks: Mapping[int, Mark]) -> dict[int, tuple[Tag, ...]]:
         """Return the tags of marked entries, by entry."""
         if not any(mark.tags for mark in marks.values()):
             return {}
-        mine = self.of_user(user_id)
+        mine = self.find_by_user(user_id)
         return {i: tuple(t for t in mine if t.id in mark.tags) for i, mark in marks.items() if mark.tags}
 
-    def last_of(self, user_id: int, tag_id: int, limit: int) -> list[int]:
+    def find_last_tagged(self, user_id: int, tag_id: int, limit: int) -> list[int]:
         """Return the entries that bear a tag, deleted or not, those up to ``limit`` that got it last."""
-        found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag_id)
+        found = self._marks.find_marked_keys(user_id, TimeRange(), newest_first=True, limit=limit, tag=tag_id)
         return [key.id for key in found]
 
-    def marks(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, Mark]:
+    def find_marks(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, Mark]:
         """Return the marks of those entries that have any."""
-        return self._marks.of(user_id, entry_ids) if entry_ids else {}
+        return self._marks.find_marks(user_id, entry_ids) if entry_ids else {}
 
-    def change(
+    def change_tags(
         self, user_id: int, entry: EntryKey, add: Sequence[str], remove: Sequence[int], now: dt.datetime
     ) -> tuple[Tag, ...]:
         """Add tags by name, remove others by id, and return those that the entry has then.
@@ -108,15 +108,17 @@ class TagGateway:
             NotFoundError: the entry is gone.
         """
 
-        def work(session: Session) -> tuple[Tag, ...]:
-            mine = {key_of(t.name): t for t in self._tags.of_user(user_id, session) if not t.deleted_at}
-            mark = self._marks.of(user_id, [entry.id], session).get(entry.id)
+        def write_tags(session: Session) -> tuple[Tag, ...]:
+            mine = {
+                make_tag_key(t.name): t for t in self._tags.find_by_user(user_id, session) if not t.deleted_at
+            }
+            mark = self._marks.find_marks(user_id, [entry.id], session).get(entry.id)
             alive = {t.id for t in mine.values()}
             before = [t for t in (mark.tags if mark else ()) if t in alive]
             wanted = [t for t in before if t not in remove]
             for name in add:
-                tag = mine.get(key_of(name)) or self._new(user_id, name, len(mine), session)
-                mine[key_of(name)] = tag
+                tag = mine.get(make_tag_key(name)) or self._new(user_id, name, len(mine), session)
+                mine[make_tag_key(name)] = tag
                 wanted += [tag.id] if tag.id not in wanted else []
             if len(wanted) > self._limits.per_entry:
                 most = self._limits.per_entry
@@ -125,10 +127,12 @@ class TagGateway:
             self._write(user_id, entry, mark, [*wanted, *hidden], now, session)
             for tag_id in {*before, *wanted}:
                 if by := (tag_id in wanted) - (tag_id in before):
-                    self._tags.count(user_id, tag_id, by, session)
-            return tuple(sorted((t for t in mine.values() if t.id in wanted), key=lambda t: key_of(t.name)))
+                    self._tags.change_count(user_id, tag_id, by, session)
+            return tuple(
+                sorted((t for t in mine.values() if t.id in wanted), key=lambda t: make_tag_key(t.name))
+            )
 
-        return self._again(work)
+        return self._again(write_tags)
 
     def _new(self, user_id: int, name: str, number: int, session: Session) -> Tag:
         self._check_number(number)
@@ -151,16 +155,16 @@ class TagGateway:
         """Store an entry's tags; the entry counts who marked it, and retention keeps it."""
         by = 0
         if tags:
-            by = int(self._marks.tag(user_id, entry, tags, now, session))
+            by = int(self._marks.set_tags(user_id, entry, tags, now, session))
         elif mark and mark.tags:
-            by = -int(self._marks.untag(user_id, entry.id, session))
-        if by and not self._entries.star(entry.feed_id, entry.id, by, session) and by > 0:
+            by = -int(self._marks.remove_tags(user_id, entry.id, session))
+        if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
             raise NotFoundError(entry_id=entry.id)  # retention was faster
 
     def _again(self, work: Callable[[Session], T]) -> T:
         for _ in range(ROUNDS):
             try:
-                return self._store.transaction(work)
+                return self._store.run_in_transaction(work)
             except ConflictError:
                 continue  # another device of his; its tags are seen in the next round
         raise StoreError
@@ -173,14 +177,14 @@ class TagGateway:
             ExistsError: another one has this name.
         """
 
-        def work(session: Session) -> Tag:
+        def write_name(session: Session) -> Tag:
             # Read here: a tag that another device deletes at this moment must not come back by its name.
             tag = self._alive(user_id, tag_id, session)
-            self._tags.name(user_id, tag_id, name, session)
+            self._tags.set_name(user_id, tag_id, name, session)
             return dataclasses.replace(tag, name=name)
 
         try:
-            return self._store.transaction(work)
+            return self._store.run_in_transaction(write_name)
         except ExistsError as e:
             raise ExistsError(SAME, field="name") from e
 
@@ -191,12 +195,12 @@ class TagGateway:
             NotFoundError: he has no such tag.
         """
 
-        def work(session: Session) -> Tag:
+        def mark_deleted(session: Session) -> Tag:
             tag = self._alive(user_id, tag_id, session)
-            self._tags.hide(user_id, tag_id, now, session)
+            self._tags.mark_deleted(user_id, tag_id, now, session)
             return tag
 
-        tag = self._store.transaction(work)
+        tag = self._store.run_in_transaction(mark_deleted)
         self.purge(user_id, now)
         return tag
 
@@ -210,17 +214,17 @@ class TagGateway:
         if tag_id == into:
             raise InvalidError("Choose another tag to merge into.", field="into")
 
-        def work(session: Session) -> tuple[Tag, Tag]:
+        def move_marks(session: Session) -> tuple[Tag, Tag]:
             # Read here: another device may have merged or deleted one of them just now.
             source, target = (self._alive(user_id, t, session) for t in (tag_id, into))
-            marks = self._marks.tagged(user_id, tag_id, session)
+            marks = self._marks.find_by_tag(user_id, tag_id, session)
             added = [m.entry_id for m in marks if into not in m.tags]
             self._marks.add_tag(user_id, tag_id, into, session)
-            self._tags.count(user_id, into, len(added), session)
-            self._tags.hide(user_id, tag_id, now, session, merged={"into": into, "added": added})
+            self._tags.change_count(user_id, into, len(added), session)
+            self._tags.mark_deleted(user_id, tag_id, now, session, merged={"into": into, "added": added})
             return source, target
 
-        both = self._store.transaction(work)
+        both = self._store.run_in_transaction(move_marks)
         self.purge(user_id, now)
         return both
 
@@ -232,8 +236,8 @@ class TagGateway:
             TooLargeError: the user has as many as he may.
         """
 
-        def work(session: Session) -> None:
-            mine = self._tags.of_user(user_id, session)
+        def write_restored(session: Session) -> None:
+            mine = self._tags.find_by_user(user_id, session)
             tag = next((t for t in mine if t.id == tag_id), None)
             # One that expired may have lost some of its entries to a purge already.
             if tag is None or tag.deleted_at is None or tag.deleted_at < now - self._undo_ttl:
@@ -241,13 +245,13 @@ class TagGateway:
             if tag.merged:
                 into, added = tag.merged
                 # Some of them may have lost it since then.
-                taken_from = self._marks.take_tag(user_id, into, added, session)
-                self._tags.count(user_id, into, -taken_from, session)
-            taken = {key_of(t.name) for t in mine if not t.deleted_at}
+                taken_from = self._marks.remove_tag(user_id, into, added, session)
+                self._tags.change_count(user_id, into, -taken_from, session)
+            taken = {make_tag_key(t.name) for t in mine if not t.deleted_at}
             self._check_number(len(taken))
-            self._tags.name(user_id, tag_id, _free(tag.name, taken, key_of), session)
+            self._tags.set_name(user_id, tag_id, _free(tag.name, taken, make_tag_key), session)
 
-        self._store.transaction(work)
+        self._store.run_in_transaction(write_restored)
 
     def purge(self, user_id: int, now: dt.datetime) -> None:
         """Remove for good what was deleted so long ago that it cannot come back.
@@ -255,30 +259,30 @@ class TagGateway:
         Somebody waits for this: of a tag with many entries some go now, and the others the next time.
         """
         before = now - self._undo_ttl
-        for tag in self._tags.of_user(user_id):
+        for tag in self._tags.find_by_user(user_id):
             if tag.deleted_at is not None and tag.deleted_at < before and not self._remove(tag):
                 return
 
     def _remove(self, tag: Tag) -> bool:
         """Take a tag from its entries, one after the other; False: there are more."""
-        marks = self._marks.tagged(tag.user_id, tag.id, limit=PURGED)
+        marks = self._marks.find_by_tag(tag.user_id, tag.id, limit=PURGED)
         for mark in marks:
-            self._store.transaction(functools.partial(self._drop, mark, tag))
+            self._store.run_in_transaction(functools.partial(self._drop, mark, tag))
         if len(marks) == PURGED:
             return False
-        self._store.transaction(functools.partial(self._tags.remove, tag.user_id, tag.id))
+        self._store.run_in_transaction(functools.partial(self._tags.remove, tag.user_id, tag.id))
         return True
 
     def _drop(self, mark: Mark, tag: Tag, session: Session) -> None:
         if len(mark.tags) > 1:
-            self._marks.take_tag(tag.user_id, tag.id, [mark.entry_id], session)
-        elif self._marks.untag(tag.user_id, mark.entry_id, session):
-            self._entries.star(mark.feed_id, mark.entry_id, -1, session)
+            self._marks.remove_tag(tag.user_id, tag.id, [mark.entry_id], session)
+        elif self._marks.remove_tags(tag.user_id, mark.entry_id, session):
+            self._entries.change_star_count(mark.feed_id, mark.entry_id, -1, session)
 
     # -- saved searches
-    def searches(self, user_id: int) -> list[SavedSearch]:
+    def list_searches(self, user_id: int) -> list[SavedSearch]:
         """Return a user's saved searches by name."""
-        return self._searches.of_user(user_id)
+        return self._searches.find_by_user(user_id)
 
     def save_search(self, user_id: int, name: str, query: str) -> SavedSearch:
         """Keep a search and return it; the same name again changes its query.
@@ -286,12 +290,12 @@ class TagGateway:
         Raises:
             TooLargeError: he has as many as he may.
         """
-        mine = self._searches.of_user(user_id)
+        mine = self._searches.find_by_user(user_id)
         if name not in {s.name for s in mine}:
             self._check_searches(len(mine))
         return self._searches.put(user_id, name, query)
 
-    def forget_search(self, user_id: int, search_id: int, now: dt.datetime) -> str | None:
+    def delete_search(self, user_id: int, search_id: int, now: dt.datetime) -> str | None:
         """Delete a saved search.
 
         Returns:
@@ -299,14 +303,14 @@ class TagGateway:
         """
         token = secrets.token_urlsafe(16)
 
-        def work(session: Session) -> str | None:
+        def remove_search(session: Session) -> str | None:
             was = self._searches.remove(user_id, search_id, session)
             if was is None:
                 return None
             self._removals.add(Removal(token, user_id, search=was), now + self._undo_ttl, session)
             return token
 
-        return self._store.transaction(work)
+        return self._store.run_in_transaction(remove_search)
 
     def restore_search(self, user_id: int, token: str, now: dt.datetime) -> SavedSearch:
         """Bring a saved search back; where its name is taken by now, with a number.
@@ -315,13 +319,13 @@ class TagGateway:
             NotFoundError: the token expired, was used, or was never his.
             TooLargeError: he has as many as he may.
         """
-        removal = self._removals.get(user_id, token, now)
+        removal = self._removals.find(user_id, token, now)
         if removal is None or removal.search is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         was = removal.search
 
-        def work(session: Session) -> SavedSearch:
-            mine = self._searches.of_user(user_id, session)
+        def write_search(session: Session) -> SavedSearch:
+            mine = self._searches.find_by_user(user_id, session)
             if any(one.id == was.id for one in mine):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             self._check_searches(len(mine))
@@ -330,7 +334,7 @@ class TagGateway:
             self._removals.remove(user_id, token, session)
             return back
 
-        return self._again(work)
+        return self._again(write_search)
 
     def _check_searches(self, number: int) -> None:
         if number >= self._searches_most:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.snapshots import UndoMapper
 from app.mappers.subscriptions.undo import MANY, RemovalMapper
-from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
+from app.models.reading.history import ActionKind, HistoryCursor, HistoryPage, MassAction
 from app.models.subscriptions.undo import Removal
 
 
-class UndoGateway:
+class UndoHistoryGateway:
     """Reads and writes the collections ``undos`` and ``removals`` for the history."""
 
     def __init__(self, undos: UndoMapper, removals: RemovalMapper, feeds: FeedMapper) -> None:
@@ -20,23 +20,23 @@ class UndoGateway:
         self._removals = removals
         self._feeds = feeds
 
-    def note(self, user_id: int, action: MassAction) -> None:
+    def record_action(self, user_id: int, action: MassAction) -> None:
         """Put a mass action, whose undo is kept already, into the history."""
-        self._undos.note(user_id, action.undo, action)
+        self._undos.set_action(user_id, action.undo, action)
 
-    def history(
-        self, user_id: int, now: dt.datetime, ttl: dt.timedelta, limit: int, after: HistoryPlace | None
+    def list_history(
+        self, user_id: int, now: dt.datetime, ttl: dt.timedelta, limit: int, after: HistoryCursor | None
     ) -> HistoryPage:
         """Return a page of what can be taken back, the newest first."""
         end = (after.at + ttl, after.token) if after else None
-        removals = self._removals.newest(user_id, now, limit + 1, end)
+        removals = self._removals.find_newest(user_id, now, limit + 1, end)
         feeds = [r.subscription.feed_id for r, *_ in removals if r.subscription and not r.subscription.title]
-        titles = {f: card.title or card.url for f, card in self._feeds.cards(feeds).items()}
+        titles = {f: card.title or card.url for f, card in self._feeds.find_cards(feeds).items()}
         removed = [_removed(removal, count, expires - ttl, titles) for removal, count, expires in removals]
-        done = [*self._undos.actions(user_id, now, limit + 1, after), *removed]
-        done.sort(key=lambda action: action.place, reverse=True)
+        done = [*self._undos.find_actions(user_id, now, limit + 1, after), *removed]
+        done.sort(key=lambda action: action.cursor, reverse=True)
         page = tuple(done[:limit])
-        return HistoryPage(page, page[-1].place if len(done) > limit else None)
+        return HistoryPage(page, page[-1].cursor if len(done) > limit else None)
 
 
 def _removed(removal: Removal, count: int, at: dt.datetime, titles: Mapping[int, str]) -> MassAction:

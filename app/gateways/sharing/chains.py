@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from app.errors import InvalidError
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import Known, SightGateway
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.sharing.shares import ShareMapper, packed
+from app.mappers.sharing.shares import ShareMapper, pack_path
 from app.models.feeds import chain
 from app.models.feeds.chain import Chain, Hop
-from app.models.sharing.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
+from app.models.sharing.sharing import ChainNode, ChainPage, Origin, Share, Sharer, ShareVisibility
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
 #: Shares looked at for one that may be seen.
@@ -31,18 +31,18 @@ class ChainGateway:
     def __init__(
         self,
         shares: ShareMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         profiles: ProfileGateway,
         entries: EntryMapper,
         *,
         rows: int,
-        most: int,
+        limit: int,
     ) -> None:
-        self._shares, self._sight, self._profiles, self._entries = shares, sight, profiles, entries
-        self._rows, self._most = rows, most
+        self._shares, self._sight, self._profiles, self._entries = shares, visibility, profiles, entries
+        self._rows, self._most = rows, limit
 
-    def page(
-        self, viewer: int | None, origin: Origin, cursor: str | None, known: Known | None = None
+    def list_chain(
+        self, viewer: int | None, origin: Origin, cursor: str | None, cache: RequestCache | None = None
     ) -> ChainPage:
         """Return the shares after ``cursor`` that a viewer may see, below what they came from.
 
@@ -52,41 +52,41 @@ class ChainGateway:
         Raises:
             InvalidError: the cursor is none.
         """
-        after, known = _after(cursor), known or Known()
-        sight = self._sight.sight(viewer, known)
+        after, cache = _after(cursor), cache or RequestCache()
+        sight = self._sight.build_filter(viewer, cache)
         rows: list[tuple[Share, Sharer]] = []
         ended = False
         for _ in range(LOOKS):
-            found = self._shares.chain(origin.entry_id, sight, after, self._rows + 1 - len(rows))
+            found = self._shares.list_chain(origin.entry_id, sight, after, self._rows + 1 - len(rows))
             if not found:
                 ended = True
                 break
-            known.shares.update({share.id: share for share, _ in found})
-            names = self._sight.sharers(viewer, [share for share, _ in found], known)
+            cache.shares.update({share.id: share for share, _ in found})
+            names = self._sight.find_sharers(viewer, [share for share, _ in found], cache)
             rows += [(share, names[share.id]) for share, _ in found if share.id in names]
             after = found[-1][1]
             if len(rows) > self._rows:
                 break
         rows, more = rows[: self._rows], not ended
-        last = packed((*rows[-1][0].path, rows[-1][0].id)) if rows else after
+        last = pack_path((*rows[-1][0].path, rows[-1][0].id)) if rows else after
         total = self._shares.count(origin.entry_id, sight, self._most + 1)
-        nodes = self._nodes(viewer, rows, known)
+        nodes = self._nodes(viewer, rows, cache)
         return ChainPage(
             origin,
             nodes,
             last if more else None,
             min(total, self._most),
             total > self._most,
-            self._entries.remote(origin),
+            self._entries.find_remote_chain(origin),
         )
 
     def _nodes(
-        self, viewer: int | None, rows: list[tuple[Share, Sharer]], known: Known
+        self, viewer: int | None, rows: list[tuple[Share, Sharer]], known: RequestCache
     ) -> tuple[ChainNode, ...]:
         on_page = {share.id for share, _ in rows}
         above = {i for share, _ in rows for i in share.path} - on_page
-        passed = self._sight.shares(above, known)
-        names = self._sight.sharers(viewer, list(passed.values()), known)
+        passed = self._sight.find_shares(above, known)
+        names = self._sight.find_sharers(viewer, list(passed.values()), known)
         nodes: list[ChainNode] = []
         here: tuple[int, ...] = ()
         for share, by in rows:
@@ -97,39 +97,41 @@ class ChainGateway:
             )
             for depth, node in enumerate(path[same:-1], same):
                 nodes.append(_passed(node, depth, passed.get(node), names.get(node)))
-            nodes.append(ChainNode(share.id, len(share.path), Link.SEEN, by))
+            nodes.append(ChainNode(share.id, len(share.path), ShareVisibility.SEEN, by))
             here = path
         return tuple(nodes)
 
-    def first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
+    def find_first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
         """Return the first share of a root that a viewer may see, and how many those are, up to ``most``."""
-        known = Known()
-        sight = self._sight.sight(viewer, known)
+        known = RequestCache()
+        sight = self._sight.build_filter(viewer, known)
         total = self._shares.count(origin.entry_id, sight, self._most)
         if not total:
             return None, 0
-        found = [share for share, _ in self._shares.chain(origin.entry_id, sight, "", FIRSTS)]
-        names = self._sight.sharers(viewer, found, known)
+        found = [share for share, _ in self._shares.list_chain(origin.entry_id, sight, "", FIRSTS)]
+        names = self._sight.find_sharers(viewer, found, known)
         return next((names[s.id] for s in found if s.id in names), None), total
 
-    def via(self, viewer: int | None, share: Share) -> list[Sharer | None]:
+    def list_chain_sharers(self, viewer: int | None, share: Share) -> list[Sharer | None]:
         """Return the way of a share backwards; None for what a viewer may not see or was taken back."""
         if not share.path:
             return []
-        known = self._shares.some(share.path)
-        names = self._sight.sharers(viewer, list(known.values()))
+        known = self._shares.find_many(share.path)
+        names = self._sight.find_sharers(viewer, list(known.values()))
         return [names.get(i) for i in reversed(share.path)]
 
-    def known(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
+    def filter_visible(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
         """Return those of these shares that a viewer may see."""
         return (
-            set(self._sight.seen(viewer, list(self._shares.some(share_ids).values()))) if share_ids else set()
+            set(self._sight.find_visible_profiles(viewer, list(self._shares.find_many(share_ids).values())))
+            if share_ids
+            else set()
         )
 
-    def way(self, viewer: int | None, share: Share) -> Chain:
+    def build_chain(self, viewer: int | None, share: Share) -> Chain:
         """Return the whole way of a share as a feed tells it, over other servers and this one."""
-        known = {**self._shares.some(share.path), share.id: share}
-        names = self._sight.sharers(viewer, list(known.values()))
+        known = {**self._shares.find_many(share.path), share.id: share}
+        names = self._sight.find_sharers(viewer, list(known.values()))
         here = tuple(self._hop(i, known.get(i), names.get(i)) for i in (*share.path, share.id))
         root = self._entries.find(share.of.entry_id, [share.of.feed_id])
         if root is None:
@@ -145,17 +147,17 @@ class ChainGateway:
         if by is None or not by.handle:
             return Hop(state=_passed(share_id, 0, share, None).link.value)
         origin = self._profiles.origin
-        return Hop(chain.share_id(origin, share_id), by.name, self._page(by.handle, share_id), by.at)
+        return Hop(chain.make_share_id(origin, share_id), by.name, self._page(by.handle, share_id), by.at)
 
     def _page(self, handle: str, share_id: int) -> str:
-        return f"{self._profiles.address(handle)}/{share_id}"
+        return f"{self._profiles.build_page_url(handle)}/{share_id}"
 
 
 def _passed(share_id: int, depth: int, share: Share | None, by: Sharer | None) -> ChainNode:
     if by is not None:
-        return ChainNode(share_id, depth, Link.SEEN, by)
+        return ChainNode(share_id, depth, ShareVisibility.SEEN, by)
     live = share is not None and share.live
-    return ChainNode(0, depth, Link.PRIVATE if live else Link.REMOVED)
+    return ChainNode(0, depth, ShareVisibility.PRIVATE if live else ShareVisibility.REMOVED)
 
 
 def _after(cursor: str | None) -> str:

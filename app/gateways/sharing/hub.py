@@ -18,7 +18,7 @@ from app.gateways.sharing.profiles import ProfileGateway
 from app.mappers.sharing.hubs import HubMapper
 from app.models.feeds.fetched import Fetched
 from app.models.feeds.websub import Mode
-from app.models.sharing.hub import Delivery, Document, HubAsk, HubForm, Question, Subscriber
+from app.models.sharing.hub import Delivery, Document, HubForm, IntentVerification, PendingIntent, Subscriber
 from app.models.sharing.sharing import STRANGER, Audience, Profile
 
 log = logs.get(__name__)
@@ -41,12 +41,12 @@ class HubGateway:
         hubs: HubMapper,
         profiles: ProfileGateway,
         accounts: AccountGateway,
-        served: Callable[[str], Document | None],
+        find_document: Callable[[str], Document | None],
         settings: Settings,
         rng: random.Random | None = None,
     ) -> None:
         self._hubs, self._profiles, self._accounts = hubs, profiles, accounts
-        self._served, self._settings = served, settings
+        self._served, self._settings = find_document, settings
         self._policy = Policy(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         #: Where requests to the hub go, and what feeds name.
@@ -54,7 +54,7 @@ class HubGateway:
 
     # -- being asked
 
-    def request(self, form: HubForm, now: dt.datetime) -> int | None:
+    def submit_request(self, form: HubForm, now: dt.datetime) -> int | None:
         """Note a request, so that its callback is asked; None: there is nothing to be asked.
 
         Raises:
@@ -63,7 +63,7 @@ class HubGateway:
             TooLargeError: the stream or the callback's host has as many subscriptions as may be.
         """
         mode = self._check(form)
-        known = self._hubs.find(form.topic, form.callback)
+        known = self._hubs.find_by_callback(form.topic, form.callback)
         if mode is Mode.UNSUBSCRIBE:
             return None if known is None else self._note(known, form, mode, now)
         if known is not None and form.topic in self._current([known]):
@@ -74,7 +74,7 @@ class HubGateway:
         if known is not None:
             # Asked for when this name was another one's.
             self._hubs.remove([known.id])
-        self._check_room(profile.feed_id, hub.host(form.callback))
+        self._check_room(profile.feed_id, hub.get_callback_host(form.callback))
         new = Subscriber(
             id=0,
             user_id=profile.user_id,
@@ -86,8 +86,8 @@ class HubGateway:
         return self._note(new, form, mode, now)
 
     def _note(self, known: Subscriber, form: HubForm, mode: Mode, now: dt.datetime) -> int:
-        ask = HubAsk(mode, hub.lease(form.lease, self._settings), form.secret, now)
-        return self._hubs.ask(known, hub.host(known.callback), ask)
+        ask = PendingIntent(mode, hub.clamp_lease(form.lease, self._settings), form.secret, now)
+        return self._hubs.set_intent(known, hub.get_callback_host(known.callback), ask)
 
     def _check(self, form: HubForm) -> Mode:
         settings = self._settings
@@ -95,7 +95,7 @@ class HubGateway:
             raise InvalidError(field="hub.mode")
         if len(form.secret.encode("utf-8", "replace")) > settings.hub_secret_length:
             raise InvalidError(field="hub.secret")
-        if not hub.is_callback(form.callback, settings.hub_callback_length):
+        if not hub.is_valid_callback(form.callback, settings.hub_callback_length):
             raise InvalidError(field="hub.callback")
         try:
             self._policy.check_url(form.callback)
@@ -117,21 +117,21 @@ class HubGateway:
         if not end:
             return None
         try:
-            profile = self._profiles.named(handle)
+            profile = self._profiles.get_by_name(handle)
         except NotFoundError:
             return None
         # One address per feed: else a stream could be subscribed in all spellings of its owner's name.
         fits = topic == self._topic(profile, end)
-        return profile if fits and profile.lets_see(Audience.PUBLIC, STRANGER) else None
+        return profile if fits and profile.allows_view(Audience.PUBLIC, STRANGER) else None
 
     def _parts(self, topic: str) -> tuple[str, str]:
         """Return name and end of a topic, both empty: it is none."""
         end = next((e for e in FEEDS if topic.endswith(e)), "")
-        start = self._profiles.address("")
+        start = self._profiles.build_page_url("")
         return (unquote(topic[len(start) : -len(end)]), end) if end and topic.startswith(start) else ("", "")
 
     def _topic(self, profile: Profile, end: str) -> str:
-        return self._profiles.address("") + quote(profile.handle) + end
+        return self._profiles.build_page_url("") + quote(profile.handle) + end
 
     def _current(self, known: Sequence[Subscriber]) -> dict[str, str]:
         """Return where the feeds are now that subscribers to one stream asked for, by their topics.
@@ -139,26 +139,26 @@ class HubGateway:
         A name leads to a stream as long as it is kept for its owner; then a topic is left out here, as are
         all of a stream that is not for everybody.
         """
-        profile = self._profiles.get(known[0].user_id) if known else None
-        if profile is None or not profile.lets_see(Audience.PUBLIC, STRANGER):
+        profile = self._profiles.find(known[0].user_id) if known else None
+        if profile is None or not profile.allows_view(Audience.PUBLIC, STRANGER):
             return {}
         parts = {topic: self._parts(topic) for topic in {each.topic for each in known}}
-        led = self._accounts.leading(profile.user_id, {handle for handle, _ in parts.values()})
+        led = self._accounts.filter_names_of(profile.user_id, {handle for handle, _ in parts.values()})
         return {t: self._topic(profile, end) for t, (handle, end) in parts.items() if end and handle in led}
 
     # -- asking whether it was meant
 
-    def due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
+    def find_due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
         """Return at most ``limit`` each: subscriptions to be verified, streams of which somebody is owed."""
-        return self._hubs.due(now, limit), self._hubs.owed(now, limit)
+        return self._hubs.find_due(now, limit), self._hubs.find_owed_feeds(now, limit)
 
-    def questions(self, sub_id: int, now: dt.datetime) -> list[Question]:
+    def begin_verifications(self, sub_id: int, now: dt.datetime) -> list[IntentVerification]:
         """Return what a callback is to be asked now, and others that are due with it; empty: nothing."""
-        due = [i for i in self._hubs.due(now, self._settings.hub_batch) if i != sub_id]
+        due = [i for i in self._hubs.find_due(now, self._settings.hub_batch) if i != sub_id]
         return [question for i in (sub_id, *due) if (question := self._begin(i, now))]
 
-    def _begin(self, sub_id: int, now: dt.datetime) -> Question | None:
-        known = self._hubs.get(sub_id)
+    def _begin(self, sub_id: int, now: dt.datetime) -> IntentVerification | None:
+        known = self._hubs.find(sub_id)
         if known is None or known.ask is None:
             return None
         ask = known.ask
@@ -166,14 +166,20 @@ class HubGateway:
             return None
         within = self._settings.hub_timeout
         if ask.mode is Mode.SUBSCRIBE and not self._current([known]):
-            return Question(known, ask, "", hub.denial(known, within))
+            return IntentVerification(known, ask, "", hub.build_denial(known, within))
         challenge = secrets.token_urlsafe(_CHALLENGE_BYTES)
-        return Question(known, ask, challenge, hub.verification(known, ask, challenge, within))
+        return IntentVerification(
+            known, ask, challenge, hub.build_verification(known, ask, challenge, within)
+        )
 
-    def end(self, question: Question, fetched: Fetched | None, now: dt.datetime) -> bool:
+    def finish_verification(
+        self, verification: IntentVerification, fetched: Fetched | None, now: dt.datetime
+    ) -> bool:
         """Note what a callback has answered, None: nothing; return whether it meant the request."""
-        known, ask, failures = question.subscriber, question.ask, question.ask.failures + 1
-        confirmed = hub.confirms(fetched, question.challenge) if fetched and question.challenge else False
+        known, ask, failures = verification.subscriber, verification.ask, verification.ask.failures + 1
+        confirmed = (
+            hub.is_confirmed(fetched, verification.challenge) if fetched and verification.challenge else False
+        )
         if confirmed and ask.mode is Mode.UNSUBSCRIBE:
             self._hubs.remove([known.id])
         elif confirmed:
@@ -182,9 +188,9 @@ class HubGateway:
             document = self._document(topic)[0] if topic else None
             heard = document.digest if document else b""
             confirmed = self._hubs.confirm(known.id, ask, heard, now, until)
-        elif question.challenge and hub.is_away(fetched) and failures < self._settings.hub_asks:
-            pause = hub.retry_in(failures, self._settings, self._rng)
-            self._hubs.put_off(known.id, ask.at, now + pause, failures)
+        elif verification.challenge and hub.is_unavailable(fetched) and failures < self._settings.hub_asks:
+            pause = hub.compute_retry_delay(failures, self._settings, self._rng)
+            self._hubs.postpone_request(known.id, ask.at, now + pause, failures)
         else:
             self._hubs.refuse(known.id, ask.at)
         error = fetched.error if fetched else None
@@ -194,20 +200,20 @@ class HubGateway:
 
     # -- pushing
 
-    def is_heard(self, feed_id: int) -> bool:
+    def has_subscribers(self, feed_id: int) -> bool:
         """Return whether somebody is to be told of what changed in a stream; if not, nobody is owed it."""
         if self._hubs.has_subscribers(feed_id):
             return True
-        self._hubs.forgive(feed_id)
+        self._hubs.clear_changed(feed_id)
         return False
 
-    def take(self, feed_id: int, now: dt.datetime) -> list[Delivery]:
+    def claim_deliveries(self, feed_id: int, now: dt.datetime) -> list[Delivery]:
         """Take what is to be sent now to subscribers of a stream; empty: nothing.
 
         Who has what is served already is told nothing: that a share was for fewer people is not his to know.
         """
-        self._hubs.spread(feed_id, now)
-        taken = self._hubs.take(feed_id, now, now + hub.CLAIM, self._settings.hub_batch)
+        self._hubs.mark_owed(feed_id, now)
+        taken = self._hubs.claim_subscribers(feed_id, now, now + hub.CLAIM, self._settings.hub_batch)
         # After they were taken: so what they get holds all that they are owed.
         current = self._current(taken)
         served = {topic: self._document(topic) for topic in set(current.values())}
@@ -217,13 +223,13 @@ class HubGateway:
         for each in taken:
             document, public = served.get(current.get(each.topic, ""), (None, False))
             if not public:
-                made.append(Delivery(each, hub.denial(each, within)))
+                made.append(Delivery(each, hub.build_denial(each, within)))
             elif document is None or document.digest == each.heard:
                 rest.append((each, each.heard))
             else:
-                pushed = hub.push(each, document, self.address, within)
+                pushed = hub.build_push(each, document, self.address, within)
                 made.append(Delivery(each, pushed, document.digest))
-        self._hubs.end(rest, {}, (), now)
+        self._hubs.record_results(rest, {}, (), now)
         return made
 
     def _document(self, topic: str) -> tuple[Document | None, bool]:
@@ -236,7 +242,7 @@ class HubGateway:
             return None, True
         return document, True
 
-    def told(
+    def record_results(
         self, deliveries: Sequence[Delivery], answers: Iterable[Fetched], now: dt.datetime
     ) -> tuple[int, int]:
         """Note how deliveries ended; one without an answer failed. Return how many arrived and were dropped.
@@ -251,8 +257,8 @@ class HubGateway:
         heard, silent = set[str](), dict[str, dt.datetime]()
         for delivery in deliveries:
             known, fetched = delivery.subscriber, by_id.get(delivery.subscriber.id)
-            failures, host = known.failures + 1, hub.host(known.callback)
-            if fetched is not None and not hub.is_silent(fetched):
+            failures, host = known.failures + 1, hub.get_callback_host(known.callback)
+            if fetched is not None and not hub.is_unanswered(fetched):
                 heard.add(host)
             if not delivery.digest or (fetched is not None and fetched.status == 410):
                 gone.append(known.id)
@@ -261,12 +267,12 @@ class HubGateway:
             elif failures >= self._settings.hub_failures:
                 gone.append(known.id)
             else:
-                pause = hub.retry_in(failures, self._settings, self._rng)
+                pause = hub.compute_retry_delay(failures, self._settings, self._rng)
                 asked = dt.timedelta(seconds=(fetched.retry_after if fetched else None) or 0)
                 later[known.id] = failures, now + max(pause, asked)
                 silent[host] = max(silent.get(host, now), now + pause)
-        self._hubs.end(got, later, gone, now)
+        self._hubs.record_results(got, later, gone, now)
         if hosts := silent.keys() - heard:
             feed_id = deliveries[0].subscriber.feed_id
-            self._hubs.rest(feed_id, sorted(hosts), now, max(silent[host] for host in hosts))
+            self._hubs.postpone_hosts(feed_id, sorted(hosts), now, max(silent[host] for host in hosts))
         return len(got), len(gone)

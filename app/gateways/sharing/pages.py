@@ -14,29 +14,29 @@ from app.errors import NotFoundError
 from app.feeds.html import linkify
 from app.feeds.websub import publish
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.sharing.visibility import Known, SightGateway, sharer
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway, build_sharer
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.pages import (
-    Blog,
     FeedDocument,
     FeedFormat,
     Hop,
+    OriginFeed,
     Publication,
+    ShareCount,
     SharedItem,
     SharedPart,
-    Tally,
 )
-from app.models.sharing.sharing import Audience, Link, Profile, Share, Sharer
+from app.models.sharing.sharing import Audience, Profile, Share, Sharer, ShareVisibility
 
 #: Characters of a note in lists, and in chains: the whole is on the share's own page.
 SHOWN, CHAINED = 600, 160
 
 
-class Text(enum.Enum):
+class TextExtent(enum.Enum):
     """How much is read of what was shared and said: the whole, what lists show, or nothing."""
 
     WHOLE = enum.auto()
@@ -59,26 +59,28 @@ class SharedGateway:
         mapper: EntryMapper,
         feeds: FeedMapper,
         entries: EntryGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         *,
         rows: int,
-        passed_most: int,
+        passed_limit: int,
         counted: int,
         origin: str,
         hub: str | None,
     ) -> None:
         self._shares, self._mapper, self._feeds = shares, mapper, feeds
-        self._entries, self._sight = entries, sight
-        self._rows, self._passed_most, self._counted = rows, passed_most, counted
+        self._entries, self._sight = entries, visibility
+        self._rows, self._passed_most, self._counted = rows, passed_limit, counted
         self._origin, self.hub = origin, hub
 
-    def page(self, viewer: int | None, profile: Profile, before: int | None, known: Known) -> SharedPart:
+    def list_shares(
+        self, viewer: int | None, profile: Profile, before: int | None, cache: RequestCache
+    ) -> SharedPart:
         """Return the shares of a stream that a viewer may see, the newest first, without their texts.
 
         Args:
             before: the share after which it goes on.
         """
-        part = self._part(viewer, profile, before, known)
+        part = self._part(viewer, profile, before, cache)
         return part._replace(items=tuple(self._counting(part.items)))
 
     def _part(
@@ -86,58 +88,66 @@ class SharedGateway:
         viewer: int | None,
         profile: Profile,
         before: int | None,
-        known: Known,
+        known: RequestCache,
         *,
-        text: Text = Text.BEGINNING,
+        text: TextExtent = TextExtent.BEGINNING,
     ) -> SharedPart:
         seen = self._seen(viewer, profile, known)
-        found = self._shares.stream(profile.user_id, seen, before, self._rows + 1)
+        found = self._shares.list_stream(profile.user_id, seen, before, self._rows + 1)
         shown = found[: self._rows]
         known.shares.update({share.id: share for share in shown})
         items = self._items(viewer, [(share, profile) for share in shown], text, known)
         return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
 
-    def _seen(self, viewer: int | None, profile: Profile, known: Known) -> list[Audience]:
+    def _seen(self, viewer: int | None, profile: Profile, known: RequestCache) -> list[Audience]:
         """Return for whom a share must be that this viewer may see it."""
-        tie = self._sight.tie(viewer, profile, known)
-        return [audience for audience in Audience if profile.lets_see(audience, tie)]
+        tie = self._sight.find_relationship(viewer, profile, known)
+        return [audience for audience in Audience if profile.allows_view(audience, tie)]
 
-    def count(self, viewer: int | None, profile: Profile, known: Known) -> Tally:
+    def count_shares(self, viewer: int | None, profile: Profile, cache: RequestCache) -> ShareCount:
         """Return how many shares of a stream a viewer may see."""
-        seen = self._seen(viewer, profile, known)
+        seen = self._seen(viewer, profile, cache)
         found = self._shares.count_stream(profile.user_id, seen, self._counted + 1)
-        return Tally(min(found, self._counted), found > self._counted)
+        return ShareCount(min(found, self._counted), found > self._counted)
 
-    def one(self, viewer: int | None, profile: Profile, share_id: int, known: Known) -> SharedItem:
+    def get_share(
+        self, viewer: int | None, profile: Profile, share_id: int, cache: RequestCache
+    ) -> SharedItem:
         """Return one share of a person with its text.
 
         Raises:
             NotFoundError: there is none, it was taken back, or it is not for this viewer.
         """
-        share = self._sight.shares([share_id], known).get(share_id)
-        if share is None or share.user_id != profile.user_id or not self._sight.sees(viewer, share, known):
+        share = self._sight.find_shares([share_id], cache).get(share_id)
+        if share is None or share.user_id != profile.user_id or not self._sight.can_see(viewer, share, cache):
             raise NotFoundError(share_id=share_id)
-        items = self._items(viewer, [(share, profile)], Text.WHOLE, known)
+        items = self._items(viewer, [(share, profile)], TextExtent.WHOLE, cache)
         if not items:
             raise NotFoundError(share_id=share_id)
         return self._counting(items)[0]
 
     def _items(
-        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], text: Text, known: Known
+        self,
+        viewer: int | None,
+        shares: Sequence[tuple[Share, Profile]],
+        text: TextExtent,
+        known: RequestCache,
     ) -> list[SharedItem]:
         """Return what is shown of shares that a viewer may see; without those whose root he may not."""
         keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
-        entries = (self._entries.whole if text is Text.WHOLE else self._entries.rows)(viewer, keys, known)
+        entries = (self._entries.find_with_bodies if text is TextExtent.WHOLE else self._entries.find_rows)(
+            viewer, keys, known
+        )
         shares = [(s, p) for s, p in shares if s.id in entries]
-        cards = self._feeds.cards(list({s.of.feed_id for s, _ in shares}))
+        cards = self._feeds.find_cards(list({s.of.feed_id for s, _ in shares}))
         hops = self._hops(viewer, [s for s, _ in shares], known)
         return [
             SharedItem(
                 share=share,
-                by=sharer(share, profile),
+                by=build_sharer(share, profile),
                 entry=entries[share.id],
                 note=_said(share.note, text),
-                cut=text is not Text.WHOLE and len(share.note) > SHOWN,
+                cut=text is not TextExtent.WHOLE and len(share.note) > SHOWN,
                 way=tuple(hops[i] for i in reversed(share.path)),
                 blog=_blog(cards.get(share.of.feed_id), entries[share.id]),
                 language=cards[share.of.feed_id].language if share.of.feed_id in cards else None,
@@ -145,31 +155,31 @@ class SharedGateway:
             for share, profile in shares
         ]
 
-    def _hops(self, viewer: int | None, shares: Sequence[Share], known: Known) -> dict[int, Hop]:
+    def _hops(self, viewer: int | None, shares: Sequence[Share], known: RequestCache) -> dict[int, Hop]:
         ids = {i for share in shares for i in share.path}
-        found = self._sight.shares(ids, known)
-        names = self._sight.sharers(viewer, list(found.values()), known)
+        found = self._sight.find_shares(ids, known)
+        names = self._sight.find_sharers(viewer, list(found.values()), known)
         return {i: _hop(found.get(i), names.get(i)) for i in ids}
 
     def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
         """Count the shares that came of each: those that everybody may see, whoever looks."""
-        below = self._shares.below([item.share for item in items], self._passed_most + 1)
-        seen = self._sight.seen(None, [share for found in below.values() for share in found])
+        below = self._shares.find_public_descendants([item.share for item in items], self._passed_most + 1)
+        seen = self._sight.find_visible_profiles(None, [share for found in below.values() for share in found])
         counts = {i: sum(share.id in seen for share in found) for i, found in below.items()}
         most = self._passed_most
-        passed = {i: Tally(min(count, most), count > most) for i, count in counts.items()}
+        passed = {i: ShareCount(min(count, most), count > most) for i, count in counts.items()}
         return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
 
-    def notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
+    def render_notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
         """Return what each of these said as HTML, cut where it is long, by share."""
-        return {s.share_id: linkify.html(clipped(s.note, CHAINED)) for s in sharers if s.note}
+        return {s.share_id: linkify.render_html(clip_text(s.note, CHAINED)) for s in sharers if s.note}
 
-    def bio(self, profile: Profile) -> str:
+    def render_bio(self, profile: Profile) -> str:
         """Return what somebody says of himself as HTML."""
-        return linkify.html(profile.bio)
+        return linkify.render_html(profile.bio)
 
-    def document(
-        self, profile: Profile, form: FeedFormat, known: Collection[str], since: dt.datetime | None
+    def build_feed(
+        self, profile: Profile, form: FeedFormat, etags: Collection[str], since: dt.datetime | None
     ) -> FeedDocument:
         """Return the feed of what everybody may see of a stream.
 
@@ -180,27 +190,29 @@ class SharedGateway:
         Raises:
             NotFoundError: the stream is for fewer than everybody.
         """
-        read = Known()
+        read = RequestCache()
         if Audience.PUBLIC not in self._seen(None, profile, read):
             raise NotFoundError(handle=profile.handle)
-        if known or since:
-            light = self._stamped(self._part(None, profile, None, read, text=Text.NONE).items)
-            tag, modified = self._tag(profile, form, light), publish.modified(profile, light)
-            if tag in known or (not known and since and modified <= since):
+        if etags or since:
+            light = self._stamped(self._part(None, profile, None, read, text=TextExtent.NONE).items)
+            tag, modified = self._tag(profile, form, light), publish.find_last_modified(profile, light)
+            if tag in etags or (not etags and since and modified <= since):
                 return FeedDocument(profile=profile, tag=tag, modified=modified)
-        items = self._part(None, profile, None, read, text=Text.WHOLE).items
-        write = publish.atom if form is FeedFormat.ATOM else publish.json_feed
+        items = self._part(None, profile, None, read, text=TextExtent.WHOLE).items
+        write = publish.render_atom if form is FeedFormat.ATOM else publish.render_json_feed
         return FeedDocument(
             profile=profile,
             tag=self._tag(profile, form, items),
-            modified=publish.modified(profile, items),
+            modified=publish.find_last_modified(profile, items),
             body=write(Publication(origin=self._origin, profile=profile, items=items, hub=self.hub)),
         )
 
     def _stamped(self, items: Sequence[SharedItem]) -> list[SharedItem]:
         """Return items that know how often what they share has changed."""
         of = [i.share.of for i in items]
-        stamps = self._mapper.stamps([EntryKey(o.entry_id, o.feed_id, 0, 0) for o in of]) if of else {}
+        stamps = (
+            self._mapper.find_revisions([EntryKey(o.entry_id, o.feed_id, 0, 0) for o in of]) if of else {}
+        )
         return [
             item
             if item.entry.lost
@@ -225,30 +237,30 @@ class SharedGateway:
         return hashlib.sha256(json.dumps([said, of_items]).encode()).hexdigest()[:32]
 
 
-def _said(note: str, text: Text) -> str:
-    if text is Text.NONE:
+def _said(note: str, text: TextExtent) -> str:
+    if text is TextExtent.NONE:
         return ""
-    return linkify.html(note if text is Text.WHOLE else clipped(note, SHOWN))
+    return linkify.render_html(note if text is TextExtent.WHOLE else clip_text(note, SHOWN))
 
 
 def _hop(share: Share | None, by: Sharer | None) -> Hop:
     if by is not None:
-        return Hop(Link.SEEN, by)
-    return Hop(Link.PRIVATE if share is not None and share.live else Link.REMOVED)
+        return Hop(ShareVisibility.SEEN, by)
+    return Hop(ShareVisibility.PRIVATE if share is not None and share.live else ShareVisibility.REMOVED)
 
 
-def _blog(card: FeedCard | None, entry: Entry) -> Blog:
+def _blog(card: FeedCard | None, entry: Entry) -> OriginFeed:
     """Return where something was published; the address of its feed may be a key, so it is not told."""
     if card is None or card.owner is not None:
-        return Blog()
-    return Blog(card.title, card.site_url or entry.url or "")
+        return OriginFeed()
+    return OriginFeed(card.title, card.site_url or entry.url or "")
 
 
 _BREAK = re.compile(r"\s+\S*\Z")
 
 
-def clipped(words: str, most: int) -> str:
+def clip_text(text: str, max_length: int) -> str:
     """Return the beginning of typed words, ended between two of them."""
-    if len(words) <= most:
-        return words
-    return _BREAK.sub("", words[:most]).rstrip() + "…"
+    if len(text) <= max_length:
+        return text
+    return _BREAK.sub("", text[:max_length]).rstrip() + "…"

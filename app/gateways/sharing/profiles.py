@@ -37,73 +37,77 @@ class ProfileGateway:
         self._store, self._profiles, self._feeds, self._shares = store, profiles, feeds, shares
         self._origin, self._audience = origin, audience
 
-    def plan(self, user: User) -> Profile:
+    def preview_profile(self, user: User) -> Profile:
         """Return a person's profile, or what it would be; nothing is made."""
-        planned = Profile(user_id=user.id, feed_id=0, closet_id=0, handle=user.name, audience=self._audience)
-        return self._profiles.get(user.id) or planned
+        planned = Profile(
+            user_id=user.id, feed_id=0, private_feed_id=0, handle=user.name, audience=self._audience
+        )
+        return self._profiles.find(user.id) or planned
 
     @property
     def origin(self) -> str:
         """This server's own address, without a slash at its end."""
         return self._origin
 
-    def ensure(self, user: User, now: dt.datetime) -> Profile:
+    def get_or_create_profile(self, user: User, now: dt.datetime) -> Profile:
         """Return a person's profile, which is made where he has none yet.
 
         Raises:
             NotFoundError: the account goes at this moment.
         """
-        if found := self._profiles.get(user.id):
+        if found := self._profiles.find(user.id):
             return found
-        feed_id = self._feeds.ensure(user.id, "shared", self.address(user.name), user.name, now)
-        closet_id = self._feeds.ensure(user.id, "private", self.address(user.name), user.name, now)
+        feed_id = self._feeds.get_or_create(user.id, "shared", self.build_page_url(user.name), user.name, now)
+        closet_id = self._feeds.get_or_create(
+            user.id, "private", self.build_page_url(user.name), user.name, now
+        )
         self._profiles.add(user.id, feed_id, closet_id, self._audience, now)
-        made = self._profiles.get(user.id)
+        made = self._profiles.find(user.id)
         if made is None:
             raise NotFoundError(user_id=user.id)
         return made
 
-    def address(self, handle: str) -> str:
+    def build_page_url(self, handle: str) -> str:
         """Return the address of somebody's page."""
         return f"{self._origin}/@{handle}"
 
-    def get(self, user_id: int) -> Profile | None:
+    def find(self, user_id: int) -> Profile | None:
         """Return a person's profile, None: he has none."""
-        return self._profiles.get(user_id)
+        return self._profiles.find(user_id)
 
-    def some(self, user_ids: Sequence[int]) -> dict[int, Profile]:
+    def find_many(self, user_ids: Sequence[int]) -> dict[int, Profile]:
         """Return profiles by person."""
-        return self._profiles.some(user_ids)
+        return self._profiles.find_many(user_ids)
 
-    def audience(self, user_id: int) -> Audience:
+    def get_audience(self, user_id: int) -> Audience:
         """Return for whom a person's stream is, or would be."""
-        found = self._profiles.get(user_id)
+        found = self._profiles.find(user_id)
         return found.audience if found else self._audience
 
-    def named(self, handle: str) -> Profile:
+    def get_by_name(self, handle: str) -> Profile:
         """Return the profile of who has this name.
 
         Raises:
             NotFoundError: nobody has, or he has none.
         """
-        found = self._profiles.named(handle)
+        found = self._profiles.find_by_name(handle)
         if found is None:
             raise NotFoundError(handle=handle[:64])
         return found
 
-    def owner(self, feed_id: int) -> int | None:
+    def find_owner(self, feed_id: int) -> int | None:
         """Return whose stream a feed is, None: it is nobody's."""
-        return self._profiles.owner(feed_id)
+        return self._profiles.find_owner(feed_id)
 
-    def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
+    def find_owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
-        return self._profiles.owners(feed_ids)
+        return self._profiles.find_owners(feed_ids)
 
-    def suspended(self, limit: int) -> list[int]:
+    def find_suspended(self, limit: int) -> list[int]:
         """Return whom administrators have suspended."""
-        return self._profiles.suspended(limit)
+        return self._profiles.find_suspended(limit)
 
-    def change(self, profile: Profile, changes: Mapping[str, Any]) -> Profile:
+    def update(self, profile: Profile, changes: Mapping[str, Any]) -> Profile:
         """Store what is in ``changes``, checked already, and return the profile as it is then.
 
         Raises:
@@ -111,7 +115,7 @@ class ProfileGateway:
         """
         return self._changed(profile.user_id, changes)
 
-    def suspend(self, user_id: int, hidden: bool) -> Profile:
+    def set_suspended(self, user_id: int, hidden: bool) -> Profile:
         """Hide somebody and all that he shares, or show again what he himself lets others see.
 
         Raises:
@@ -119,36 +123,36 @@ class ProfileGateway:
         """
         return self._changed(user_id, {"hidden": hidden})
 
-    def follow_account(self, user_id: int) -> None:
+    def apply_account_state(self, user_id: int) -> None:
         """Hide what somebody shares whose account was closed, or show it again; he may share nothing."""
-        if self._profiles.get(user_id):
+        if self._profiles.find(user_id):
             self._changed(user_id, {})
 
     def _changed(self, user_id: int, changes: Mapping[str, Any]) -> Profile:
-        found = self._store.transaction(lambda session: self._change(user_id, changes, session))
+        found = self._store.run_in_transaction(lambda session: self._change(user_id, changes, session))
         # Each share is shown by the profile; what is written into them is for counting alone, and many.
-        self._shares.narrow(user_id, found.shown_to)
-        self.settle(found)
+        self._shares.set_stream_audience(user_id, found.visible_to)
+        self.apply_audience_changes(found)
         return found
 
-    def settle(self, profile: Profile) -> None:
+    def apply_audience_changes(self, profile: Profile) -> None:
         """Let shares that were written for this profile follow what somebody made of it meanwhile."""
-        while (now := self._profiles.get(profile.user_id)) and now.shown_to is not profile.shown_to:
-            self._shares.narrow(now.user_id, now.shown_to)
+        while (now := self._profiles.find(profile.user_id)) and now.visible_to is not profile.visible_to:
+            self._shares.set_stream_audience(now.user_id, now.visible_to)
             profile = now
 
     def _change(self, user_id: int, changes: Mapping[str, Any], session: Session) -> Profile:
         # The write comes first: of two changes at once, one waits for what the other has made of the
         # profile. So a stream that was suspended is never shown by who widened its audience just then.
-        self._profiles.change(user_id, changes, session)
-        found = self._profiles.some([user_id], session).get(user_id)
+        self._profiles.update(user_id, changes, session)
+        found = self._profiles.find_many([user_id], session).get(user_id)
         if found is None:
             raise NotFoundError(user_id=user_id)
-        self.renamed(found, session)
-        self._feeds.hide(found.feed_id, found.shown_to is Audience.PRIVATE, clock.now(), session)
+        self.rename_feeds(found, session)
+        self._feeds.set_hidden(found.feed_id, found.visible_to is Audience.PRIVATE, clock.now(), session)
         return found
 
-    def renamed(self, profile: Profile, session: Session | None = None) -> None:
+    def rename_feeds(self, profile: Profile, session: Session | None = None) -> None:
         """Let a person's feeds go by the name he has now."""
-        feeds = [profile.feed_id, profile.closet_id]
-        self._feeds.name(feeds, self.address(profile.handle), profile.name, session)
+        feeds = [profile.feed_id, profile.private_feed_id]
+        self._feeds.rename(feeds, self.build_page_url(profile.handle), profile.name, session)

@@ -18,11 +18,11 @@ from app.feeds.html import linkify, text
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds.entry_bodies import EXCERPT
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import SightGateway
-from app.mappers.feeds.entries import EntryMapper, Numbered
+from app.gateways.sharing.visibility import VisibilityGateway
+from app.mappers.feeds.entries import EntryMapper, NumberedEntry
 from app.mappers.mongo import ids
 from app.mappers.mongo.store import Session, Store
-from app.mappers.reading.search_index import SearchableMapper
+from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.sharing.shared_feeds import SharedFeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
@@ -52,18 +52,18 @@ class SharingGateway:
         self,
         store: Store,
         profiles: ProfileGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         feeds: SharedFeedMapper,
         shares: ShareMapper,
         entries: EntryMapper,
-        searchables: SearchableMapper,
+        searchables: SearchIndexMapper,
         removals: RemovalMapper,
         trends: TrendMapper,
         *,
         depth: int,
         trend_age: dt.timedelta,
     ) -> None:
-        self._store, self._profiles, self._sight = store, profiles, sight
+        self._store, self._profiles, self._sight = store, profiles, visibility
         self._feeds, self._shares, self._entries = feeds, shares, entries
         self._searchables, self._removals, self._trends = searchables, removals, trends
         self._trend_age = trend_age
@@ -77,7 +77,7 @@ class SharingGateway:
             InvalidError: it is somebody's post for fewer people, or came through too many hands.
             NotFoundError: it was taken back, or its entry is gone.
         """
-        source = self._shares.get(entry.id) if entry.of else None
+        source = self._shares.find(entry.id) if entry.of else None
         if entry.of and (source is None or not source.live):
             raise NotFoundError(entry_id=entry.id)
         if source is not None:
@@ -85,7 +85,7 @@ class SharingGateway:
         elif entry.remote:
             self._check_hands(len(entry.remote.hops))
         share = Share(
-            id=ids.take(),
+            id=ids.reserve_ids(),
             of=source.of if source else Origin(entry.id, entry.feed_id),
             user_id=profile.user_id,
             feed_id=0,
@@ -99,21 +99,21 @@ class SharingGateway:
 
     def _allowed(self, source: Share, profile: Profile, audience: Audience) -> Audience:
         """Return for whom a share may be passed on, at most for those that it is for."""
-        owner = self._profiles.get(source.user_id)
-        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        owner = self._profiles.find(source.user_id)
+        whole = source.audience.narrow_to(owner.audience) if owner else Audience.PRIVATE
         if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
             raise InvalidError("This was written for followers alone, so it cannot be passed on.")
-        remote = self._entries.remote(source.of)
+        remote = self._entries.find_remote_chain(source.of)
         self._check_hands(len(source.path) + 1 + len(remote.hops if remote else ()))
-        return audience.within(whole)
+        return audience.narrow_to(whole)
 
-    def passable(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
+    def check_reshare(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
         """Return whether somebody may pass an entry on that he sees, and for whom at most."""
-        source = self._shares.get(entry.id) if entry.of else None
+        source = self._shares.find(entry.id) if entry.of else None
         if source is None or source.user_id == viewer:
             return True, Audience.PUBLIC
-        owner = self._profiles.get(source.user_id)
-        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        owner = self._profiles.find(source.user_id)
+        whole = source.audience.narrow_to(owner.audience) if owner else Audience.PRIVATE
         closed = source.is_post and whole is not Audience.PUBLIC
         return not closed and len(source.path) + 1 < self._depth, whole
 
@@ -122,9 +122,11 @@ class SharingGateway:
         if hands >= self._depth:
             raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
 
-    def post(self, profile: Profile, title: str, words: str, audience: Audience, now: dt.datetime) -> Share:
+    def publish_post(
+        self, profile: Profile, title: str, text: str, audience: Audience, now: dt.datetime
+    ) -> Share:
         """Publish what somebody wrote himself; it is an entry of its own."""
-        share_id = ids.take()
+        share_id = ids.reserve_ids()
         share = Share(
             id=share_id,
             of=Origin(share_id, 0),
@@ -132,7 +134,7 @@ class SharingGateway:
             feed_id=0,
             seq=0,
             at=now,
-            note=words,
+            note=text,
             audience=audience,
         )
         return self._put(profile, share, _entry_of_post(title, share, profile, now), now)
@@ -140,13 +142,13 @@ class SharingGateway:
     def _put(self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime) -> Share:
         for _ in range(ROUNDS):
             try:
-                done = self._store.transaction(partial(self._write, profile, share, entry, now))
+                done = self._store.run_in_transaction(partial(self._write, profile, share, entry, now))
             except ConflictError:
-                fresh = ids.take()
+                fresh = ids.reserve_ids()
                 of = Origin(fresh, 0) if share.is_post else share.of
                 share = dataclasses.replace(share, id=fresh, of=of)
             else:
-                self._profiles.settle(profile)
+                self._profiles.apply_audience_changes(profile)
                 return done
         raise ConflictError(user_id=profile.user_id)
 
@@ -154,18 +156,20 @@ class SharingGateway:
         self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime, session: Session
     ) -> Share:
         private = share.audience is Audience.PRIVATE
-        feed_id = profile.closet_id if private else profile.feed_id
+        feed_id = profile.private_feed_id if private else profile.feed_id
         known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
         revised = now if share.seq else None  # it was somewhere before
         seq = self._number(profile, feed_id, known, share.at, now, session)
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
         # Before the root is counted: who shares it for the second time changes nothing.
-        stars = self._shares.add(share, profile.shown_to, session)
-        numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
-        self._entries.share(numbered, share.id, of, session, stars=stars, revised=revised)
+        stars = self._shares.add(share, profile.visible_to, session)
+        numbered = NumberedEntry(
+            feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at)
+        )
+        self._entries.add_share(numbered, share.id, of, session, stars=stars, revised=revised)
         # A root is counted like a starred entry: retention keeps it.
-        if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
+        if not share.is_post and not self._entries.change_star_count(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)
         self._count(share, 1, session)
         return share
@@ -174,9 +178,9 @@ class SharingGateway:
         self, profile: Profile, feed_id: int, known: int, at: dt.datetime, now: dt.datetime, session: Session
     ) -> int:
         """Return the number that a share had in a feed (0: none), by which it stays read, or the next one."""
-        if known and self._feeds.back(feed_id, known, at, now, session):
+        if known and self._feeds.restore_number(feed_id, known, at, now, session):
             return known
-        seq = self._feeds.number(feed_id, at, now, session)
+        seq = self._feeds.take_number(feed_id, at, now, session)
         if seq is None:
             raise NotFoundError(user_id=profile.user_id)
         return seq
@@ -190,7 +194,7 @@ class SharingGateway:
         else:
             self._trends.remove(share.of, share.at, session)
 
-    def edit(
+    def update_share(
         self,
         profile: Profile,
         share_id: int,
@@ -213,7 +217,7 @@ class SharingGateway:
             ConflictError: it was changed by others again and again.
         """
         for _ in range(ROUNDS):
-            was = self._shares.get(share_id)
+            was = self._shares.find(share_id)
             if was is None or not was.live or was.user_id != profile.user_id:
                 raise NotFoundError(share_id=share_id)
             with contextlib.suppress(_OvertakenError):
@@ -230,7 +234,7 @@ class SharingGateway:
     def _edit(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         if (was.audience is Audience.PRIVATE) != (new.audience is Audience.PRIVATE):
             return self._move(profile, was, new, now)
-        edited = self._store.transaction(partial(self._reword, was, new, now))
+        edited = self._store.run_in_transaction(partial(self._reword, was, new, now))
         if edited.audience is not was.audience:
             self._pass_on(edited, now)
         return edited
@@ -241,16 +245,16 @@ class SharingGateway:
         """
         if was.source is None or audience.width <= was.audience.width:
             return audience
-        source = self._shares.get(was.source)
+        source = self._shares.find(was.source)
         if source is None:
             return was.audience
-        owner = self._profiles.get(source.user_id)
-        whole = source.audience.within(owner.audience) if owner else source.audience
+        owner = self._profiles.find(source.user_id)
+        whole = source.audience.narrow_to(owner.audience) if owner else source.audience
         most = max(whole, was.audience, key=lambda a: a.width)
-        return audience.within(most)
+        return audience.narrow_to(most)
 
     def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
-        found = self._shares.edit(was.id, was.user_id, new.note, new.audience, now, session)
+        found = self._shares.update(was.id, was.user_id, new.note, new.audience, now, session)
         # What the edit leaves as it is was read before: it must not undo what another one has made of it.
         if found is None or found[0] != was:
             raise _OvertakenError(share_id=was.id)
@@ -258,28 +262,28 @@ class SharingGateway:
         if before.audience is not edited.audience:
             self._count(before, -1, session)
             self._count(edited, 1, session)
-        html = linkify.html(new.note)
-        excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
-        self._entries.note(was.feed_id, was.id, html, excerpt, now, session)
-        self._feeds.stir(was.feed_id, now, session)
+        html = linkify.render_html(new.note)
+        excerpt = text.make_excerpt(html, EXCERPT) if was.is_post else None
+        self._entries.update_note(was.feed_id, was.id, html, excerpt, now, session)
+        self._feeds.mark_changed(was.feed_id, now, session)
         return edited
 
     def _move(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         """Let a share be seen that was private, or the other way round: it goes to the other feed."""
         body = self._body(profile, new, self._title(was), now)
 
-        def work(session: Session) -> Share:
+        def move_share(session: Session) -> Share:
             if self._gone(was, now, session) != was:
                 raise _OvertakenError(share_id=was.id)
             return self._write(profile, new, body, now, session)
 
-        moved = self._store.transaction(work)
-        self._profiles.settle(profile)
-        self._searchables.drop(was.feed_id, was.id)
+        moved = self._store.run_in_transaction(move_share)
+        self._profiles.apply_audience_changes(profile)
+        self._searchables.remove_entry(was.feed_id, was.id)
         self._pass_on(moved, now)
         return moved
 
-    def remove(
+    def remove_share(
         self, user_id: int, share_id: int, expires: dt.datetime, now: dt.datetime
     ) -> tuple[Share, str]:
         """Take a share back; what others made of it stays, and keeps its way.
@@ -290,25 +294,25 @@ class SharingGateway:
         Raises:
             NotFoundError: he has no such share.
         """
-        was = self._shares.get(share_id)
+        was = self._shares.find(share_id)
         if was is None or was.user_id != user_id or not was.live:
             raise NotFoundError(share_id=share_id)
         token, title = secrets.token_urlsafe(16), self._title(was)
 
-        def work(session: Session) -> Share:
+        def move_to_undo(session: Session) -> Share:
             gone = self._gone(was, now, session)
             self._removals.add(Removal(token, user_id, share=gone, title=title), expires, session)
             return gone
 
-        gone = self._store.transaction(work)
-        self._searchables.drop(gone.feed_id, gone.id)
+        gone = self._store.run_in_transaction(move_to_undo)
+        self._searchables.remove_entry(gone.feed_id, gone.id)
         self._pass_on(gone, now)
         return gone, token
 
     def _pass_on(self, share: Share, now: dt.datetime) -> None:
         """Let what came of a share be told as changed: on its way somebody is named, or no longer."""
-        if further := self._shares.from_here(share, TOLD):
-            self._entries.revise(further, now)
+        if further := self._shares.find_descendants(share, TOLD):
+            self._entries.mark_revised(further, now)
 
     def _title(self, share: Share) -> str:
         """Return what was shared is called."""
@@ -334,64 +338,64 @@ class SharingGateway:
         if was is None:
             raise NotFoundError(share_id=known.id)
         self._entries.remove(was.feed_id, was.id, session)
-        self._feeds.leave(was.feed_id, was.seq, session)
+        self._feeds.remove_number(was.feed_id, was.seq, session)
         self._count(was, -1, session)
         if not was.is_post:
-            self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
+            self._entries.change_star_count(was.of.feed_id, was.of.entry_id, -1, session)
         return was
 
-    def settle(self, user_id: int, share_id: int) -> None:
+    def remove_undo(self, user_id: int, share_id: int) -> None:
         """Let a share of somebody that was taken back stay so."""
-        self._removals.settle(user_id, share_id)
+        self._removals.remove_by_share(user_id, share_id)
 
-    def restore(self, profile: Profile, token: str, now: dt.datetime) -> Share:
+    def restore_share(self, profile: Profile, token: str, now: dt.datetime) -> Share:
         """Bring back a share that was taken back, with its note and its place in chains.
 
         Raises:
             NotFoundError: the token expired, was used, or was never his; or the entry is gone.
             ExistsError: he has shared it again.
         """
-        removal = self._removals.get(profile.user_id, token, now)
+        removal = self._removals.find(profile.user_id, token, now)
         share = removal.share if removal else None
         if removal is None or share is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         body = self._body(profile, share, removal.title, now)
 
-        def work(session: Session) -> Share:
+        def restore_from_undo(session: Session) -> Share:
             # Used just now, or settled by an administrator.
             if not self._removals.remove(profile.user_id, token, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             return self._write(profile, share, body, now, session)
 
         try:
-            back = self._store.transaction(work)
+            back = self._store.run_in_transaction(restore_from_undo)
         except ConflictError as e:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
-        self._profiles.settle(profile)
+        self._profiles.apply_audience_changes(profile)
         self._pass_on(back, now)
         return back
 
-    def of(self, user_id: int, origin: int) -> Share | None:
+    def find_own_share(self, user_id: int, origin_id: int) -> Share | None:
         """Return a person's own share of an entry."""
-        return self._shares.mine(user_id, [origin]).get(origin)
+        return self._shares.find_own(user_id, [origin_id]).get(origin_id)
 
-    def get(self, viewer: int | None, share_id: int) -> Share:
+    def get_share(self, viewer: int | None, share_id: int) -> Share:
         """Return a share that a viewer may see.
 
         Raises:
             NotFoundError: there is none, it was taken back, or he may not.
         """
-        share = self._shares.get(share_id)
-        if share is None or not self._sight.sees(viewer, share):
+        share = self._shares.find(share_id)
+        if share is None or not self._sight.can_see(viewer, share):
             raise NotFoundError(share_id=share_id)
         return share
 
     def erase(self, user_id: int, now: dt.datetime) -> None:
         """Take back all that somebody shared, for good; safe to run again."""
-        while shares := self._shares.of_user(user_id, 100):
+        while shares := self._shares.find_by_user(user_id, 100):
             for share in shares:
                 try:
-                    self._store.transaction(partial(self._gone, share, now))
+                    self._store.run_in_transaction(partial(self._gone, share, now))
                 except NotFoundError:
                     continue  # taken back by another run
                 self._pass_on(share, now)
@@ -407,7 +411,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
         at=now,
         arrived=now,
         title="",
-        content=linkify.html(note),
+        content=linkify.render_html(note),
         cleaned_by=SANITIZER_VERSION,
     )
     if root.of is not None:
@@ -417,7 +421,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
 
 def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime) -> NewEntry:
     """Return the entry of a post; however late it comes (back), it was published when it was written."""
-    html = linkify.html(share.note)
+    html = linkify.render_html(share.note)
     return NewEntry(
         guid_hash=b"",
         at=now,
@@ -426,6 +430,6 @@ def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime)
         published=share.at,
         author=profile.name,
         content=html,
-        excerpt=text.excerpt(html, EXCERPT),
+        excerpt=text.make_excerpt(html, EXCERPT),
         cleaned_by=SANITIZER_VERSION,
     )

@@ -6,14 +6,14 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Audience
-from app.models.sharing.trends import Alike, Trend
+from app.models.sharing.trends import SimilarReader, Trend
 
 #: Faces beside an entry.
 FACES = 5
@@ -33,36 +33,36 @@ class TrendGateway:
         trends: TrendMapper,
         shares: ShareMapper,
         entries: EntryGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         profiles: ProfileMapper,
         subscriptions: SubscriptionMapper,
         *,
         rows: int,
         people: int,
-        most: int,
+        limit: int,
     ) -> None:
         self._trends, self._shares, self._entries = trends, shares, entries
-        self._sight, self._profiles, self._subscriptions = sight, profiles, subscriptions
-        self._rows, self._people, self._most = rows, people, most
+        self._sight, self._profiles, self._subscriptions = visibility, profiles, subscriptions
+        self._rows, self._people, self._most = rows, people, limit
 
-    def top(self, viewer: int | None, now: dt.datetime, rows: int | None = None) -> list[Trend]:
+    def list_top(self, viewer: int | None, now: dt.datetime, rows: int | None = None) -> list[Trend]:
         """Return the entries that are shared most, each with some of the last who share it.
 
         Args:
             viewer: None for a stranger. rows: so many at most, else as many as are set.
         """
         limit = self._rows if rows is None else rows
-        origins = self._trends.top(limit * SPARE, now) if limit else []
+        origins = self._trends.find_top(limit * SPARE, now) if limit else []
         keys = [EntryKey(o.entry_id, o.feed_id, 0, 0) for o in origins]
-        entries = self._entries.rows(viewer, keys)
-        hidden = self._sight.hidden(viewer, [e.id for e in entries.values() if e.of is not None])
+        entries = self._entries.find_rows(viewer, keys)
+        hidden = self._sight.find_hidden(viewer, [e.id for e in entries.values() if e.of is not None])
         listed = [o for o in origins if o.entry_id in entries and o.entry_id not in hidden]
-        everybody, found = self._sight.sight(None), list[Trend]()
+        everybody, found = self._sight.build_filter(None), list[Trend]()
         for start in range(0, len(listed), limit):
             part = listed[start : start + limit]
-            last = {o.entry_id: self._shares.last(o.entry_id, FACES) for o in part}
+            last = {o.entry_id: self._shares.find_last(o.entry_id, FACES) for o in part}
             # Together: who may be seen is asked once for all of them, not once for each.
-            names = self._sight.sharers(viewer, [s for shares in last.values() for s in shares])
+            names = self._sight.find_sharers(viewer, [s for shares in last.values() for s in shares])
             for origin in part:
                 sharers = tuple(names[s.id] for s in last[origin.entry_id] if s.id in names)
                 if not sharers:
@@ -73,23 +73,25 @@ class TrendGateway:
                     return found
         return found
 
-    def alike(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[Alike]:
+    def list_similar_readers(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[SimilarReader]:
         """Return people who want to be found and read the same feeds, the most alike first.
 
         Empty unless the viewer wants to be found himself.
         """
-        mine = self._profiles.get(viewer)
+        mine = self._profiles.find(viewer)
         if mine is None or not mine.similar:
             return []
-        others = [u for u in self._profiles.similar(self._people + 1) if u != viewer][: self._people]
-        common = self._subscriptions.common(others, feed_ids)
-        profiles = self._profiles.some(list(common))
-        ties = self._sight.ties(viewer, profiles.values())
+        others = [u for u in self._profiles.find_discoverable(self._people + 1) if u != viewer][
+            : self._people
+        ]
+        common = self._subscriptions.count_common(others, feed_ids)
+        profiles = self._profiles.find_many(list(common))
+        ties = self._sight.find_relationships(viewer, profiles.values())
         found = [
-            Alike(profiles[u], count)
+            SimilarReader(profiles[u], count)
             for u, count in common.items()
             if u in profiles
-            and profiles[u].lets_see(Audience.PUBLIC, ties[u])
+            and profiles[u].allows_view(Audience.PUBLIC, ties[u])
             and not (ties[u].follows or ties[u].muted)
         ]
         return sorted(found, key=lambda a: (-a.common, a.profile.handle))[:limit]

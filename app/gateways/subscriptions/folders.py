@@ -28,25 +28,25 @@ class FolderGateway:
         self._subscriptions = subscriptions
         self._removals = removals
 
-    def of_user(self, user_id: int) -> list[Folder]:
+    def find_by_user(self, user_id: int) -> list[Folder]:
         """Return a user's folders in their order."""
-        return self._folders.of_user(user_id)
+        return self._folders.find_by_user(user_id)
 
-    def check(self, user_id: int, folder_ids: Sequence[int]) -> None:
+    def check_folders(self, user_id: int, folder_ids: Sequence[int]) -> None:
         """Raise NotFoundError unless the user has all these folders."""
         if not folder_ids:
             return
-        mine = {f.id for f in self._folders.of_user(user_id)}
+        mine = {f.id for f in self._folders.find_by_user(user_id)}
         if missing := [f for f in folder_ids if f not in mine]:
             raise NotFoundError(folder_id=missing[0])
 
-    def below(self, user_id: int, folder_id: int) -> list[int]:
+    def find_with_descendants(self, user_id: int, folder_id: int) -> list[int]:
         """Return a folder and all folders in it.
 
         Raises:
             NotFoundError: the user has no such folder.
         """
-        folders = self._folders.of_user(user_id)
+        folders = self._folders.find_by_user(user_id)
         if folder_id not in {f.id for f in folders}:
             raise NotFoundError(folder_id=folder_id)
         found = [folder_id]
@@ -62,7 +62,7 @@ class FolderGateway:
             InvalidError: too many, or too deep.
             NotFoundError: the user has no folder ``parent``.
         """
-        folders = self._folders.of_user(user_id)
+        folders = self._folders.find_by_user(user_id)
         self._check_number(folders)
         self._check_place(folders, parent)
         self._check_name(folders, name, parent)
@@ -75,12 +75,12 @@ class FolderGateway:
             NotFoundError: the user has no such folder.
             ExistsError: there is one with this name beside it.
         """
-        folders = self._folders.of_user(user_id)
+        folders = self._folders.find_by_user(user_id)
         folder = next((f for f in folders if f.id == folder_id), None)
         if folder is None:
             raise NotFoundError(folder_id=folder_id)
         self._check_name([f for f in folders if f.id != folder_id], name, folder.parent)
-        self._folders.edit(user_id, folder_id, {"name": name})
+        self._folders.update(user_id, folder_id, {"name": name})
         return Folder(folder.id, user_id, name, folder.parent, folder.order)
 
     def remove(self, user_id: int, folder_id: int, expires: dt.datetime) -> str:
@@ -95,16 +95,18 @@ class FolderGateway:
         Raises:
             NotFoundError: the user has no such folder.
         """
-        folders = self._folders.of_user(user_id)
+        folders = self._folders.find_by_user(user_id)
         folder = next((f for f in folders if f.id == folder_id), None)
         if folder is None:
             raise NotFoundError(folder_id=folder_id)
-        feeds = tuple(s.feed_id for s in self._subscriptions.in_folders(user_id, [folder_id]))
+        feeds = tuple(s.feed_id for s in self._subscriptions.find_in_folders(user_id, [folder_id]))
         inner = tuple(f.id for f in folders if f.parent == folder_id)
         token = secrets.token_urlsafe(16)
-        self._removals.add(Removal(token, user_id, folder=folder, feed_ids=feeds, inner=inner), expires)
-        self._subscriptions.leave_folder(user_id, folder_id)
-        self._folders.lift(user_id, folder_id, folder.parent)
+        self._removals.add(
+            Removal(token, user_id, folder=folder, feed_ids=feeds, subfolder_ids=inner), expires
+        )
+        self._subscriptions.remove_from_folder(user_id, folder_id)
+        self._folders.move_children(user_id, folder_id, folder.parent)
         self._folders.remove(user_id, folder_id)
         return token
 
@@ -117,22 +119,22 @@ class FolderGateway:
             NotFoundError: the token expired, was used, or was never his.
             InvalidError: there are too many by now, or where it lay is too deep.
         """
-        removal = self._removals.get(user_id, token, now)
+        removal = self._removals.find(user_id, token, now)
         if removal is None or removal.folder is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        folders, folder, parent = self._folders.of_user(user_id), removal.folder, removal.folder.parent
+        folders, folder, parent = self._folders.find_by_user(user_id), removal.folder, removal.folder.parent
         if parent not in {f.id for f in folders}:
             folder = dataclasses.replace(folder, parent=None)
         # One that lay in it does not: it has moved up, maybe under the same name, and would lie in itself.
-        beside = [f for f in folders if f.parent == folder.parent and f.id not in removal.inner]
+        beside = [f for f in folders if f.parent == folder.parent and f.id not in removal.subfolder_ids]
         same = next((f for f in beside if f.name == folder.name), None)
         if same is None:
             self._check_number(folders)
             self._check_place(folders, folder.parent)
         folder = same or folder
         self._folders.restore(folder)
-        self._subscriptions.enter_folder(user_id, removal.feed_ids, folder.id)
-        self._folders.take_in(user_id, removal.inner, parent, folder.id)
+        self._subscriptions.add_to_folder(user_id, removal.feed_ids, folder.id)
+        self._folders.move_into(user_id, removal.subfolder_ids, parent, folder.id)
         self._removals.remove(user_id, token)
         return folder
 

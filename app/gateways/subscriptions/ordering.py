@@ -21,17 +21,17 @@ from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
-from app.models.subscriptions.folder import Folder, PlaceMode
-from app.models.subscriptions.sort_key import LONG, between, rank, spread
+from app.models.subscriptions.folder import Folder, FolderEditMode
+from app.models.subscriptions.sort_key import LONG, make_key_between, make_spread_keys, rank
 from app.models.subscriptions.subscription import TOP, Subscription
-from app.models.subscriptions.undo import Place, Removal
+from app.models.subscriptions.undo import FeedPlacement, Removal
 
 #: Things with their places and names, in their order.
 Line = Sequence[tuple[int, str, str]]
 Renumber = Callable[[Sequence[tuple[int, str, str]]], None]
 
 
-class PlaceGateway:
+class OrderingGateway:
     """Moves feeds and folders."""
 
     def __init__(
@@ -71,43 +71,48 @@ class PlaceGateway:
         Raises:
             NotFoundError: the user has no such subscription or folder.
         """
-        mine = self._subscriptions.get(user_id, feed_id)
+        mine = self._subscriptions.find(user_id, feed_id)
         if mine is None:
             raise NotFoundError(feed_id=feed_id)
-        known = {f.id for f in self._folders.of_user(user_id)}
+        known = {f.id for f in self._folders.find_by_user(user_id)}
         if target is not None and target not in known:
             raise NotFoundError(folder_id=target)
         add = [] if target is None else [target]
         remove = [source] if source is not None and source != target else []
         spot = TOP if target is None else target
-        before = Place(feed_id, mine.folder_ids, _moved(mine, add, remove), {spot: mine.orders.get(spot, "")})
+        before = FeedPlacement(
+            feed_id, mine.folder_ids, _moved(mine, add, remove), {spot: mine.orders.get(spot, "")}
+        )
         token = self._keep(Removal(_token(), user_id, places=(before,)), expires)
         key = self._feed_key(user_id, feed_id, spot, known, after)
-        self._subscriptions.place(user_id, [feed_id], add, remove, key=(spot, key))
+        self._subscriptions.update_folders(user_id, [feed_id], add, remove, key=(spot, key))
         return token
 
     def _feed_key(self, user_id: int, feed_id: int, spot: int, known: set[int], after: int | None) -> str:
         here = [
             s
-            for s in self._subscriptions.of_user(user_id)
+            for s in self._subscriptions.find_by_user(user_id)
             if s.feed_id == feed_id
             or (spot in s.folder_ids if spot else not known.intersection(s.folder_ids))
         ]
-        cards = self._feeds.cards([s.feed_id for s in here])
+        cards = self._feeds.find_cards([s.feed_id for s in here])
         names = {
             s.feed_id: s.title or (c.title or c.url if (c := cards.get(s.feed_id)) else "") for s in here
         }
         line = [(s.feed_id, s.orders.get(spot, ""), names[s.feed_id]) for s in here if s.feed_id != feed_id]
         line.sort(key=lambda one: rank(one[1], one[2], one[0]))
-        renumber = partial(self._subscriptions.reorder, user_id, spot)
-        return room(line, belongs(line, names[feed_id]) if after is None else after, renumber) or ""
+        renumber = partial(self._subscriptions.reorder_feeds, user_id, spot)
+        return (
+            make_room(line, find_predecessor(line, names[feed_id]) if after is None else after, renumber)
+            or ""
+        )
 
-    def place(
+    def place_feeds(
         self,
         user_id: int,
         feed_ids: Sequence[int],
         folder_ids: Sequence[int],
-        mode: PlaceMode,
+        mode: FolderEditMode,
         expires: dt.datetime,
     ) -> tuple[str, int]:
         """Put feeds into folders, take them out, or let them lie in these only.
@@ -115,12 +120,14 @@ class PlaceGateway:
         Returns:
             A token for :meth:`restore` of all of it, and how many feeds were meant.
         """
-        add = [] if mode is PlaceMode.REMOVE else list(folder_ids)
-        remove = {PlaceMode.ADD: [], PlaceMode.REMOVE: list(folder_ids), PlaceMode.MOVE: None}[mode]
-        mine = self._subscriptions.of_user(user_id, feed_ids)
-        places = tuple(Place(s.feed_id, s.folder_ids, _moved(s, add, remove), {}) for s in mine)
+        add = [] if mode is FolderEditMode.REMOVE else list(folder_ids)
+        remove = {FolderEditMode.ADD: [], FolderEditMode.REMOVE: list(folder_ids), FolderEditMode.MOVE: None}[
+            mode
+        ]
+        mine = self._subscriptions.find_by_user(user_id, feed_ids)
+        places = tuple(FeedPlacement(s.feed_id, s.folder_ids, _moved(s, add, remove), {}) for s in mine)
         token = self._keep(Removal(_token(), user_id, places=places), expires)
-        self._subscriptions.place(user_id, [s.feed_id for s in mine], add, remove)
+        self._subscriptions.update_folders(user_id, [s.feed_id for s in mine], add, remove)
         return token, len(mine)
 
     # -- folders
@@ -142,27 +149,27 @@ class PlaceGateway:
             ExistsError: there is one of its name.
         """
         was = self._folder(user_id, folder_id)
-        token = self._keep(Removal(_token(), user_id, moved=was, goal=parent or TOP), expires)
-        self._store.transaction(lambda session: self._move(user_id, folder_id, parent, session))
+        token = self._keep(Removal(_token(), user_id, moved=was, moved_to=parent or TOP), expires)
+        self._store.run_in_transaction(lambda session: self._move(user_id, folder_id, parent, session))
         if after is not None or parent != was.parent:
             line = [
                 (f.id, f.order, f.name)
-                for f in self._folders.of_user(user_id)
+                for f in self._folders.find_by_user(user_id)
                 if f.parent == parent and f.id != folder_id
             ]
-            after = belongs(line, was.name) if after is None else after
-            key = room(line, after, partial(self._folders.reorder, user_id))
-            self._folders.reorder(user_id, [(folder_id, was.order, key or "")])
+            after = find_predecessor(line, was.name) if after is None else after
+            key = make_room(line, after, partial(self._folders.reorder_folders, user_id))
+            self._folders.reorder_folders(user_id, [(folder_id, was.order, key or "")])
         return token
 
     def _folder(self, user_id: int, folder_id: int) -> Folder:
-        found = next((f for f in self._folders.of_user(user_id) if f.id == folder_id), None)
+        found = next((f for f in self._folders.find_by_user(user_id) if f.id == folder_id), None)
         if found is None:
             raise NotFoundError(folder_id=folder_id)
         return found
 
     def _move(self, user_id: int, folder_id: int, parent: int | None, session: Session) -> None:
-        folders = {f.id: f for f in self._folders.of_user(user_id, session)}
+        folders = {f.id: f for f in self._folders.find_by_user(user_id, session)}
         folder = folders.get(folder_id)
         if folder is None or (parent is not None and parent not in folders):
             raise NotFoundError(folder_id=folder_id if folder is None else parent)
@@ -189,26 +196,26 @@ class PlaceGateway:
             NotFoundError: the token expired, was used, or was never his.
             InvalidError, ExistsError: the folder's old place is not there any more.
         """
-        removal = self._removals.get(user_id, token, now)
+        removal = self._removals.find(user_id, token, now)
         if removal is None or not (removal.places or removal.moved):
             raise NotFoundError("This can no longer be undone.", undo=token)
         if removal.moved:
-            self._restore_folder(user_id, removal.moved, removal.goal)
+            self._restore_folder(user_id, removal.moved, removal.moved_to)
         self._restore_places(user_id, removal.places)
         self._removals.remove(user_id, token)
 
-    def _restore_folder(self, user_id: int, was: Folder, goal: int) -> None:
+    def _restore_folder(self, user_id: int, was: Folder, target: int) -> None:
         now = self._folder(user_id, was.id)
-        known = {f.id for f in self._folders.of_user(user_id)}
-        if (now.parent or TOP) != goal and goal in {TOP, *known}:
+        known = {f.id for f in self._folders.find_by_user(user_id)}
+        if (now.parent or TOP) != target and target in {TOP, *known}:
             return  # it was moved on since then, not merely up when the one around it went
         parent = was.parent if was.parent in known else None
-        self._store.transaction(lambda session: self._move(user_id, was.id, parent, session))
-        self._folders.reorder(user_id, [(was.id, now.order, was.order)])
+        self._store.run_in_transaction(lambda session: self._move(user_id, was.id, parent, session))
+        self._folders.reorder_folders(user_id, [(was.id, now.order, was.order)])
 
-    def _restore_places(self, user_id: int, places: Sequence[Place]) -> None:
-        known = {f.id for f in self._folders.of_user(user_id)}
-        mine = self._subscriptions.of_user(user_id, [place.feed_id for place in places])
+    def _restore_places(self, user_id: int, places: Sequence[FeedPlacement]) -> None:
+        known = {f.id for f in self._folders.find_by_user(user_id)}
+        mine = self._subscriptions.find_by_user(user_id, [place.feed_id for place in places])
         homes = {s.feed_id: s.folder_ids for s in mine}
         groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = collections.defaultdict(list)
         for place in places:
@@ -219,9 +226,9 @@ class PlaceGateway:
             remove = tuple(f for f in place.after if f not in place.before)
             groups[add, remove].append(place.feed_id)
             for folder, key in place.orders.items():
-                self._subscriptions.place(user_id, [place.feed_id], add, remove, key=(folder, key))
+                self._subscriptions.update_folders(user_id, [place.feed_id], add, remove, key=(folder, key))
         for (add, remove), feed_ids in groups.items():
-            self._subscriptions.place(user_id, feed_ids, add, remove)
+            self._subscriptions.update_folders(user_id, feed_ids, add, remove)
 
     def _keep(self, removal: Removal, expires: dt.datetime) -> str:
         # Before the move itself: one that a crash cut short can be taken back too.
@@ -229,7 +236,7 @@ class PlaceGateway:
         return removal.token
 
 
-def belongs(line: Line, name: str) -> int | None:
+def find_predecessor(line: Line, name: str) -> int | None:
     """Return behind what a thing comes that nobody gave a place: by its name as long as all are, else last.
 
     None: none of them has a place, and names alone say where it is shown. ``treemove.js`` has the same rule.
@@ -241,7 +248,7 @@ def belongs(line: Line, name: str) -> int | None:
     return line[before - 1][0] if before else 0
 
 
-def room(line: Line, after: int | None, renumber: Renumber) -> str | None:
+def make_room(line: Line, after: int | None, renumber: Renumber) -> str | None:
     """Return a place behind ``after`` (0: at the start); None: it needs none, or that is not there any more.
 
     Where there is none, ``renumber`` gets (id, old place, new place) of the whole line.
@@ -252,15 +259,15 @@ def room(line: Line, after: int | None, renumber: Renumber) -> str | None:
     place = ids.index(after) + 1 if after else 0
     low = line[place - 1][1] if place else ""
     high = line[place][1] if place < len(line) else ""
-    if (low or not place) and (not high or low < high) and len(key := between(low, high)) <= LONG:
+    if (low or not place) and (not high or low < high) and len(key := make_key_between(low, high)) <= LONG:
         return key
-    keys = spread(len(line))
+    keys = make_spread_keys(len(line))
     renumber([(ident, old, new) for (ident, old, _), new in zip(line, keys, strict=True)])
-    return between(keys[place - 1] if place else "", keys[place] if place < len(line) else "")
+    return make_key_between(keys[place - 1] if place else "", keys[place] if place < len(line) else "")
 
 
-def _moved(mine: Subscription, add: Sequence[int], remove: Sequence[int] | None) -> tuple[int, ...]:
-    kept = [] if remove is None else [f for f in mine.folder_ids if f not in remove]
+def _moved(subscription: Subscription, add: Sequence[int], remove: Sequence[int] | None) -> tuple[int, ...]:
+    kept = [] if remove is None else [f for f in subscription.folder_ids if f not in remove]
     return tuple(dict.fromkeys([*kept, *add]))
 
 

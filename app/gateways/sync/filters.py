@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from app.gateways.reading.streams import Sources
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.discussion.comments import CommentMapper, LikeMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.marks import MarkMapper
@@ -15,15 +15,15 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.reading.tag import Mark, Tag
 from app.models.subscriptions.folder import Folder
-from app.models.sync.sync import Part, PartKind, SyncQuery, called
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
 
 Test = Callable[[EntryKey], bool]
 _MICRO = 1_000_000
-_MARKS = frozenset({PartKind.STARRED, PartKind.LIKED})
+_MARKS = frozenset({SyncStreamKind.STARRED, SyncStreamKind.LIKED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shelf:
+class SyncScope:
     """What a user reads, as far as a request needs it: subscriptions with names and counts, folders, tags.
 
     Attributes:
@@ -37,9 +37,9 @@ class Shelf:
     tags: Sequence[Tag]
     visited: Collection[int] = ()
 
-    def labelled(self, name: str) -> list[int]:
+    def find_labelled_feeds(self, name: str) -> list[int]:
         """Return the feeds that lie in a folder of this name."""
-        wanted = set(called(self.folders, name))
+        wanted = set(find_by_name(self.folders, name))
         if not wanted:
             return []
         return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
@@ -49,12 +49,12 @@ class Shelf:
         mine = self.sources.subscriptions.get(feed_id)
         return mine is not None and mine.id == 0 and feed_id not in self.visited
 
-    def tag(self, name: str) -> int | None:
+    def find_tag(self, name: str) -> int | None:
         """Return the tag of this name."""
-        return next(iter(called(self.tags, name)), None)
+        return next(iter(find_by_name(self.tags, name)), None)
 
 
-class Sieve:
+class EntryFilter:
     """Which keys a question is about, and which of those that come along a walk fit.
 
     Attributes:
@@ -63,55 +63,59 @@ class Sieve:
         marked: marks whose entries may be among them, whatever feed they lie in.
     """
 
-    def __init__(self, shelf: Shelf, query: SyncQuery, looking: Looking) -> None:
-        self.shelf, self._query, self._looking = shelf, query, looking
+    def __init__(self, scope: SyncScope, query: SyncQuery, reader: FilterDataReader) -> None:
+        self.shelf, self._query, self._looking = scope, query, reader
         self._needed: list[Test] = []
-        kinds = [part.kind for part in query.parts]
+        kinds = [part.kind for part in query.streams]
         asked = {part.kind for part in query.include}
         refused = {part.kind for part in query.exclude}
         self.read = _only(kinds, asked, refused)
         # A mark that all must have is rarer than anything else: nothing but its entries is looked at.
         # A label that is a folder too is not: the entries of its feeds bear it without a mark.
-        rare = [p for p in query.include if self._is_mark(p) and not shelf.labelled(p.name)]
-        self.marked = rare[:1] or [part for part in query.parts if self._is_mark(part)]
+        rare = [p for p in query.include if self._is_mark(p) and not scope.find_labelled_feeds(p.name)]
+        self.marked = rare[:1] or [part for part in query.streams if self._is_mark(part)]
         self.feeds: dict[int, SourceFeed] = {}
         if not rare:
-            for part in query.parts:
+            for part in query.streams:
                 self.feeds.update(self._of(part))
-        visits = any(f in self.feeds for f in shelf.visited)
+        visits = any(f in self.feeds for f in scope.visited)
         self.is_simple = not (rare or self.marked or visits) and self._states_alone()
 
-    def _is_mark(self, part: Part) -> bool:
-        return part.kind in _MARKS or (part.kind is PartKind.LABEL and self.shelf.tag(part.name) is not None)
+    def _is_mark(self, stream: SyncStream) -> bool:
+        return stream.kind in _MARKS or (
+            stream.kind is SyncStreamKind.LABEL and self.shelf.find_tag(stream.name) is not None
+        )
 
     def _states_alone(self) -> bool:
         """Whether feeds and read state alone say what fits."""
-        states = {PartKind.READ, PartKind.UNREAD}
+        states = {SyncStreamKind.READ, SyncStreamKind.UNREAD}
         sifted = (*self._query.include, *self._query.exclude)
-        known = all(part.kind in states | {PartKind.READING} for part in self._query.include)
+        known = all(part.kind in states | {SyncStreamKind.READING} for part in self._query.include)
         known = known and all(part.kind in states for part in self._query.exclude)
         plain = (known and self.read is not None) or not sifted
-        uniform = len({p.kind in (PartKind.READ, PartKind.UNREAD) for p in self._query.parts}) == 1
-        commented = any(p.kind is PartKind.COMMENTED for p in self._query.parts)
+        uniform = (
+            len({p.kind in (SyncStreamKind.READ, SyncStreamKind.UNREAD) for p in self._query.streams}) == 1
+        )
+        commented = any(p.kind is SyncStreamKind.COMMENTED for p in self._query.streams)
         return plain and uniform and not commented and self._query.until is None
 
-    def _of(self, part: Part) -> dict[int, SourceFeed]:
+    def _of(self, stream: SyncStream) -> dict[int, SourceFeed]:
         feeds, mine = self.shelf.feeds, self.shelf.sources.subscriptions
-        match part.kind:
-            case PartKind.READING | PartKind.READ | PartKind.UNREAD:
+        match stream.kind:
+            case SyncStreamKind.READING | SyncStreamKind.READ | SyncStreamKind.UNREAD:
                 return {f: feed for f, feed in feeds.items() if mine[f].id and not mine[f].muted}
-            case PartKind.FRIENDS | PartKind.COMMENTED:
+            case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
                 return {f: feed for f, feed in feeds.items() if mine[f].person and not mine[f].muted}
-            case PartKind.FEED:
-                return {part.id: feeds[part.id]} if part.id in feeds else {}
-            case PartKind.LABEL:
-                return {f: feeds[f] for f in self.shelf.labelled(part.name) if f in feeds}
-            case PartKind.SHARED:
+            case SyncStreamKind.FEED:
+                return {stream.id: feeds[stream.id]} if stream.id in feeds else {}
+            case SyncStreamKind.LABEL:
+                return {f: feeds[f] for f in self.shelf.find_labelled_feeds(stream.name) if f in feeds}
+            case SyncStreamKind.SHARED:
                 return {f: feed for f, feed in feeds.items() if self.shelf.is_own(f)}
             case _:
                 return {}
 
-    def since(
+    def require_since(
         self, since: int, feeds: Collection[int], numbers: Mapping[int, Collection[int]], ids: Collection[int]
     ) -> None:
         """Let only through what came since then, or lies in one of these feeds, or was changed."""
@@ -122,30 +126,30 @@ class Sieve:
             )
         )
 
-    def through(self, keys: Sequence[EntryKey]) -> list[EntryKey]:
+    def filter_keys(self, keys: Sequence[EntryKey]) -> list[EntryKey]:
         """Return those of these keys that fit."""
         if self.is_simple and not self._needed:
             return list(keys)
         query = self._query
-        look = self._looking.at(self.shelf, self._parts(), keys)
-        hidden = self._looking.hidden(self.shelf, keys)
-        until = None if query.until is None else micros(query.until)
+        look = self._looking.load_data(self.shelf, self._parts(), keys)
+        hidden = self._looking.find_hidden(self.shelf, keys)
+        until = None if query.until is None else to_micros(query.until)
         return [
             key
             for key in keys
-            if any(look.is_of(key, part) for part in query.parts)
-            and all(look.is_of(key, part) for part in query.include)
-            and not any(look.is_of(key, part) for part in query.exclude)
+            if any(look.is_in_stream(key, part) for part in query.streams)
+            and all(look.is_in_stream(key, part) for part in query.include)
+            and not any(look.is_in_stream(key, part) for part in query.exclude)
             and (until is None or key.id <= until)
             and key.id not in hidden
             and all(fits(key) for fits in self._needed)
         ]
 
-    def _parts(self) -> list[Part]:
-        return [*self._query.parts, *self._query.include, *self._query.exclude]
+    def _parts(self) -> list[SyncStream]:
+        return [*self._query.streams, *self._query.include, *self._query.exclude]
 
 
-class Looking:
+class FilterDataReader:
     """Where marks are found."""
 
     def __init__(
@@ -154,63 +158,69 @@ class Looking:
         marks: MarkMapper,
         likes: LikeMapper,
         comments: CommentMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
     ) -> None:
         self._entries, self._marks, self._likes, self._comments = entries, marks, likes, comments
-        self._sight = sight
+        self._sight = visibility
 
-    def hidden(self, shelf: Shelf, keys: Sequence[EntryKey]) -> Collection[int]:
+    def find_hidden(self, scope: SyncScope, keys: Sequence[EntryKey]) -> Collection[int]:
         """Return which of these keys are shares that the user may not see, though their stream is open."""
-        shares = [k.id for k in keys if k.feed_id in shelf.visited]
-        return self._sight.hidden(shelf.user_id, shares) if shares else ()
+        shares = [k.id for k in keys if k.feed_id in scope.visited]
+        return self._sight.find_hidden(scope.user_id, shares) if shares else ()
 
-    def at(self, shelf: Shelf, parts: Sequence[Part], keys: Sequence[EntryKey]) -> Look:
+    def load_data(
+        self, scope: SyncScope, streams: Sequence[SyncStream], keys: Sequence[EntryKey]
+    ) -> FilterData:
         """Ask once for all of some keys, and only for what these streams need."""
-        kinds = {part.kind for part in parts}
-        labels = {part.name: shelf.tag(part.name) for part in parts if part.kind is PartKind.LABEL}
-        look = Look(shelf, labels)
+        kinds = {part.kind for part in streams}
+        labels = {
+            part.name: scope.find_tag(part.name) for part in streams if part.kind is SyncStreamKind.LABEL
+        }
+        look = FilterData(scope, labels)
         ids = [k.id for k in keys]
-        if PartKind.STARRED in kinds or any(tag is not None for tag in labels.values()):
-            mine = shelf.sources.subscriptions
+        if SyncStreamKind.STARRED in kinds or any(tag is not None for tag in labels.values()):
+            mine = scope.sources.subscriptions
             shares = [k for k in keys if k.feed_id in mine and mine[k.feed_id].person]
-            roots = {i: of.entry_id for i, of in self._entries.origins(shares).items()} if shares else {}
-            marks = self._marks.of(shelf.user_id, [*ids, *roots.values()])
+            roots = {i: of.entry_id for i, of in self._entries.find_origins(shares).items()} if shares else {}
+            marks = self._marks.find_marks(scope.user_id, [*ids, *roots.values()])
             look.marks = {i: marks[root] for i in ids if (root := roots.get(i, i)) in marks}
-        if PartKind.LIKED in kinds:
-            look.liked = self._marks.liked(shelf.user_id, ids) | self._likes.mine(shelf.user_id, ids)
-        if PartKind.COMMENTED in kinds:
-            look.commented = {i for i, said in self._comments.authors(ids, 1).items() if said}
+        if SyncStreamKind.LIKED in kinds:
+            look.liked = self._marks.find_liked(scope.user_id, ids) | self._likes.find_liked(
+                scope.user_id, ids
+            )
+        if SyncStreamKind.COMMENTED in kinds:
+            look.commented = {i for i, said in self._comments.find_authors(ids, 1).items() if said}
         return look
 
 
-class Look:
+class FilterData:
     """What is known of some keys."""
 
-    def __init__(self, shelf: Shelf, labels: Mapping[str, int | None]) -> None:
-        self._shelf, self._tags = shelf, labels
-        self._folders = {name: set(shelf.labelled(name)) for name in labels}
+    def __init__(self, scope: SyncScope, labels: Mapping[str, int | None]) -> None:
+        self._shelf, self._tags = scope, labels
+        self._folders = {name: set(scope.find_labelled_feeds(name)) for name in labels}
         self.marks: Mapping[int, Mark] = {}
         self.liked: Collection[int] = ()
         self.commented: Collection[int] = ()
-        self._mine = shelf.sources.subscriptions
-        self._tests: Mapping[PartKind, Test] = {
-            PartKind.READING: self._is_listed,
-            PartKind.READ: lambda key: not self._is_unread(key),
-            PartKind.UNREAD: self._is_unread,
-            PartKind.STARRED: lambda key: key.id in self.marks and self.marks[key.id].starred,
-            PartKind.LIKED: lambda key: key.id in self.liked,
-            PartKind.SHARED: self._is_own,
-            PartKind.FRIENDS: self._is_followed,
-            PartKind.COMMENTED: lambda key: self._is_followed(key) and key.id in self.commented,
+        self._mine = scope.sources.subscriptions
+        self._tests: Mapping[SyncStreamKind, Test] = {
+            SyncStreamKind.READING: self._is_listed,
+            SyncStreamKind.READ: lambda key: not self._is_unread(key),
+            SyncStreamKind.UNREAD: self._is_unread,
+            SyncStreamKind.STARRED: lambda key: key.id in self.marks and self.marks[key.id].starred,
+            SyncStreamKind.LIKED: lambda key: key.id in self.liked,
+            SyncStreamKind.SHARED: self._is_own,
+            SyncStreamKind.FRIENDS: self._is_followed,
+            SyncStreamKind.COMMENTED: lambda key: self._is_followed(key) and key.id in self.commented,
         }
 
-    def is_of(self, key: EntryKey, part: Part) -> bool:
+    def is_in_stream(self, key: EntryKey, stream: SyncStream) -> bool:
         """Return whether an entry is in a stream."""
-        if part.kind is PartKind.FEED:
-            return key.feed_id == part.id
-        if part.kind is PartKind.LABEL:
-            return self._is_labelled(key, part.name)
-        test = self._tests.get(part.kind)
+        if stream.kind is SyncStreamKind.FEED:
+            return key.feed_id == stream.id
+        if stream.kind is SyncStreamKind.LABEL:
+            return self._is_labelled(key, stream.name)
+        test = self._tests.get(stream.kind)
         return test is not None and test(key)
 
     def _is_labelled(self, key: EntryKey, name: str) -> bool:
@@ -235,10 +245,10 @@ class Look:
 
 
 def _only(
-    kinds: Sequence[PartKind], asked: Collection[PartKind], refused: Collection[PartKind]
+    kinds: Sequence[SyncStreamKind], asked: Collection[SyncStreamKind], refused: Collection[SyncStreamKind]
 ) -> bool | None:
     """Return whether only read or only unread entries can fit; None: both, or that cannot be told at once."""
-    states = {PartKind.READ: True, PartKind.UNREAD: False}
+    states = {SyncStreamKind.READ: True, SyncStreamKind.UNREAD: False}
     said = {states[kind] for kind in asked if kind in states}
     said |= {not states[kind] for kind in refused if kind in states}
     if kinds and all(kind in states for kind in kinds) and len(set(kinds)) == 1:
@@ -246,6 +256,6 @@ def _only(
     return said.pop() if len(said) == 1 else None
 
 
-def micros(when: dt.datetime) -> int:
+def to_micros(at: dt.datetime) -> int:
     """Return a time as the smallest id that an entry can have then."""
-    return int(when.timestamp() * _MICRO)
+    return int(at.timestamp() * _MICRO)

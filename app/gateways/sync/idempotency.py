@@ -7,7 +7,7 @@ import secrets
 
 from app.errors import KeyBusyError, KeyReusedError
 from app.mappers.sync.idempotency import IdempotencyMapper
-from app.models.sync.idempotency import Answer, Kept
+from app.models.sync.idempotency import Answer, IdempotencyRecord
 
 
 class IdempotencyGateway:
@@ -17,8 +17,8 @@ class IdempotencyGateway:
         ttl: how long an answer is kept. lease: after so long without an answer a run counts as dead.
     """
 
-    def __init__(self, kept: IdempotencyMapper, *, ttl: dt.timedelta, lease: dt.timedelta) -> None:
-        self._kept, self._ttl, self._lease = kept, ttl, lease
+    def __init__(self, records: IdempotencyMapper, *, ttl: dt.timedelta, lease: dt.timedelta) -> None:
+        self._kept, self._ttl, self._lease = records, ttl, lease
 
     def begin(self, user_id: int, key: str, digest: bytes, now: dt.datetime) -> str | Answer:
         """Return the name of the run that begins, or the answer of the one that was.
@@ -28,19 +28,21 @@ class IdempotencyGateway:
             KeyBusyError: the first one still runs.
         """
         turn = secrets.token_urlsafe(12)
-        if self._kept.begin(user_id, key, Kept(digest, turn), now, now + self._lease, now + self._ttl):
+        if self._kept.begin(
+            user_id, key, IdempotencyRecord(digest, turn), now, now + self._lease, now + self._ttl
+        ):
             return turn
-        was = self._kept.get(user_id, key)
+        was = self._kept.find(user_id, key)
         if was is not None and was.digest != digest:
             raise KeyReusedError
         if was is None or was.answer is None:
             raise KeyBusyError
         return was.answer
 
-    def end(self, user_id: int, key: str, turn: str, answer: Answer) -> None:
+    def end(self, user_id: int, key: str, run_id: str, answer: Answer) -> None:
         """Keep a run's answer."""
-        self._kept.end(user_id, key, turn, answer)
+        self._kept.end(user_id, key, run_id, answer)
 
-    def drop(self, user_id: int, key: str, turn: str) -> None:
+    def release(self, user_id: int, key: str, run_id: str) -> None:
         """Let the same request run again."""
-        self._kept.drop(user_id, key, turn)
+        self._kept.release(user_id, key, run_id)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.sharing.visibility import Known, SightGateway
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.discussion.comments import LikeMapper
-from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share, Sharer
@@ -30,54 +30,59 @@ class SyncItemGateway:
         streams: StreamGateway,
         subscriptions: SubscriptionGateway,
         tags: TagGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         keys: EntryKeyMapper,
         shares: ShareMapper,
         likes: LikeMapper,
     ) -> None:
         self._entries, self._streams, self._subscriptions = entries, streams, subscriptions
-        self._tags, self._sight, self._keys = tags, sight, keys
+        self._tags, self._sight, self._keys = tags, visibility, keys
         self._shares, self._likes = shares, likes
 
-    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+    def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of entries of the user's feeds, of those he marked, and of shares for him."""
-        mine = set(self._subscriptions.feed_ids(user_id))
+        mine = set(self._subscriptions.find_feed_ids(user_id))
         # Keys that a page showed may be of somebody else's feeds.
-        found = {key.id: key for key in self._entries.placed(user_id, entry_ids) if key.feed_id in mine}
+        found = {key.id: key for key in self._entries.find_keys(user_id, entry_ids) if key.feed_id in mine}
         missing = [i for i in entry_ids if i not in found]
         if not missing:
             return list(found.values())
-        marks = self._tags.marks(user_id, missing)
+        marks = self._tags.find_marks(user_id, missing)
         feeds = {mark.feed_id for mark in marks.values()}
-        kept = self._keys.locate(list(marks), list(feeds)) if marks else []
+        kept = self._keys.find_by_ids(list(marks), list(feeds)) if marks else []
         found.update((key.id, key) for key in kept)
-        shares = self._sight.shares([i for i in missing if i not in found], Known())
-        seen = self._sight.seen(user_id, list(shares.values()))
+        shares = self._sight.find_shares([i for i in missing if i not in found], RequestCache())
+        seen = self._sight.find_visible_profiles(user_id, list(shares.values()))
         found.update(
-            (s.id, EntryKey(s.id, s.feed_id, s.seq, millis(s.at))) for s in shares.values() if s.id in seen
+            (s.id, EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at))) for s in shares.values() if s.id in seen
         )
         return list(found.values())
 
-    def items(
-        self, user_id: int, keys: Sequence[EntryKey], folders: Sequence[Folder], *, whole: bool = True
+    def load_items(
+        self, user_id: int, keys: Sequence[EntryKey], folders: Sequence[Folder], *, with_bodies: bool = True
     ) -> list[SyncItem]:
         """Return the items of these keys in their order; what was deleted or closed meanwhile is left out."""
-        known = Known()
-        found = self._entries.joined(
-            user_id, self._entries.stored(keys, whole=whole), whole=whole, known=known
+        known = RequestCache()
+        found = self._entries.join_shares(
+            user_id,
+            self._entries.find_stored(keys, with_bodies=with_bodies),
+            with_bodies=with_bodies,
+            cache=known,
         )
         feed_ids = list({key.feed_id for key in keys})
-        sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
+        sources = self._streams.load_sources(
+            self._subscriptions.find_by_user(user_id, feed_ids), extra_feed_ids=feed_ids
+        )
         roots = {i: e.of.entry_id if e.of else i for i, e in found.items()}
-        marks = self._tags.marks(user_id, list(set(roots.values())))
-        tags = self._tags.names(user_id, marks)
-        mine = self._shares.mine(user_id, list(set(roots.values()))) if roots else {}
-        shares = self._sight.shares([i for i, e in found.items() if e.of is not None], known)
+        marks = self._tags.find_marks(user_id, list(set(roots.values())))
+        tags = self._tags.find_by_marks(user_id, marks)
+        mine = self._shares.find_own(user_id, list(set(roots.values()))) if roots else {}
+        shares = self._sight.find_shares([i for i, e in found.items() if e.of is not None], known)
         liked = self._liked(user_id, list(found), list(shares))
         names = self._names(user_id, shares, known)
         # As on the page: who likes a share is told to who shares; anybody else hears of himself alone.
         own = [share.id for share in shares.values() if share.user_id == user_id]
-        likers = {i: [user_id] for i in liked} | (self._likes.of_each(own, LIKERS) if own else {})
+        likers = {i: [user_id] for i in liked} | (self._likes.find_likers(own, LIKERS) if own else {})
         labels = _labels(sources, folders)
         items = []
         for key in keys:
@@ -95,7 +100,7 @@ class SyncItemGateway:
                     shared=root in mine,
                     labels=labels.get(key.feed_id, ()),
                     tags=tuple(tag.name for tag in tags.get(root, ())),
-                    feed_title=sources.title(key.feed_id),
+                    feed_title=sources.get_title(key.feed_id),
                     site_url=card.site_url if card else None,
                     subscribed=key.feed_id in sources.subscriptions,
                     by=names.get(key.id),
@@ -109,15 +114,15 @@ class SyncItemGateway:
     def _liked(self, user_id: int, entry_ids: Sequence[int], shares: Sequence[int]) -> set[int]:
         if not entry_ids:
             return set()
-        own = self._entries.liked(user_id, entry_ids)
-        return own | self._likes.mine(user_id, shares) if shares else own
+        own = self._entries.find_liked(user_id, entry_ids)
+        return own | self._likes.find_liked(user_id, shares) if shares else own
 
-    def _names(self, user_id: int, shares: Mapping[int, Share], known: Known) -> dict[int, Sharer]:
+    def _names(self, user_id: int, shares: Mapping[int, Share], cache: RequestCache) -> dict[int, Sharer]:
         """Return who shared these, and who did before them on their ways, as far as the user may see."""
         if not shares:
             return {}
-        passed = self._sight.shares({i for s in shares.values() for i in s.path}, known)
-        return self._sight.sharers(user_id, list({**passed, **shares}.values()), known)
+        passed = self._sight.find_shares({i for s in shares.values() for i in s.path}, cache)
+        return self._sight.find_sharers(user_id, list({**passed, **shares}.values()), cache)
 
 
 def _labels(sources: Sources, folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:

@@ -13,19 +13,19 @@ import datetime as dt
 from collections.abc import Collection
 
 from app.config import Settings
-from app.gateways.reading.stream_merge import SEEK, KeyMerger, Wanted
-from app.gateways.sharing.visibility import SightGateway
-from app.gateways.sync.filters import Looking, Shelf, Sieve, micros
+from app.gateways.reading.stream_merge import SEEK, KeyMerger, KeyRequest
+from app.gateways.sharing.visibility import VisibilityGateway
+from app.gateways.sync.filters import EntryFilter, FilterDataReader, SyncScope, to_micros
 from app.mappers.discussion.comments import CommentMapper, LikeMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.arrivals import ArrivalMapper
 from app.mappers.reading.changes import ChangeMapper
-from app.mappers.reading.entry_keys import EntryKeyMapper, Range, moment
+from app.mappers.reading.entry_keys import EntryKeyMapper, TimeRange, from_millis
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
-from app.models.sync.sync import Part, PartKind, Place, SyncQuery
+from app.models.sync.sync import SyncCursor, SyncQuery, SyncStream, SyncStreamKind
 
 #: Keys that one step of a walk takes at least.
 STRIDE = 1000
@@ -35,7 +35,7 @@ CHANGES = 20_000
 ALL = 1_000_000
 
 
-class SyncGateway:
+class SyncStreamGateway:
     """Finds keys; who may read what is in the shelf."""
 
     def __init__(
@@ -49,171 +49,185 @@ class SyncGateway:
         shares: ShareMapper,
         likes: LikeMapper,
         comments: CommentMapper,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         settings: Settings,
     ) -> None:
         self._merger, self._keys, self._arrivals, self._changes = merger, keys, arrivals, changes
         self._marks, self._shares, self._likes = marks, shares, likes
-        self._look = Looking(entries, marks, likes, comments, sight)
+        self._look = FilterDataReader(entries, marks, likes, comments, visibility)
         self._most = settings.sync_gather_max
 
     # -- pages
-    def page(self, shelf: Shelf, query: SyncQuery) -> tuple[list[EntryKey], Place | None]:
+    def load_page(self, scope: SyncScope, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
         """Return the keys of a page in their order, and its end where another page may follow."""
-        sieve = Sieve(shelf, query, self._look)
-        found = self._gathered(shelf, query, sieve)
+        sieve = EntryFilter(scope, query, self._look)
+        found = self._gathered(scope, query, sieve)
         keys = self._walked(query, sieve) if found is None else found
         shown = keys[: query.limit]
-        return shown, Place(shown[-1].at, shown[-1].id) if len(keys) > query.limit else None
+        return shown, SyncCursor(shown[-1].at, shown[-1].id) if len(keys) > query.limit else None
 
-    def count(self, shelf: Shelf, query: SyncQuery) -> tuple[int, dt.datetime | None]:
+    def count_entries(self, scope: SyncScope, query: SyncQuery) -> tuple[int, dt.datetime | None]:
         """Return how many entries a question is about, and the sort time of the newest."""
-        sieve = Sieve(shelf, query, self._look)
+        sieve = EntryFilter(scope, query, self._look)
         if sieve.is_simple and query.since is None:
-            wanted = Wanted(0, read=sieve.read)
+            wanted = KeyRequest(0, read=sieve.read)
             newest = max((feed.newest for feed in sieve.feeds.values()), default=0)
-            return sum(map(wanted.number, sieve.feeds.values())), moment(newest) if newest else None
+            return sum(map(wanted.count_entries, sieve.feeds.values())), from_millis(
+                newest
+            ) if newest else None
         total, last, query = 0, None, dataclasses.replace(query, limit=self._most)
         while True:
-            keys, end = self.page(shelf, query)
-            last = last or (moment(keys[0].at) if keys else None)
+            keys, end = self.load_page(scope, query)
+            last = last or (from_millis(keys[0].at) if keys else None)
             total += len(keys)
             if end is None:
                 return total, last
             query = dataclasses.replace(query, after=end)
 
-    def _walked(self, query: SyncQuery, sieve: Sieve) -> list[EntryKey]:
+    def _walked(self, query: SyncQuery, entry_filter: EntryFilter) -> list[EntryKey]:
         """Go along the streams until there is one more than a page, or no more."""
         after = None if query.after is None else (query.after.at, query.after.id)
-        wanted = Wanted(max(query.limit + 1, STRIDE), query.newest_first, sieve.read, after)
-        marked = sorted(filter(wanted.is_after, self._marked(sieve)), key=wanted.order)
+        wanted = KeyRequest(max(query.limit + 1, STRIDE), query.newest_first, entry_filter.read, after)
+        marked = sorted(filter(wanted.is_after, self._marked(entry_filter)), key=wanted.make_sort_key)
         found: list[EntryKey] = []
         while True:
-            taken = self._merger.take(sieve.feeds.values(), wanted) if sieve.feeds else []
+            taken = self._merger.merge_keys(entry_filter.feeds.values(), wanted) if entry_filter.feeds else []
             more = len(taken) >= wanted.count
             both = {key.id: key for key in (*taken, *marked)} if marked else {}
-            step = sorted(both.values(), key=wanted.order) if both else taken
+            step = sorted(both.values(), key=wanted.make_sort_key) if both else taken
             if more and marked:
-                border = wanted.order(taken[-1])
-                step = [key for key in step if wanted.order(key) <= border]
-            found += sieve.through(step)
+                border = wanted.make_sort_key(taken[-1])
+                step = [key for key in step if wanted.make_sort_key(key) <= border]
+            found += entry_filter.filter_keys(step)
             if len(found) > query.limit or not more:
                 return found
             wanted = dataclasses.replace(wanted, after=(taken[-1].at, taken[-1].id))
             marked = [key for key in marked if wanted.is_after(key)]
 
-    def _marked(self, sieve: Sieve) -> list[EntryKey]:
+    def _marked(self, entry_filter: EntryFilter) -> list[EntryKey]:
         """Return what the marks that are asked for are on, with its place in its feed."""
         found: dict[int, int] = {}
-        for part in sieve.marked:
-            found.update((key.id, key.feed_id) for key in self._with_mark(sieve.shelf, part))
-            if part.kind is not PartKind.LIKED:
-                found.update(self._shares_of(sieve.shelf, found))
-        return self._keys.locate(list(found), list(set(found.values()))) if found else []
+        for part in entry_filter.marked:
+            found.update((key.id, key.feed_id) for key in self._with_mark(entry_filter.shelf, part))
+            if part.kind is not SyncStreamKind.LIKED:
+                found.update(self._shares_of(entry_filter.shelf, found))
+        return self._keys.find_by_ids(list(found), list(set(found.values()))) if found else []
 
-    def _with_shares(self, shelf: Shelf, entry_ids: set[int]) -> set[int]:
+    def _with_shares(self, scope: SyncScope, entry_ids: set[int]) -> set[int]:
         """Return these entries with what they share, and its shares in a shelf, which bear the same marks."""
-        shares = self._shares.some(list(entry_ids)) if entry_ids else {}
+        shares = self._shares.find_many(list(entry_ids)) if entry_ids else {}
         found = entry_ids | {share.of.entry_id for share in shares.values()}
-        return found | self._shares_of(shelf, found).keys()
+        return found | self._shares_of(scope, found).keys()
 
-    def _shares_of(self, shelf: Shelf, marked: Collection[int]) -> dict[int, int]:
+    def _shares_of(self, scope: SyncScope, marked: Collection[int]) -> dict[int, int]:
         """Return the shares of marked entries in a shelf, by id their feed.
 
         A mark of a share is on what was shared; apps know the share, and take what is not listed for not
         marked.
         """
-        people = [f for f, s in shelf.sources.subscriptions.items() if s.person and s.id]
-        shares = self._shares.among(list(marked), people) if marked and people else []
+        people = [f for f, s in scope.sources.subscriptions.items() if s.person and s.id]
+        shares = self._shares.find_among(list(marked), people) if marked and people else []
         return {s.id: s.feed_id for s in shares}
 
-    def _with_mark(self, shelf: Shelf, part: Part) -> list[EntryKey]:
-        if part.kind is PartKind.LIKED:
-            shares = self._shares.some(self._likes.of_user(shelf.user_id, self._most))
+    def _with_mark(self, scope: SyncScope, stream: SyncStream) -> list[EntryKey]:
+        if stream.kind is SyncStreamKind.LIKED:
+            shares = self._shares.find_many(self._likes.find_by_user(scope.user_id, self._most))
             told = [EntryKey(s.id, s.feed_id, s.seq, 0) for s in shares.values() if s.live]
-            return [*self._marks.liked_keys(shelf.user_id, self._most), *told]
-        tag = shelf.tag(part.name) if part.kind is PartKind.LABEL else None
-        return self._marks.page(shelf.user_id, Range(), newest_first=True, limit=self._most, tag=tag)
+            return [*self._marks.find_liked_keys(scope.user_id, self._most), *told]
+        tag = scope.find_tag(stream.name) if stream.kind is SyncStreamKind.LABEL else None
+        return self._marks.find_marked_keys(
+            scope.user_id, TimeRange(), newest_first=True, limit=self._most, tag=tag
+        )
 
     # -- what changed
-    def _gathered(self, shelf: Shelf, query: SyncQuery, sieve: Sieve) -> list[EntryKey] | None:
+    def _gathered(
+        self, scope: SyncScope, query: SyncQuery, entry_filter: EntryFilter
+    ) -> list[EntryKey] | None:
         """Return everything that changed since a time, after a page's end; None: too much to gather."""
         if query.since is None:
             return None
-        sieve.is_simple = False  # what is gathered is of any state
-        since = micros(query.since)
-        numbers, changed = self._changes.since(shelf.user_id, query.since, CHANGES)
-        ids = self._with_shares(shelf, changed)
-        marked = self._marked(sieve)
-        feeds = list(sieve.feeds)
-        arrived = self._arrivals.since(feeds, since, self._most) if feeds else []
+        entry_filter.is_simple = False  # what is gathered is of any state
+        since = to_micros(query.since)
+        numbers, changed = self._changes.find_since(scope.user_id, query.since, CHANGES)
+        ids = self._with_shares(scope, changed)
+        marked = self._marked(entry_filter)
+        feeds = list(entry_filter.feeds)
+        arrived = self._arrivals.find_since(feeds, since, self._most) if feeds else []
         where = list({*feeds, *(k.feed_id for k in marked)})
-        revised = self._arrivals.revised(where, query.since, self._most) if where else []
+        revised = self._arrivals.find_revised(where, query.since, self._most) if where else []
         # A stream that was closed is seen as a whole again, like one that somebody begins to read.
-        begins, cards = shelf.sources.subscriptions, shelf.sources.cards
+        begins, cards = scope.sources.subscriptions, scope.sources.cards
         new = {f for f in feeds if begins[f].id >= since or cards[f].shown_ms * 1000 >= since}
-        begun = self._merger.take([sieve.feeds[f] for f in new], Wanted(self._most, True, sieve.read))
-        touched = {f: sorted(n) for f, n in numbers.items() if f in sieve.feeds}
+        begun = self._merger.merge_keys(
+            [entry_filter.feeds[f] for f in new], KeyRequest(self._most, True, entry_filter.read)
+        )
+        touched = {f: sorted(n) for f, n in numbers.items() if f in entry_filter.feeds}
         if max(len(arrived), len(revised), len(begun), sum(map(len, touched.values()))) >= self._most:
-            sieve.since(since, new, numbers, ids | {k.id for k in revised})
+            entry_filter.require_since(since, new, numbers, ids | {k.id for k in revised})
             return None
         # Unlike a walk, this does not take the read or the unread ones alone.
-        sieve.is_simple = sieve.is_simple and sieve.read is None
-        byhand = self._keys.by_seqs(touched) if touched else []
+        entry_filter.is_simple = entry_filter.is_simple and entry_filter.read is None
+        byhand = self._keys.find_by_seqs(touched) if touched else []
         # A mark is a change too, whenever what is marked came.
-        named = self._keys.locate(sorted(ids), feeds) if ids and feeds else []
+        named = self._keys.find_by_ids(sorted(ids), feeds) if ids and feeds else []
         changes = ids | {k.id for k in revised}
         named += [
             k for k in marked if k.id >= since or k.id in changes or k.seq in numbers.get(k.feed_id, ())
         ]
-        revised = [k for k in revised if k.feed_id in sieve.feeds]
+        revised = [k for k in revised if k.feed_id in entry_filter.feeds]
         found = {k.id: k for k in (*arrived, *revised, *begun, *byhand, *named)}
         after = None if query.after is None else (query.after.at, query.after.id)
-        wanted = Wanted(len(found), query.newest_first, None, after)
-        return sorted(filter(wanted.is_after, sieve.through(list(found.values()))), key=wanted.order)
+        wanted = KeyRequest(len(found), query.newest_first, None, after)
+        return sorted(
+            filter(wanted.is_after, entry_filter.filter_keys(list(found.values()))), key=wanted.make_sort_key
+        )
 
     # -- by arrival
-    def arrived(
-        self, shelf: Shelf, above: int, below: int, limit: int, *, newest_first: bool
+    def find_arrived(
+        self, scope: SyncScope, above: int, below: int, limit: int, *, newest_first: bool
     ) -> list[EntryKey]:
         """Return the first keys of a shelf's feeds between two ids, in the order of the ids."""
         found: list[EntryKey] = []
         while len(found) < limit:
             size = limit - len(found)
-            some = self._arrivals.page(list(shelf.feeds), above, below, size, newest_first=newest_first)
+            some = self._arrivals.find_between(
+                list(scope.feeds), above, below, size, newest_first=newest_first
+            )
             # Below the first number lie stars that retention left.
-            found += [k for k in some if _is_there(shelf.feeds[k.feed_id], k.seq)]
+            found += [k for k in some if _is_there(scope.feeds[k.feed_id], k.seq)]
             if len(some) < size:
                 break
             above, below = (above, some[-1].id) if newest_first else (some[-1].id, below)
         return found
 
-    def unread(self, shelf: Shelf) -> list[int]:
+    def find_unread_ids(self, scope: SyncScope) -> list[int]:
         """Return the ids of all unread entries of a shelf, rising."""
-        feeds = {f: feed for f, feed in shelf.feeds.items() if feed.unread}
+        feeds = {f: feed for f, feed in scope.feeds.items() if feed.unread}
         number, total = (sum(getattr(f, what) for f in feeds.values()) for what in ("unread", "total"))
         if number * SEEK < total:
-            numbers = {f: feed.state.seqs(feed.first_seq, feed.last_seq) for f, feed in feeds.items()}
-            return sorted(key.id for key in self._keys.by_seqs(numbers))
-        rows = self._keys.window(list(feeds), Range(), 0) if feeds else []
+            numbers = {f: feed.state.find_seqs(feed.first_seq, feed.last_seq) for f, feed in feeds.items()}
+            return sorted(key.id for key in self._keys.find_by_seqs(numbers))
+        rows = self._keys.find_window(list(feeds), TimeRange(), 0) if feeds else []
         return sorted(ident for feed_id, _, ident, seq in rows if _is_unread(feeds[feed_id], seq))
 
-    def starred(self, shelf: Shelf) -> list[int]:
+    def find_starred_ids(self, scope: SyncScope) -> list[int]:
         """Return the ids of all that a user starred, rising, and of its shares in a shelf."""
-        keys = self._marks.page(shelf.user_id, Range(), newest_first=True, limit=ALL)
+        keys = self._marks.find_marked_keys(scope.user_id, TimeRange(), newest_first=True, limit=ALL)
         found = {key.id: key.feed_id for key in keys}
-        return sorted(found | self._shares_of(shelf, found))
+        return sorted(found | self._shares_of(scope, found))
 
-    def last_before(self, shelf: Shelf, feed_ids: Collection[int], when: dt.datetime) -> dict[int, int]:
+    def find_last_before(
+        self, scope: SyncScope, feed_ids: Collection[int], before: dt.datetime
+    ) -> dict[int, int]:
         """Return the last number of each of these feeds that had arrived by a time."""
-        mine = [f for f in feed_ids if f in shelf.feeds]
-        later = self._arrivals.borders(mine, micros(when)) if mine else {}
-        return {f: later[f] - 1 if f in later else shelf.feeds[f].last_seq for f in mine}
+        mine = [f for f in feed_ids if f in scope.feeds]
+        later = self._arrivals.find_first_seqs(mine, to_micros(before)) if mine else {}
+        return {f: later[f] - 1 if f in later else scope.feeds[f].last_seq for f in mine}
 
-    def stamp(self, user_id: int, feed_id: int) -> str:
+    def make_stamp(self, user_id: int, feed_id: int) -> str:
         """Return what differs after each change of a feed's texts or of a user's marks."""
-        revised = self._arrivals.last_revised(feed_id)
-        return f"{revised and revised.timestamp()}.{self._changes.last(user_id)}"
+        revised = self._arrivals.find_last_revised(feed_id)
+        return f"{revised and revised.timestamp()}.{self._changes.find_last_id(user_id)}"
 
 
 def _is_unread(feed: SourceFeed, seq: int) -> bool:

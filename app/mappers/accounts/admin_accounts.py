@@ -11,21 +11,21 @@ from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.accounts.users import fold, left_before, user_of
-from app.mappers.mongo.errors import translated
+from app.mappers.accounts.users import build_leaving_condition, make_name_key, parse_user
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.accounts.actor import Role
 from app.models.accounts.user import User
 
 
-class Use(NamedTuple):
+class SessionUsage(NamedTuple):
     """When an account was used last, and its living sessions; ``seen`` None: it has none."""
 
     seen: dt.datetime | None
     sessions: int
 
 
-class PeopleMapper:
+class AdminAccountMapper:
     """Reads pages of accounts, and changes who may what."""
 
     def __init__(self, database: Database[Doc]) -> None:
@@ -33,8 +33,8 @@ class PeopleMapper:
         self._sessions: Collection[Doc] = database["sessions"]
         self._subscriptions: Collection[Doc] = database["subscriptions"]
 
-    @translated
-    def page(self, text: str, after: str, limit: int) -> list[User]:
+    @translate_errors
+    def list_accounts(self, text: str, after: str, limit: int) -> list[User]:
         """Return accounts by name whose name or address holds a text.
 
         Args:
@@ -42,19 +42,19 @@ class PeopleMapper:
         """
         match: Doc = {"name_key": {"$gt": after}, "leaving": None}
         if text:
-            part = {"$regex": re.escape(fold(text)), "$options": "i"}
+            part = {"$regex": re.escape(make_name_key(text)), "$options": "i"}
             match["$or"] = [{"name_key": part}, {"email": part}]
         found = self._users.find(match, {"password": 0}).sort("name_key", ASCENDING).limit(limit)
-        return [user_of(doc) for doc in found]
+        return [parse_user(doc) for doc in found]
 
-    @translated
-    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+    @translate_errors
+    def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by id."""
         found = self._users.find({"_id": {"$in": list(user_ids)}}, {"name": 1})
         return {doc["_id"]: doc["name"] for doc in found}
 
-    @translated
-    def uses(self, user_ids: Sequence[int], now: dt.datetime) -> dict[int, Use]:
+    @translate_errors
+    def find_session_usage(self, user_ids: Sequence[int], now: dt.datetime) -> dict[int, SessionUsage]:
         """Return when these accounts were used last, those without a living session left out."""
         found = self._sessions.aggregate(
             [
@@ -62,10 +62,10 @@ class PeopleMapper:
                 {"$group": {"_id": "$user_id", "seen": {"$max": "$seen"}, "count": {"$sum": 1}}},
             ]
         )
-        return {doc["_id"]: Use(doc["seen"], doc["count"]) for doc in found}
+        return {doc["_id"]: SessionUsage(doc["seen"], doc["count"]) for doc in found}
 
-    @translated
-    def subscriptions(self, user_ids: Sequence[int]) -> dict[int, int]:
+    @translate_errors
+    def count_subscriptions(self, user_ids: Sequence[int]) -> dict[int, int]:
         """Return how many feeds these accounts follow, those with none left out."""
         found = self._subscriptions.aggregate(
             [
@@ -75,8 +75,8 @@ class PeopleMapper:
         )
         return {doc["_id"]: doc["count"] for doc in found}
 
-    @translated
-    def change(self, user_id: int, changes: dict[str, Any], session: Session) -> User | None:
+    @translate_errors
+    def update(self, user_id: int, changes: dict[str, Any], session: Session) -> User | None:
         """Change an account and return it as it was; None: there is none.
 
         All admins are touched too: of two transactions that each take one of the last two away, one meets
@@ -86,20 +86,20 @@ class PeopleMapper:
         doc = self._users.find_one_and_update(
             {"_id": user_id}, {"$set": changes}, projection={"password": 0}, session=session
         )
-        return user_of(doc) if doc else None
+        return parse_user(doc) if doc else None
 
-    @translated
-    def stays(self, user_id: int) -> bool:
+    @translate_errors
+    def is_active(self, user_id: int) -> bool:
         """Return whether there is this account, and nobody deletes it."""
         return bool(self._users.count_documents({"_id": user_id, "leaving": None}, limit=1))
 
-    @translated
-    def leaving(self, limit: int, before: dt.datetime) -> list[int]:
+    @translate_errors
+    def find_leaving(self, limit: int, before: dt.datetime) -> list[int]:
         """Return accounts that are being deleted since before a time."""
-        found = self._users.find({"leaving": left_before(before)}, {"_id": 1}).limit(limit)
+        found = self._users.find({"leaving": build_leaving_condition(before)}, {"_id": 1}).limit(limit)
         return [doc["_id"] for doc in found]
 
-    @translated
+    @translate_errors
     def count_admins(self, session: Session) -> int:
         """Return how many admins can log in and stay."""
         query = {"role": Role.ADMIN.value, "disabled": {"$ne": True}, "leaving": None}

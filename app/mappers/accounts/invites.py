@@ -10,7 +10,7 @@ from pymongo import ASCENDING, DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 
 Doc = dict[str, Any]
 
@@ -21,34 +21,34 @@ class InviteMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._invites: Collection[Doc] = database["invites"]
 
-    @translated
+    @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._invites.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
 
-    @translated
+    @translate_errors
     def add(self, key: bytes, by: int, expires: dt.datetime) -> None:
         """Store a new invitation."""
         self._invites.insert_one({"_id": Binary(key), "by": by, "expires": expires, "used": None})
 
-    @translated
-    def take(self, key: bytes, now: dt.datetime) -> bool:
+    @translate_errors
+    def consume(self, key: bytes, now: dt.datetime) -> bool:
         """Use an invitation up; False when it is unknown, over or used. One atomic step: W21."""
         query = {"_id": Binary(key), "used": None, "expires": {"$gt": now}}
         return self._invites.update_one(query, {"$set": {"used": now}}).modified_count == 1
 
-    @translated
-    def give_back(self, key: bytes) -> None:
+    @translate_errors
+    def restore(self, key: bytes) -> None:
         """Make a taken invitation good again, after a sign-up that failed for another reason."""
         self._invites.update_one({"_id": Binary(key)}, {"$set": {"used": None}})
 
-    @translated
-    def all(self, limit: int) -> list[tuple[bytes, int, dt.datetime, dt.datetime | None]]:
+    @translate_errors
+    def list_invites(self, limit: int) -> list[tuple[bytes, int, dt.datetime, dt.datetime | None]]:
         """Return key, maker, end and use of invitations, the youngest first."""
         found = self._invites.find().sort("expires", DESCENDING).limit(limit)
         return [(bytes(d["_id"]), d["by"], d["expires"], d["used"]) for d in found]
 
-    @translated
+    @translate_errors
     def revoke(self, prefix: bytes) -> bool:
         """Remove the unused invitation whose key begins like this; False when there is none."""
         first, last = (Binary(prefix.ljust(32, filler)) for filler in (b"\x00", b"\xff"))

@@ -10,7 +10,7 @@ from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 
 Doc = dict[str, Any]
 
@@ -21,31 +21,31 @@ class ResetMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._resets: Collection[Doc] = database["resets"]
 
-    @translated
+    @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._resets.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
         self._resets.create_index([("user_id", ASCENDING)], name="user")
 
-    @translated
+    @translate_errors
     def add(self, key: bytes, user_id: int, expires: dt.datetime) -> None:
         """Store a new link; older ones of the same account are good no more."""
-        self.void(user_id)
+        self.revoke_all(user_id)
         self._resets.insert_one({"_id": Binary(key), "user_id": user_id, "expires": expires})
 
-    @translated
-    def void(self, user_id: int) -> None:
+    @translate_errors
+    def revoke_all(self, user_id: int) -> None:
         """Let no link of an account be good any more."""
         self._resets.delete_many({"user_id": user_id})
 
-    @translated
-    def user(self, key: bytes, now: dt.datetime) -> int | None:
+    @translate_errors
+    def find_user_id(self, key: bytes, now: dt.datetime) -> int | None:
         """Return whose link it is; None when it is unknown, over or used."""
         doc = self._resets.find_one({"_id": Binary(key), "expires": {"$gt": now}})
         return int(doc["user_id"]) if doc else None
 
-    @translated
-    def take(self, key: bytes, now: dt.datetime) -> int | None:
+    @translate_errors
+    def consume(self, key: bytes, now: dt.datetime) -> int | None:
         """Use a link up and return whose it was, in one atomic step; None as above."""
         doc = self._resets.find_one_and_delete({"_id": Binary(key), "expires": {"$gt": now}})
         return int(doc["user_id"]) if doc else None

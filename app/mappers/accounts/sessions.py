@@ -14,7 +14,7 @@ from pymongo import ASCENDING, DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.models.accounts.user import Notice, Session
 
 Doc = dict[str, Any]
@@ -27,14 +27,14 @@ class SessionMapper:
         self._sessions: Collection[Doc] = database["sessions"]
         self._devices: Collection[Doc] = database["devices"]
 
-    @translated
+    @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._sessions.create_index([("user_id", ASCENDING), ("seen", DESCENDING)], name="user")
         # MongoDB removes what is over; reads check the times themselves and do not rely on it.
         self._sessions.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
 
-    @translated
+    @translate_errors
     def add(self, session: Session, expires: dt.datetime) -> None:
         """Store a new session."""
         self._sessions.insert_one(
@@ -49,23 +49,23 @@ class SessionMapper:
             }
         )
 
-    @translated
-    def get(self, key: bytes) -> Session | None:
+    @translate_errors
+    def find(self, key: bytes) -> Session | None:
         """Return a session by its key, whether it is over or not."""
         doc = self._sessions.find_one({"_id": Binary(key)})
         return _session(doc) if doc else None
 
-    @translated
+    @translate_errors
     def touch(self, key: bytes, seen: dt.datetime, expires: dt.datetime) -> None:
         """Note a use."""
         self._sessions.update_one({"_id": Binary(key)}, {"$set": {"seen": seen, "expires": expires}})
 
-    @translated
-    def prove(self, key: bytes, now: dt.datetime) -> None:
+    @translate_errors
+    def set_proved(self, key: bytes, now: dt.datetime) -> None:
         """Note that the password was entered (W11)."""
         self._sessions.update_one({"_id": Binary(key)}, {"$set": {"proved": now}})
 
-    @translated
+    @translate_errors
     def add_notice(self, key: bytes, notice: Notice) -> None:
         """Keep a message for the next page; the last five stay."""
         doc = {"text": notice.text, "undo": notice.undo, "kind": notice.kind}
@@ -73,28 +73,30 @@ class SessionMapper:
             {"_id": Binary(key)}, {"$push": {"notices": {"$each": [doc], "$slice": -5}}}
         )
 
-    @translated
+    @translate_errors
     def clear_notices(self, key: bytes) -> None:
         """Drop the messages that a page has shown."""
         self._sessions.update_one({"_id": Binary(key)}, {"$unset": {"notices": ""}})
 
-    @translated
-    def of_user(self, user_id: int) -> list[Session]:
+    @translate_errors
+    def find_by_user(self, user_id: int) -> list[Session]:
         """Return a user's sessions, the last used first."""
         return [_session(d) for d in self._sessions.find({"user_id": user_id}).sort("seen", DESCENDING)]
 
-    @translated
+    @translate_errors
     def remove(self, key: bytes) -> None:
         """End one session."""
         self._devices.delete_many({"session": Binary(key)})
         self._sessions.delete_one({"_id": Binary(key)})
 
-    @translated
-    def remove_of_user(self, user_id: int, *, but: bytes | None = None, prefix: bytes | None = None) -> int:
+    @translate_errors
+    def remove_by_user(
+        self, user_id: int, *, except_key: bytes | None = None, prefix: bytes | None = None
+    ) -> int:
         """End a user's sessions and return how many: all, all ``but`` one, or the one with a key prefix."""
         keys: Doc = {}
-        if but is not None:
-            keys["$ne"] = Binary(but)
+        if except_key is not None:
+            keys["$ne"] = Binary(except_key)
         if prefix is not None:
             keys = {"$gte": Binary(prefix.ljust(32, b"\x00")), "$lte": Binary(prefix.ljust(32, b"\xff"))}
         self._devices.delete_many({"user_id": user_id, **({"session": keys} if keys else {})})

@@ -18,7 +18,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.accounts.token import Scope, Secrets, Token, TokenKind
 
@@ -29,7 +29,7 @@ class TokenMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._tokens: Collection[Doc] = database["tokens"]
 
-    @translated
+    @translate_errors
     def add(self, token: Token, secrets: Secrets) -> Token:
         """Store a new token; its id is chosen here."""
         doc: Doc = {
@@ -48,7 +48,7 @@ class TokenMapper:
         if token.expires is not None:
             doc["expires"] = token.expires
         while True:
-            doc["_id"] = ids.take()
+            doc["_id"] = ids.reserve_ids()
             try:
                 self._tokens.insert_one(doc)
             except DuplicateKeyError as e:
@@ -57,18 +57,18 @@ class TokenMapper:
             else:
                 return dataclasses.replace(token, id=doc["_id"])
 
-    @translated
-    def by_secret(self, secret: bytes, kind: TokenKind) -> Token | None:
+    @translate_errors
+    def find_by_secret(self, secret: bytes, kind: TokenKind) -> Token | None:
         """Return the token with this hash."""
         return self._one({"secret": Binary(secret), "kind": kind.value})
 
-    @translated
-    def by_auth(self, auth: bytes) -> Token | None:
+    @translate_errors
+    def find_by_auth(self, auth: bytes) -> Token | None:
         """Return the app password that an app once logged in with."""
         return self._one({"auth": Binary(auth)})
 
-    @translated
-    def by_fever(self, key: bytes) -> Token | None:
+    @translate_errors
+    def find_by_fever(self, key: bytes) -> Token | None:
         """Return the app password of a Fever key."""
         return self._one({"fever": Binary(key)})
 
@@ -76,28 +76,28 @@ class TokenMapper:
         doc = self._tokens.find_one(query)
         return _token(doc) if doc else None
 
-    @translated
-    def of_user(self, user_id: int) -> list[Token]:
+    @translate_errors
+    def find_by_user(self, user_id: int) -> list[Token]:
         """Return a user's tokens, the newest first."""
         return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
 
-    @translated
+    @translate_errors
     def count(self, user_id: int) -> int:
         """Return how many tokens a user has."""
         return self._tokens.count_documents({"user_id": user_id})
 
-    @translated
+    @translate_errors
     def touch(self, token_id: int, used: dt.datetime, agent: str) -> None:
         """Note a use."""
         self._tokens.update_one({"_id": token_id}, {"$set": {"used": used, "agent": agent}})
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, token_id: int) -> bool:
         """Delete a token; False: he has no such one."""
         return bool(self._tokens.delete_one({"_id": token_id, "user_id": user_id}).deleted_count)
 
-    @translated
-    def remove_of_user(self, user_id: int) -> int:
+    @translate_errors
+    def remove_by_user(self, user_id: int) -> int:
         """Delete all tokens of a user; return how many."""
         return self._tokens.delete_many({"user_id": user_id}).deleted_count
 

@@ -23,7 +23,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from app import clock
 from app.errors import N_, ExistsError
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.accounts.actor import Role
 from app.models.accounts.preferences import Preferences
@@ -34,14 +34,14 @@ _NAME_TAKEN = N_("This name is taken. Choose another one.")
 _EMAIL_TAKEN = N_("This e-mail address belongs to another account.")
 
 
-def fold(text: str) -> str:
+def make_name_key(text: str) -> str:
     """Return the form in which names and addresses are compared."""
     return text.strip().casefold()
 
 
-def left_before(when: dt.datetime) -> Doc:
+def build_leaving_condition(before: dt.datetime) -> Doc:
     """Return the condition on ``leaving`` of accounts that go since before a time."""
-    return {"$exists": True, "$not": {"$gte": when}}
+    return {"$exists": True, "$not": {"$gte": before}}
 
 
 class UserMapper:
@@ -50,7 +50,7 @@ class UserMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._users: Collection[Doc] = database["users"]
 
-    @translated
+    @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._drop_index("email")  # once it demanded an address of its own of everybody
@@ -70,12 +70,12 @@ class UserMapper:
             if e.code != _INDEX_NOT_FOUND:  # another process was first
                 raise
 
-    @translated
-    def any(self) -> bool:
+    @translate_errors
+    def has_users(self) -> bool:
         """Return whether there is a user at all."""
         return self._users.find_one({}, {"_id": 1}) is not None
 
-    @translated
+    @translate_errors
     def add(self, new: NewUser, role: Role, *, first: bool = False, vouched: bool = False) -> User | None:
         """Store a new user.
 
@@ -94,7 +94,7 @@ class UserMapper:
             "_id": int(now.timestamp() * 1_000_000),
             "email": new.email.strip(),
             "name": new.name.strip(),
-            "name_key": fold(new.name),
+            "name_key": make_name_key(new.name),
             "password": new.password_hash,
             "role": role.value,
             "created": now,
@@ -102,7 +102,7 @@ class UserMapper:
         if first:
             doc["first"] = True
         if vouched:
-            doc["email_key"] = fold(new.email)
+            doc["email_key"] = make_name_key(new.email)
         user = self._insert(doc)
         # Looked at when the name is this one's: whoever gave it up before then has it among his former ones.
         if user is not None and self._kept(doc["name_key"], user.id, now):
@@ -132,65 +132,65 @@ class UserMapper:
                     taken = _NAME_TAKEN if name else _EMAIL_TAKEN
                     raise ExistsError(taken, field="name" if name else "email") from e
             else:
-                return user_of(doc)
+                return parse_user(doc)
 
-    @translated
-    def get(self, user_id: int) -> User | None:
+    @translate_errors
+    def find(self, user_id: int) -> User | None:
         """Return a user by id; one who leaves is gone already."""
         doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
-        return user_of(doc) if doc else None
+        return parse_user(doc) if doc else None
 
-    @translated
-    def named(self, name: str) -> int | None:
+    @translate_errors
+    def find_by_name(self, name: str) -> int | None:
         """Return the user with this name; one who leaves is gone already."""
-        doc = self._users.find_one({"name_key": fold(name), "leaving": None}, {"_id": 1})
+        doc = self._users.find_one({"name_key": make_name_key(name), "leaving": None}, {"_id": 1})
         return doc["_id"] if doc else None
 
-    @translated
-    def once_named(self, name: str, now: dt.datetime) -> int | None:
+    @translate_errors
+    def find_by_former_name(self, name: str, now: dt.datetime) -> int | None:
         """Return the user who had this name, for as long as that is kept; one who leaves is gone already."""
-        doc = self._users.find_one({**_had(fold(name), now), "leaving": None}, {"_id": 1})
+        doc = self._users.find_one({**_had(make_name_key(name), now), "leaving": None}, {"_id": 1})
         return doc["_id"] if doc else None
 
-    @translated
-    def leading(self, user_id: int, names: Iterable[str], now: dt.datetime) -> set[str]:
+    @translate_errors
+    def filter_names_of(self, user_id: int, names: Iterable[str], now: dt.datetime) -> set[str]:
         """Return which of these names lead to a user; none does to one who leaves."""
         fields = {"name_key": 1, "former": 1}
         doc = self._users.find_one({"_id": user_id, "leaving": None}, fields) or {}
         keys = {doc.get("name_key"), *(f["key"] for f in doc.get("former", ()) if f["until"] > now)}
-        return {name for name in names if fold(name) in keys}
+        return {name for name in names if make_name_key(name) in keys}
 
-    @translated
-    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+    @translate_errors
+    def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by user, of those who stay."""
         query = {"_id": {"$in": list(user_ids)}, "leaving": None}
         return {doc["_id"]: doc["name"] for doc in self._users.find(query, {"name": 1})}
 
-    @translated
-    def credentials(self, login: str) -> Credentials | None:
+    @translate_errors
+    def find_credentials(self, login: str) -> Credentials | None:
         """Return the user with this name or this address that is vouched for, and his password hash.
 
         One who leaves is gone already.
         """
-        key = fold(login)
+        key = make_name_key(login)
         doc = self._users.find_one({"email_key" if "@" in key else "name_key": key, "leaving": None})
-        return Credentials(user_of(doc), doc["password"]) if doc else None
+        return Credentials(parse_user(doc), doc["password"]) if doc else None
 
-    @translated
-    def password_of(self, user_id: int) -> str | None:
+    @translate_errors
+    def find_password_hash(self, user_id: int) -> str | None:
         """Return the password hash of a user."""
         doc = self._users.find_one({"_id": user_id}, {"password": 1})
         return str(doc["password"]) if doc else None
 
-    @translated
-    def set_password(self, user_id: int, password_hash: str, was: str | None = None) -> None:
+    @translate_errors
+    def set_password(self, user_id: int, password_hash: str, old_hash: str | None = None) -> None:
         """Replace the password hash; ``was``: that one alone, not what was set meanwhile."""
-        query: Doc = {"_id": user_id} if was is None else {"_id": user_id, "password": was}
+        query: Doc = {"_id": user_id} if old_hash is None else {"_id": user_id, "password": old_hash}
         self._users.update_one(query, {"$set": {"password": password_hash}})
 
-    @translated
+    @translate_errors
     def set_identity(
-        self, user_id: int, name: str, email: str, keep: dt.timedelta, most: int, session: Session
+        self, user_id: int, name: str, email: str, keep_for: dt.timedelta, limit: int, session: Session
     ) -> None:
         """Replace name and address. Nobody vouches for another address, so it logs nobody in (W07).
 
@@ -200,16 +200,16 @@ class UserMapper:
         Raises:
             ExistsError: the name is taken, or kept for who had it; the transaction is over.
         """
-        now, key = clock.now(), fold(name)
+        now, key = clock.now(), make_name_key(name)
         fields = {"email": 1, "name_key": 1, "former": 1}
         doc = self._users.find_one({"_id": user_id}, fields, session=session) or {}
         former = [f for f in doc.get("former", ()) if f["until"] > now and f["key"] != key]
         if doc.get("name_key", key) != key:
-            former.append({"key": doc["name_key"], "until": now + keep})
+            former.append({"key": doc["name_key"], "until": now + keep_for})
         said: Doc = {"name": name.strip(), "name_key": key, "email": email.strip()}
         update: Doc = {"$set": said}
-        gone = {"email_key": ""} if fold(email) != fold(doc.get("email", "")) else {}
-        if kept := former[max(len(former) - most, 0) :]:
+        gone = {"email_key": ""} if make_name_key(email) != make_name_key(doc.get("email", "")) else {}
+        if kept := former[max(len(former) - limit, 0) :]:
             said["former"] = kept
         else:
             gone["former"] = ""
@@ -222,23 +222,23 @@ class UserMapper:
         if self._kept(key, user_id, now, session):
             raise ExistsError(_NAME_TAKEN, field="name")
 
-    @translated
+    @translate_errors
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store the settings in ``changes``, checked already; the others stay."""
         stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
         self._users.update_one({"_id": user_id}, {"$set": stored})
 
-    @translated
+    @translate_errors
     def set_social(self, user_id: int) -> None:
         """Note that a user follows people from now on."""
         self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})
 
-    @translated
+    @translate_errors
     def set_synced(self, user_id: int) -> None:
         """Note that a user reads with other apps from now on."""
         self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
 
-    @translated
+    @translate_errors
     def set_disabled(self, user_id: int, disabled: bool) -> None:
         """Close or open an account; its sessions end at their next request."""
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
@@ -249,7 +249,7 @@ def _had(key: str, now: dt.datetime) -> Doc:
     return {"former": {"$elemMatch": {"key": key, "until": {"$gt": now}}}}
 
 
-def user_of(doc: Doc) -> User:
+def parse_user(doc: Doc) -> User:
     """Return the user of a document."""
     return User(
         id=doc["_id"],
@@ -258,7 +258,7 @@ def user_of(doc: Doc) -> User:
         role=Role(doc["role"]),
         created=doc["created"],
         disabled=bool(doc.get("disabled")),
-        preferences=Preferences.of(doc.get("settings") or {}),
+        preferences=Preferences.from_stored(doc.get("settings") or {}),
         social=bool(doc.get("social")),
         synced=bool(doc.get("synced")),
     )

@@ -9,9 +9,9 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
-from app.models.discussion.moderation import About, Reason, Report
+from app.models.discussion.moderation import Reason, Report, ReportSubject
 
 
 class ReportMapper:
@@ -20,7 +20,7 @@ class ReportMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._reports: Collection[Doc] = database["reports"]
 
-    @translated
+    @translate_errors
     def add(self, report: Report) -> None:
         """Store a report under an id of its own.
 
@@ -28,11 +28,11 @@ class ReportMapper:
             ExistsError: this person has reported this, and it is not decided yet.
         """
         doc: Doc = {
-            "_id": Int64(ids.take()),
+            "_id": Int64(ids.reserve_ids()),
             "user_id": Int64(report.user_id),
             "about": report.about.value,
-            "thing": Int64(report.thing),
-            "whom": Int64(report.whom),
+            "thing": Int64(report.thing_id),
+            "whom": Int64(report.accused_id),
             "reason": report.reason.value,
             "text": report.text,
             "quote": report.quote,
@@ -45,23 +45,23 @@ class ReportMapper:
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
                     raise ExistsError("You have reported this already. It will be looked at.") from e
-                doc["_id"] = Int64(ids.take())
+                doc["_id"] = Int64(ids.reserve_ids())
 
-    @translated
-    def all(self, limit: int) -> list[Report]:
+    @translate_errors
+    def list_reports(self, limit: int) -> list[Report]:
         """Return open reports, the oldest first."""
         return [_report(d) for d in self._reports.find().sort("_id", 1).limit(limit)]
 
-    @translated
-    def whom(self, about: About, thing: int) -> int | None:
+    @translate_errors
+    def find_accused(self, about: ReportSubject, thing: int) -> int | None:
         """Return whom open reports about one thing accuse, None: there are none."""
         found = self._reports.find_one({"about": about.value, "thing": thing}, {"whom": 1})
         return found["whom"] if found else None
 
-    @translated
-    def close(self, whom: int, about: About | None = None, thing: int = 0) -> int:
+    @translate_errors
+    def close(self, accused_id: int, about: ReportSubject | None = None, thing: int = 0) -> int:
         """Forget the reports about one thing of a person, or about all of his; return how many."""
-        query: Doc = {"whom": whom}
+        query: Doc = {"whom": accused_id}
         if about is not None:
             query |= {"about": about.value, "thing": thing}
         return self._reports.delete_many(query).deleted_count
@@ -71,9 +71,9 @@ def _report(doc: Doc) -> Report:
     return Report(
         id=doc["_id"],
         user_id=doc["user_id"],
-        about=About(doc["about"]),
-        thing=doc["thing"],
-        whom=doc["whom"],
+        about=ReportSubject(doc["about"]),
+        thing_id=doc["thing"],
+        accused_id=doc["whom"],
         reason=Reason(doc["reason"]),
         text=doc["text"],
         quote=doc["quote"],

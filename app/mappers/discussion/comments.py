@@ -21,9 +21,9 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError
-from app.mappers.mongo.errors import translated
-from app.mappers.mongo.store import Doc, Session, each
-from app.mappers.sharing.shares import packed, unpacked
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import Doc, Session, run_pipelines
+from app.mappers.sharing.shares import pack_path, unpack_path
 from app.models.discussion.comments import Comment
 from app.models.sharing.sharing import Share
 
@@ -34,7 +34,7 @@ class LikeMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._likes: Collection[Doc] = database["likes"]
 
-    @translated
+    @translate_errors
     def add(self, user_id: int, share: Share, now: dt.datetime) -> bool:
         """Store a like; False: there was one."""
         key = {"user_id": Int64(user_id), "share_id": Int64(share.id)}
@@ -44,25 +44,25 @@ class LikeMapper:
         except DuplicateKeyError:
             return False  # the same at the same moment
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, share_id: int) -> bool:
         """Delete a like; False: there was none."""
         return bool(self._likes.delete_one({"user_id": user_id, "share_id": share_id}).deleted_count)
 
-    @translated
-    def mine(self, user_id: int, share_ids: Sequence[int]) -> set[int]:
+    @translate_errors
+    def find_liked(self, user_id: int, share_ids: Sequence[int]) -> set[int]:
         """Return those of these shares that somebody likes."""
         query = {"user_id": user_id, "share_id": {"$in": list(share_ids)}}
         return {d["share_id"] for d in self._likes.find(query, {"_id": 0, "share_id": 1})}
 
-    @translated
-    def of_user(self, user_id: int, limit: int) -> list[int]:
+    @translate_errors
+    def find_by_user(self, user_id: int, limit: int) -> list[int]:
         """Return the shares that somebody likes."""
         found = self._likes.find({"user_id": user_id}, {"_id": 0, "share_id": 1}).limit(limit)
         return [d["share_id"] for d in found.hint("user_share")]
 
-    @translated
-    def people(self, share_id: int, limit: int, after: str = "") -> list[tuple[str, int]]:
+    @translate_errors
+    def list_likers(self, share_id: int, limit: int, after: str = "") -> list[tuple[str, int]]:
         """Return (place, person) of who likes a share, the last ones first; ``after``: the place before."""
         query: Doc = {"share_id": share_id}
         if ObjectId.is_valid(after):
@@ -70,13 +70,13 @@ class LikeMapper:
         found = self._likes.find(query, {"user_id": 1}).sort("_id", -1).limit(limit).hint("share")
         return [(str(d["_id"]), d["user_id"]) for d in found]
 
-    @translated
-    def of_each(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
+    @translate_errors
+    def find_likers(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
         """Return who likes each of these shares, up to ``limit``."""
         return _each(self._likes, share_ids, {}, limit, "share")
 
-    @translated
-    def remove_of(self, share_ids: Sequence[int]) -> None:
+    @translate_errors
+    def remove_by_shares(self, share_ids: Sequence[int]) -> None:
         """Delete all likes of these shares."""
         self._likes.delete_many({"share_id": {"$in": list(share_ids)}})
 
@@ -88,7 +88,7 @@ class CommentMapper:
         self._comments: Collection[Doc] = database["comments"]
         self._undos: Collection[Doc] = database["comment_undos"]
 
-    @translated
+    @translate_errors
     def add(self, comment: Comment, session: Session) -> None:
         """Store a comment.
 
@@ -100,34 +100,34 @@ class CommentMapper:
         except DuplicateKeyError as e:
             raise ConflictError(comment_id=comment.id) from e
 
-    @translated
-    def answer(
-        self, share_id: int, comment_id: int, session: Session, *, removed: bool = False
+    @translate_errors
+    def mark_answered(
+        self, share_id: int, comment_id: int, session: Session, *, include_removed: bool = False
     ) -> Comment | None:
         """Note that a comment has an answer, so that it leaves its place when it goes; None: there is none.
 
         Args:
-            removed: it may be a removed one.
+            include_removed: it may be a removed one.
         """
         query: Doc = {"_id": comment_id, "share_id": share_id}
-        if not removed:
+        if not include_removed:
             query["removed"] = None
         found = self._comments.find_one_and_update(query, {"$set": {"answered": True}}, session=session)
         return _comment(found) if found else None
 
-    @translated
-    def get(self, comment_id: int) -> Comment | None:
+    @translate_errors
+    def find(self, comment_id: int) -> Comment | None:
         """Return a comment, also one that was removed and answered."""
         doc = self._comments.find_one({"_id": comment_id})
         return _comment(doc) if doc else None
 
-    @translated
-    def some(self, comment_ids: Sequence[int]) -> dict[int, Comment]:
+    @translate_errors
+    def find_many(self, comment_ids: Sequence[int]) -> dict[int, Comment]:
         """Return those of these comments that there are, by id."""
         return {d["_id"]: _comment(d) for d in self._comments.find({"_id": {"$in": list(comment_ids)}})}
 
-    @translated
-    def page(self, share_id: int, after: str, limit: int, *, since: str = "") -> list[Comment]:
+    @translate_errors
+    def list_comments(self, share_id: int, after: str, limit: int, *, since: str = "") -> list[Comment]:
         """Return comments of a share in the order of a nested list, removed ones too.
 
         Args:
@@ -138,26 +138,26 @@ class CommentMapper:
             query["path"] = {"$gt": after} if after else {"$gte": since}
         return [_comment(d) for d in self._comments.find(query).sort("path").limit(limit).hint("thread")]
 
-    @translated
-    def authors(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
+    @translate_errors
+    def find_authors(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
         """Return whose comments each of these shares has, one number per comment, up to ``limit``."""
         return _each(self._comments, share_ids, {"user_id": {"$gt": 0}}, limit, "share_user")
 
-    @translated
-    def said(self, share_id: int, user_id: int, text: str, since: dt.datetime) -> Comment | None:
+    @translate_errors
+    def find_by_text(self, share_id: int, user_id: int, text: str, since: dt.datetime) -> Comment | None:
         """Return what somebody has said to a share in these words since then, None: nothing."""
         query = {"share_id": share_id, "user_id": user_id, "text": text, "at": {"$gte": since}}
         doc = self._comments.find_one(query, hint="share_user")
         return _comment(doc) if doc else None
 
-    @translated
-    def edit(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
+    @translate_errors
+    def update(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
         """Change a comment's text; None: he has no such comment."""
         query = {"_id": comment_id, "user_id": user_id}
         done = self._comments.find_one_and_update(query, {"$set": {"text": text, "edited": now}})
         return _comment({**done, "text": text, "edited": now}) if done else None
 
-    @translated
+    @translate_errors
     def remove(self, comment_id: int, now: dt.datetime, session: Session) -> Comment | None:
         """Remove a comment and return it as it was; an answered one leaves its place. None: there is none."""
         query = {"_id": comment_id, "removed": None}
@@ -179,7 +179,7 @@ class CommentMapper:
             doc = self._comments.find_one_and_delete(gone, session=session)
             parent = doc.get("parent") if doc else None
 
-    @translated
+    @translate_errors
     def restore(self, comment: Comment, session: Session) -> bool:
         """Bring a removed comment back; False: it is there, or the one that it answers is gone."""
         back: Doc = {"$set": {"user_id": comment.user_id, "text": comment.text}, "$unset": {"removed": ""}}
@@ -188,8 +188,8 @@ class CommentMapper:
         query = {"_id": comment.id, "removed": {"$type": "date"}}
         if self._comments.update_one(query, back, session=session).matched_count:
             return True
-        if comment.parent is not None and not self.answer(
-            comment.share_id, comment.parent, session, removed=True
+        if comment.parent is not None and not self.mark_answered(
+            comment.share_id, comment.parent, session, include_removed=True
         ):
             return False
         if self._comments.find_one({"_id": comment.id}, {"_id": 1}, session=session):
@@ -197,39 +197,39 @@ class CommentMapper:
         self._comments.insert_one(_doc(comment), session=session)
         return True
 
-    @translated
-    def keep(
+    @translate_errors
+    def add_undo(
         self, user_id: int, token: str, comment: Comment, expires: dt.datetime, session: Session
     ) -> None:
         """Keep a removed comment for who removed it."""
         doc = {"user_id": Int64(user_id), "token": token, "comment": _doc(comment), "expires": expires}
         self._undos.insert_one(doc, session=session)
 
-    @translated
-    def take(self, user_id: int, token: str, now: dt.datetime, session: Session) -> Comment | None:
+    @translate_errors
+    def consume_undo(self, user_id: int, token: str, now: dt.datetime, session: Session) -> Comment | None:
         """Return a removed comment and keep it no longer; None: its time is over, or it was never his."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._undos.find_one_and_delete(query, session=session)
         return _comment(doc["comment"]) if doc else None
 
-    @translated
-    def of_user(self, user_id: int, limit: int) -> list[int]:
+    @translate_errors
+    def find_by_user(self, user_id: int, limit: int) -> list[int]:
         """Return some of a person's comments."""
         found = self._comments.find({"user_id": user_id}, {"_id": 1}).hint("user").limit(limit)
         return [d["_id"] for d in found]
 
-    @translated
-    def forget(self, user_id: int) -> None:
+    @translate_errors
+    def remove_undos(self, user_id: int) -> None:
         """Let nobody bring a person's comments back."""
         self._undos.delete_many({"comment.user_id": user_id})
 
-    @translated
-    def settle(self, user_id: int, comment_id: int) -> None:
+    @translate_errors
+    def remove_undo(self, user_id: int, comment_id: int) -> None:
         """Let nobody bring one of a person's comments back."""
         self._undos.delete_many({"comment.user_id": user_id, "comment._id": comment_id})
 
-    @translated
-    def remove_of(self, share_ids: Sequence[int]) -> None:
+    @translate_errors
+    def remove_by_shares(self, share_ids: Sequence[int]) -> None:
         """Delete all comments on these shares."""
         self._comments.delete_many({"share_id": {"$in": list(share_ids)}})
         self._undos.delete_many({"comment.share_id": {"$in": list(share_ids)}})
@@ -244,14 +244,14 @@ def _each(
     parts: list[list[Doc]] = [
         [{"$match": {"share_id": i, **where}}, {"$limit": limit}, fields] for i in share_ids
     ]
-    for doc in each(collection, parts, hint=hint):
+    for doc in run_pipelines(collection, parts, hint=hint):
         found[doc["share_id"]].append(doc["user_id"])
     return found
 
 
-def place_of(comment: Comment) -> str:
-    """Return a comment's place in its thread, as :meth:`CommentMapper.page` takes it."""
-    return packed(comment.path)
+def get_position(comment: Comment) -> str:
+    """Return a comment's place in its thread, as :meth:`CommentMapper.list_comments` takes it."""
+    return pack_path(comment.path)
 
 
 def _doc(comment: Comment) -> Doc:
@@ -259,7 +259,7 @@ def _doc(comment: Comment) -> Doc:
         "_id": Int64(comment.id),
         "share_id": Int64(comment.share_id),
         "of": Int64(comment.of),
-        "path": packed(comment.path),
+        "path": pack_path(comment.path),
         "text": comment.text,
         "at": comment.at,
     }
@@ -274,7 +274,7 @@ def _comment(doc: Doc) -> Comment:
         of=doc["of"],
         user_id=doc.get("user_id"),
         at=doc["at"],
-        path=unpacked(doc["path"]),
+        path=unpack_path(doc["path"]),
         parent=doc.get("parent"),
         text=doc["text"],
         edited=doc.get("edited"),

@@ -9,7 +9,7 @@ from pymongo import ASCENDING, ReturnDocument
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.models.feeds.discovery import Discovered, FoundFeed, StoredDiscovery
 
 Doc = dict[str, Any]
@@ -21,13 +21,15 @@ class DiscoveryMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._rows: Collection[Doc] = database["discoveries"]
 
-    @translated
+    @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._rows.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
 
-    @translated
-    def ask(self, key: int, address: str, now: dt.datetime, expires: dt.datetime) -> StoredDiscovery:
+    @translate_errors
+    def get_or_create(
+        self, key: int, address: str, now: dt.datetime, expires: dt.datetime
+    ) -> StoredDiscovery:
         """Return the row of a key, made when there is none that still counts. One atomic step.
 
         A row that has expired and not been swept yet starts anew.
@@ -46,14 +48,14 @@ class DiscoveryMapper:
         assert doc is not None  # noqa: S101 — an upsert that returns what it wrote
         return _row(doc)
 
-    @translated
-    def get(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
+    @translate_errors
+    def find(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
         """Return a row that still counts, or None."""
         doc = self._rows.find_one({"_id": key, "expires": {"$gt": now}})
         return _row(doc) if doc else None
 
-    @translated
-    def end(self, key: int, result: Discovered, expires: dt.datetime) -> None:
+    @translate_errors
+    def store_result(self, key: int, result: Discovered, expires: dt.datetime) -> None:
         """Store what was found out. A row that has gone meanwhile comes back with it."""
         change = {
             "feeds": [feed.to_json() for feed in result.feeds],

@@ -18,7 +18,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from app.errors import ConflictError
 from app.mappers.feeds import entry_bodies
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.feeds.chain import Chain, Hop
 from app.models.feeds.parsed import Enclosure
@@ -45,7 +45,7 @@ _OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedEntry:
     """A new entry with its feed and its place in it."""
 
     feed_id: int
@@ -54,7 +54,7 @@ class Numbered:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stored:
+class StoredEntry:
     """What numbering needs of a stored entry."""
 
     id: int
@@ -64,7 +64,7 @@ class Stored:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outline:
+class EntryOutline:
     """What tells whether an entry of another feed is the same."""
 
     seq: int
@@ -74,7 +74,7 @@ class Outline:
     title: str
 
 
-class Taken(enum.StrEnum):
+class UniqueIndex(enum.StrEnum):
     """Which unique index refused an entry."""
 
     ID = "_id"
@@ -90,27 +90,27 @@ class EntryMapper:
         #: Where somebody's post lies now, and how many stars it had when it was taken back.
         self._shares: Collection[Doc] = database["shares"]
 
-    @translated
-    def add(self, numbered: Sequence[Numbered]) -> dict[int, Taken]:
+    @translate_errors
+    def add(self, numbered: Sequence[NumberedEntry]) -> dict[int, UniqueIndex]:
         """Insert entries of many feeds in one go.
 
         Returns:
             Index → the index that refused it, for those entries that were not inserted.
         """
-        first = ids.take(len(numbered))
+        first = ids.reserve_ids(len(numbered))
         docs = [_doc(n, first + i) for i, n in enumerate(numbered)]
         places = list(range(len(docs)))
-        refused: dict[int, Taken] = {}
+        refused: dict[int, UniqueIndex] = {}
         while docs:
             failed = self._insert(docs)
-            again = [i for i, why in failed.items() if why is Taken.ID]
-            refused.update({places[i]: why for i, why in failed.items() if why is not Taken.ID})
-            fresh = ids.take(len(again)) if again else 0
+            again = [i for i, why in failed.items() if why is UniqueIndex.ID]
+            refused.update({places[i]: why for i, why in failed.items() if why is not UniqueIndex.ID})
+            fresh = ids.reserve_ids(len(again)) if again else 0
             docs = [{**docs[i], "_id": fresh + n} for n, i in enumerate(again)]
             places = [places[i] for i in again]
         return refused
 
-    def _insert(self, docs: Sequence[Doc]) -> dict[int, Taken]:
+    def _insert(self, docs: Sequence[Doc]) -> dict[int, UniqueIndex]:
         try:
             self._entries.insert_many(docs, ordered=False)
         except BulkWriteError as e:
@@ -120,8 +120,8 @@ class EntryMapper:
             return {error["index"]: _taken(error["keyPattern"]) for error in errors}
         return {}
 
-    @translated
-    def append(self, numbered: Sequence[Numbered], session: Session) -> None:
+    @translate_errors
+    def add_in_transaction(self, numbered: Sequence[NumberedEntry], session: Session) -> None:
         """Insert entries inside a transaction.
 
         Raises:
@@ -129,7 +129,7 @@ class EntryMapper:
         """
         if not numbered:
             return
-        first = ids.take(len(numbered))
+        first = ids.reserve_ids(len(numbered))
         try:
             self._entries.insert_many([_doc(n, first + i) for i, n in enumerate(numbered)], session=session)
         except BulkWriteError as e:
@@ -137,12 +137,12 @@ class EntryMapper:
                 raise
             raise ConflictError(feed_id=numbered[0].feed_id) from e
 
-    @translated
-    def share(
+    @translate_errors
+    def add_share(
         self,
-        numbered: Numbered,
+        numbered: NumberedEntry,
         entry_id: int,
-        of: Origin,
+        origin: Origin,
         session: Session,
         *,
         stars: int = 0,
@@ -157,7 +157,7 @@ class EntryMapper:
         Raises:
             ConflictError: its place or id was taken meanwhile; the transaction is over.
         """
-        doc = {**_doc(numbered, entry_id), "of": Int64(of.entry_id), "of_feed": Int64(of.feed_id)}
+        doc = {**_doc(numbered, entry_id), "of": Int64(origin.entry_id), "of_feed": Int64(origin.feed_id)}
         if stars:
             doc["stars"] = stars
         if revised:
@@ -167,8 +167,8 @@ class EntryMapper:
         except DuplicateKeyError as e:
             raise ConflictError(entry_id=entry_id) from e
 
-    @translated
-    def note(
+    @translate_errors
+    def update_note(
         self,
         feed_id: int,
         entry_id: int,
@@ -184,8 +184,8 @@ class EntryMapper:
         update = {"$set": changes, "$inc": {"revision": 1}}
         self._entries.update_one({"feed_id": feed_id, "_id": entry_id}, update, session=session)
 
-    @translated
-    def revise(self, shares: Sequence[Share], now: dt.datetime) -> None:
+    @translate_errors
+    def mark_revised(self, shares: Sequence[Share], now: dt.datetime) -> None:
         """Note that the entries of these shares are shown otherwise now."""
         query = {
             "_id": {"$in": [s.id for s in shares]},
@@ -193,7 +193,7 @@ class EntryMapper:
         }
         self._entries.update_many(query, {"$set": {"revised": now}})
 
-    @translated
+    @translate_errors
     def remove(self, feed_id: int, entry_id: int, session: Session) -> None:
         """Delete the entry of a share that was taken back; the share keeps the number of its stars."""
         query = {"feed_id": feed_id, "_id": entry_id}
@@ -201,8 +201,8 @@ class EntryMapper:
         if stars := (doc or {}).get("stars", 0):
             self._shares.update_one({"_id": entry_id}, {"$set": {"stars": stars}}, session=session)
 
-    @translated
-    def origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
+    @translate_errors
+    def find_origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
         """Return what those of these entries share that share something, by id."""
         among = list({k.feed_id for k in keys})
         query: Doc = {
@@ -212,8 +212,8 @@ class EntryMapper:
         }
         return {d["_id"]: Origin(d["of"], d["of_feed"]) for d in self._entries.find(query, _OF)}
 
-    @translated
-    def change(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
+    @translate_errors
+    def update_bodies(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
         """Give stored entries new bodies, unless a later fetch did so already.
 
         Args:
@@ -233,13 +233,15 @@ class EntryMapper:
         if operations:
             self._entries.bulk_write(operations, ordered=False)
 
-    @translated
-    def outdated(self, feed_id: int, new: Sequence[NewEntry], fetched_at: dt.datetime) -> list[EntryChange]:
+    @translate_errors
+    def find_changes(
+        self, feed_id: int, new: Sequence[NewEntry], fetched_at: dt.datetime
+    ) -> list[EntryChange]:
         """Return the changes of those entries that are stored already and say something else there.
 
         Args:
             fetched_at: when they were fetched; what was stored later is left out. Other dates and categories
-                are no change, as they are none to :func:`app.feeds.identity.content_hash`.
+                are no change, as they are none to :func:`app.feeds.identity.hash_content`.
         """
         query = {
             "feed_id": feed_id,
@@ -253,8 +255,8 @@ class EntryMapper:
             if entry.guid_hash in stored and _said(_body(entry)) != stored[entry.guid_hash]
         ]
 
-    @translated
-    def reclean(self, entry: Entry, was: int) -> None:
+    @translate_errors
+    def update_clean_body(self, entry: Entry, old_version: int) -> None:
         """Store an entry's HTML as a newer sanitiser made it, unless the entry changed meanwhile.
 
         Args:
@@ -267,30 +269,32 @@ class EntryMapper:
                 "feed_id": entry.feed_id,
                 "_id": entry.id,
                 "revision": entry.revision,
-                "cleaned_by": was or {"$in": [0, None]},
+                "cleaned_by": old_version or {"$in": [0, None]},
             },
             {"$set": {"body": body, "excerpt": entry.excerpt, "cleaned_by": entry.cleaned_by}},
         )
 
-    @translated
-    def above(self, feed_id: int, seq: int, session: Session | None = None) -> list[Stored]:
+    @translate_errors
+    def find_above(self, feed_id: int, seq: int, session: Session | None = None) -> list[StoredEntry]:
         """Return entries with higher numbers than ``seq``, rising."""
         found = self._entries.find(
             {"feed_id": feed_id, "seq": {"$gt": seq}},
             {"seq": 1, "guid_hash": 1, "at": 1},
             session=session,
         ).sort("seq")
-        return [Stored(d["_id"], d["seq"], bytes(d["guid_hash"]), d["at"]) for d in found]
+        return [StoredEntry(d["_id"], d["seq"], bytes(d["guid_hash"]), d["at"]) for d in found]
 
-    @translated
-    def known(self, feed_id: int, guids: Sequence[bytes], session: Session | None = None) -> set[bytes]:
+    @translate_errors
+    def find_known_guids(
+        self, feed_id: int, guids: Sequence[bytes], session: Session | None = None
+    ) -> set[bytes]:
         """Return those guids that are stored."""
         query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
         found = self._entries.find(query, {"_id": 0, "feed_id": 1, "guid_hash": 1}, session=session)
         return {bytes(d["guid_hash"]) for d in found}
 
-    @translated
-    def renumber(self, feed_id: int, stored: Stored, seq: int, session: Session) -> None:
+    @translate_errors
+    def change_seq(self, feed_id: int, stored: StoredEntry, seq: int, session: Session) -> None:
         """Give an entry that no reader has seen yet another number.
 
         Raises:
@@ -307,104 +311,105 @@ class EntryMapper:
         if not result.matched_count:
             raise ConflictError(feed_id=feed_id)
 
-    @translated
-    def reveal(self, feed_id: int, ids: Sequence[int], now: dt.datetime, session: Session) -> None:
+    @translate_errors
+    def mark_revealed(self, feed_id: int, ids: Sequence[int], now: dt.datetime, session: Session) -> None:
         """Note that entries can be seen from now on: programs go by ids, which these have had before."""
         query = {"feed_id": feed_id, "_id": {"$in": list(ids)}}
         self._entries.update_many(query, {"$set": {"revised": now}}, session=session)
 
-    @translated
+    @translate_errors
     def find(self, entry_id: int, feed_ids: Sequence[int]) -> Entry | None:
         """Return an entry if it belongs to one of these feeds."""
         doc = self._entries.find_one({"_id": entry_id, "feed_id": {"$in": list(feed_ids)}})
         return _entry(doc) if doc else None
 
-    @translated
-    def remote(self, of: Origin) -> Chain | None:
+    @translate_errors
+    def find_remote_chain(self, origin: Origin) -> Chain | None:
         """Return the way of an entry over other servers; None: it has none, or is gone."""
-        doc = self._entries.find_one({"_id": of.entry_id, "feed_id": of.feed_id}, {"remote": 1})
+        doc = self._entries.find_one({"_id": origin.entry_id, "feed_id": origin.feed_id}, {"remote": 1})
         return _remote(doc.get("remote")) if doc else None
 
-    @translated
-    def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+    @translate_errors
+    def find_rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, without bodies, by id."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
         return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
 
-    @translated
-    def run(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
+    @translate_errors
+    def find_range(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
         """Return the first entries with numbers above ``after`` up to ``upto``, rising, with their bodies."""
         query = {"feed_id": feed_id, "seq": {"$gt": after, "$lte": upto}}
         return [_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
 
-    @translated
-    def revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
+    @translate_errors
+    def find_revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
         """Return the numbers up to ``upto`` of those entries that a fetch since then has changed."""
         query = {"feed_id": feed_id, "seq": {"$lte": upto}, "revised": {"$gte": since}}
         return sorted(d["seq"] for d in self._entries.find(query, {"_id": 0, "seq": 1}).hint("seq"))
 
-    @translated
-    def left_below(self, feed_id: int, seq: int) -> list[int]:
+    @translate_errors
+    def find_kept_below(self, feed_id: int, seq: int) -> list[int]:
         """Return the ids of entries below ``seq`` that are kept nevertheless."""
         query = {"feed_id": feed_id, "seq": {"$lt": seq}}
         return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
 
-    @translated
-    def whole(self, keys: Sequence[EntryKey]) -> list[Entry]:
+    @translate_errors
+    def find_with_bodies(self, keys: Sequence[EntryKey]) -> list[Entry]:
         """Return these entries with their bodies, in no order."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
         return [_entry(d) for d in self._entries.find(query)]
 
-    @translated
-    def stamps(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
+    @translate_errors
+    def find_revisions(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
         """Return how often these entries have changed and what cleaned them last, by id."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
         found = self._entries.find(query, {"revision": 1, "cleaned_by": 1})
         return {d["_id"]: (d.get("revision", 1), d.get("cleaned_by", 0)) for d in found}
 
-    @translated
-    def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
+    @translate_errors
+    def find_times(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
         """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
         return [d["at"] for d in self._entries.find(query, {"_id": 0, "at": 1}).sort("seq")]
 
-    @translated
-    def outlines(self, feed_id: int, first_seq: int, last_seq: int) -> list[Outline]:
+    @translate_errors
+    def find_outlines(self, feed_id: int, first_seq: int, last_seq: int) -> list[EntryOutline]:
         """Return what the entries ``first_seq`` … ``last_seq`` are known by, rising by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
         found = self._entries.find(query, _OUTLINE).sort("seq")
         return [
-            Outline(d["seq"], bytes(d["guid_hash"]), d["at"], d.get("url"), d.get("title", "")) for d in found
+            EntryOutline(d["seq"], bytes(d["guid_hash"]), d["at"], d.get("url"), d.get("title", ""))
+            for d in found
         ]
 
-    @translated
-    def star(self, feed_id: int, entry_id: int, by: int, session: Session) -> bool:
+    @translate_errors
+    def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
         """Count stars up or down; retention keeps what has one. False: the entry is gone."""
-        query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": by}}
+        query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": delta}}
         if self._entries.update_one(query, count, session=session).matched_count:
             return True
-        if by < 0:
-            self._uncount(entry_id, by, session)
+        if delta < 0:
+            self._uncount(entry_id, delta, session)
         return False
 
-    def _uncount(self, entry_id: int, by: int, session: Session) -> None:
+    def _uncount(self, entry_id: int, delta: int, session: Session) -> None:
         """Take stars from a post that lies in another feed now, or was taken back and may come again."""
         share = self._shares.find_one({"_id": entry_id}, {"feed_id": 1, "live": 1}, session=session) or {}
         if share.get("live"):
             query = {"feed_id": share["feed_id"], "_id": entry_id}
-            self._entries.update_one(query, {"$inc": {"stars": by}}, session=session)
+            self._entries.update_one(query, {"$inc": {"stars": delta}}, session=session)
         elif share:
-            self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": by}}, session=session)
+            self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": delta}}, session=session)
 
-    @translated
-    def drop_below(self, feed_id: int, seq: int) -> int:
+    @translate_errors
+    def delete_below(self, feed_id: int, seq: int) -> int:
         """Delete the unstarred entries below ``seq`` and return how many."""
         query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}}
         return self._entries.delete_many(query).deleted_count
 
 
-def _taken(pattern: Doc) -> Taken:
-    return next(why for why in Taken if why in pattern)
+def _taken(pattern: Doc) -> UniqueIndex:
+    return next(why for why in UniqueIndex if why in pattern)
 
 
 #: What a body may leave out; a change writes over all of it.
@@ -447,7 +452,7 @@ def _remote(doc: Doc | None) -> Chain | None:
     return Chain(tuple(Hop(**hop) for hop in doc["hops"]), doc["url"], doc["title"]) if doc else None
 
 
-def _doc(numbered: Numbered, entry_id: int) -> Doc:
+def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:
     entry = numbered.entry
     doc: Doc = {
         "_id": entry_id,
@@ -472,6 +477,6 @@ def _entry(doc: Doc) -> Entry:
         enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
         of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
         remote=_remote(doc.get("remote")),
-        **entry_bodies.of(doc)._asdict(),
+        **entry_bodies.read_html(doc)._asdict(),
         **plain,
     )

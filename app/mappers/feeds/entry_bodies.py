@@ -38,7 +38,7 @@ def pack(content: str, summary: str, raw: bytes) -> bytes | None:
     return packed
 
 
-def of(doc: Mapping[str, Any]) -> Html:
+def read_html(doc: Mapping[str, Any]) -> Html:
     """Return the HTML of a document, also of one from before the two were packed into one field."""
     if "body" in doc or "content" not in doc:
         return unpack(doc.get("body"))

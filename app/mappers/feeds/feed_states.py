@@ -19,7 +19,7 @@ from bson.int64 import Int64
 from pymongo import UpdateMany, UpdateOne
 
 from app.mappers.mongo.store import Doc
-from app.models.feeds.feed import UNSET, FeedFields, Rest
+from app.models.feeds.feed import UNSET, FeedFields, NextCheck
 from app.models.feeds.fetched import Validators
 
 #: So many feeds with the same time are worth a statement: one costs as much as looking 16 up.
@@ -44,14 +44,14 @@ class StateWrite:
     index_at: dt.datetime | None = None
 
 
-def rests_of(rests: Sequence[Rest], now: dt.datetime) -> list[UpdateMany]:
+def build_unchanged_updates(next_checks: Sequence[NextCheck], now: dt.datetime) -> list[UpdateMany]:
     """Return the updates that let all of these feeds rest, one for all that are not many with the same time.
 
     A feed that somebody has claimed meanwhile is left to him: he knows more. One whose entries have to be put
     in order stays due: only who claims it does that.
     """
-    by_time: defaultdict[dt.datetime, list[Rest]] = defaultdict(list)
-    for rest in rests:
+    by_time: defaultdict[dt.datetime, list[NextCheck]] = defaultdict(list)
+    for rest in next_checks:
         by_time[rest.next_check_at].append(rest)
     alike = [group for group in by_time.values() if len(group) >= ALIKE]
     others = [rest for group in by_time.values() if len(group) < ALIKE for rest in group]
@@ -61,21 +61,21 @@ def rests_of(rests: Sequence[Rest], now: dt.datetime) -> list[UpdateMany]:
     return updates
 
 
-def _rest(rests: Sequence[Rest], until: dt.datetime | Doc, now: dt.datetime) -> UpdateMany:
-    query = {"_id": {"$in": [rest.feed_id for rest in rests]}, "claim_token": None, "torn": None}
+def _rest(next_checks: Sequence[NextCheck], until: dt.datetime | Doc, now: dt.datetime) -> UpdateMany:
+    query = {"_id": {"$in": [rest.feed_id for rest in next_checks]}, "claim_token": None, "torn": None}
     update: Doc = {"$set": {"next_check_at": until, "checked_at": now}}
     return UpdateMany(query, [update] if isinstance(until, dict) else update)
 
 
-def put_off_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
+def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) -> tuple[Doc, list[Doc]]:
     """Return filter and pipeline of one update that lets feeds be due later without having been asked.
 
     A feed that somebody asked meanwhile keeps an earlier time, one that is never asked by itself stays so.
     """
-    planned = _planned(rests)
+    planned = _planned(next_checks)
     is_due = {"$lte": ["$next_check_at", now]}
     query: Doc = {
-        "_id": {"$in": [rest.feed_id for rest in rests]},
+        "_id": {"$in": [rest.feed_id for rest in next_checks]},
         "claim_token": None,
         "next_check_at": {"$type": "date"},
     }
@@ -83,24 +83,24 @@ def put_off_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]
     return query, [{"$set": {"next_check_at": when}}]
 
 
-def _planned(rests: Sequence[Rest]) -> Doc:
+def _planned(next_checks: Sequence[NextCheck]) -> Doc:
     """Return the expression that looks a feed's new time up by its id."""
-    place = {"$indexOfArray": [{"$literal": [rest.feed_id for rest in rests]}, "$_id"]}
-    return {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in rests]}, place]}
+    place = {"$indexOfArray": [{"$literal": [rest.feed_id for rest in next_checks]}, "$_id"]}
+    return {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in next_checks]}, place]}
 
 
-def update_of(write: StateWrite) -> UpdateOne:
+def build_state_update(write: StateWrite) -> UpdateOne:
     """Return the update of one feed's state; it releases the claim."""
     query: Doc = {"_id": write.feed_id, "claim_token": write.token}
     if write.base is not None:
         query["last_seq"] = write.base
-    update = numbering_of(write)
+    update = build_numbering_update(write)
     update["$set"].update(_fields(write.fields))
     update["$unset"] = {"claim_token": "", "claimed_until": ""}
     return UpdateOne(query, update)
 
 
-def numbering_of(write: StateWrite) -> Doc:
+def build_numbering_update(write: StateWrite) -> Doc:
     """Return the update of a feed's numbering alone."""
     update: Doc = {"$set": {"written_by": write.token}}
     if write.index_at is not None:

@@ -17,14 +17,20 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
-from app.mappers.feeds.feed_states import StateWrite, numbering_of, put_off_of, rests_of, update_of
+from app.mappers.feeds.feed_states import (
+    StateWrite,
+    build_numbering_update,
+    build_postpone_update,
+    build_state_update,
+    build_unchanged_updates,
+)
 from app.mappers.mongo import ids, raw_replies
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
-from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
+from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
-from app.models.feeds.hosts import host_of
-from app.models.subscriptions.subscription import Gone, from_words
+from app.models.feeds.hosts import parse_host
+from app.models.subscriptions.subscription import RemovedEntries, from_words
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
@@ -55,7 +61,7 @@ class FeedMapper:
         # For what may be lost in a crash: a claim, that a poll found nothing, that somebody read.
         self._unsafe = self._feeds.with_options(write_concern=WriteConcern(w=1))
 
-    @translated
+    @translate_errors
     def add(self, url: str, url_key: str, title: str, now: dt.datetime) -> Feed:
         """Store a new feed that nobody has polled yet.
 
@@ -64,7 +70,7 @@ class FeedMapper:
         """
         while True:
             doc = {
-                "_id": Int64(ids.take()),
+                "_id": Int64(ids.reserve_ids()),
                 "kind": FeedKind.WEB.value,
                 "url": url,
                 "url_key": url_key,
@@ -83,64 +89,64 @@ class FeedMapper:
                 if not is_duplicate(e, "_id"):
                     raise ExistsError("This feed is known already.", url_key=url_key) from e
 
-    @translated
-    def by_key(self, url_key: str) -> Feed | None:
+    @translate_errors
+    def find_by_key(self, url_key: str) -> Feed | None:
         """Return the feed with this address key."""
         doc = self._feeds.find_one({"url_key": url_key})
         return _feed(doc) if doc else None
 
-    @translated
-    def get(self, feed_id: int) -> Feed | None:
+    @translate_errors
+    def find(self, feed_id: int) -> Feed | None:
         """Return a feed by id."""
         doc = self._feeds.find_one({"_id": feed_id})
         return _feed(doc) if doc else None
 
-    @translated
-    def cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
+    @translate_errors
+    def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return what lists need of these feeds, by id."""
-        found = raw_replies.fetch(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
+        found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
         return {card.id: card for card in map(_card, found)}
 
-    @translated
+    @translate_errors
     def touch(self, feed_ids: Sequence[int], now: dt.datetime, before: dt.datetime) -> None:
         """Note that somebody read these feeds, unless that was noted after ``before``."""
         old = {"_id": {"$in": list(feed_ids)}, "read_at": {"$not": {"$gt": before}}}
         self._unsafe.update_many(old, {"$set": {"read_at": now}})
 
-    @translated
-    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+    @translate_errors
+    def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds to poll, the longest due first, without those that are being polled."""
-        found = raw_replies.fetch(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)
+        found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)
         return [
-            DueFeed(d["_id"], host_of(d["url"]), d["next_check_at"], d["subscribers"])
+            DueFeed(d["_id"], parse_host(d["url"]), d["next_check_at"], d["subscribers"])
             for d in bson.decode_all(b"".join(found), self._feeds.codec_options)
         ]
 
-    @translated
-    def count_due(self, now: dt.datetime, most: int) -> int:
+    @translate_errors
+    def count_due(self, now: dt.datetime, limit: int) -> int:
         """Return how many feeds :meth:`due` would find, counted up to ``most``."""
-        return self._feeds.count_documents(_due(now), limit=most)
+        return self._feeds.count_documents(_due(now), limit=limit)
 
-    @translated
-    def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
+    @translate_errors
+    def find_polls(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
         """Return what polling these feeds needs; claims nothing."""
         # What people share is nowhere to be fetched.
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value}
         batches: Any = self._feeds.find_raw_batches(query, _POLL, batch_size=10_000)
         return [_poll(d) for batch in batches for d in bson.decode_all(batch, _MILLISECONDS)]
 
-    @translated
-    def rest(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+    @translate_errors
+    def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
         """Note that polls at ``now`` brought nothing; a feed that somebody claimed is left to him."""
-        self._unsafe.bulk_write(rests_of(rests, now), ordered=False)
+        self._unsafe.bulk_write(build_unchanged_updates(next_checks, now), ordered=False)
 
-    @translated
-    def put_off(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+    @translate_errors
+    def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
         """Let feeds that were not asked be due later; those that are not due yet keep an earlier time."""
-        query, pipeline = put_off_of(rests, now)
+        query, pipeline = build_postpone_update(next_checks, now)
         self._unsafe.update_many(query, pipeline)
 
-    @translated
+    @translate_errors
     def claim(
         self,
         feed_ids: Sequence[int],
@@ -148,23 +154,25 @@ class FeedMapper:
         now: dt.datetime,
         until: dt.datetime,
         *,
-        dead: Sequence[str] = (),
+        dead_tokens: Sequence[str] = (),
     ) -> list[Feed]:
         """Claim those feeds that nobody holds, or one of the ``dead`` tokens, and return them."""
         wanted, taken = list(feed_ids), {"claim_token": token, "claimed_until": until}
         unheld = {"_id": {"$in": wanted}, "claim_token": None}
         if self._unsafe.update_many(unheld, {"$set": taken}).matched_count < len(wanted):
-            self._take_over(wanted, taken, now, dead)
+            self._take_over(wanted, taken, now, dead_tokens)
         return [_feed(d) for d in self._feeds.find({"_id": {"$in": wanted}, "claim_token": token})]
 
-    def _take_over(self, feed_ids: list[int], taken: Doc, now: dt.datetime, dead: Sequence[str]) -> None:
+    def _take_over(
+        self, feed_ids: list[int], taken: Doc, now: dt.datetime, dead_tokens: Sequence[str]
+    ) -> None:
         """Claim feeds whose holder is dead or late, and note that he may have left something."""
         late = {"claimed_until": {"$not": {"$gt": now}}}
         held: Doc = {"_id": {"$in": feed_ids}, "claim_token": {"$nin": [None, taken["claim_token"]]}}
-        held["$or"] = [late, {"claim_token": {"$in": list(dead)}}]
+        held["$or"] = [late, {"claim_token": {"$in": list(dead_tokens)}}]
         self._unsafe.update_many(held, {"$set": {**taken, "torn": True}})
 
-    @translated
+    @translate_errors
     def release(self, token: str, feed_ids: Sequence[int]) -> None:
         """Give claims back untouched."""
         self._feeds.update_many(
@@ -172,14 +180,14 @@ class FeedMapper:
             {"$unset": {"claim_token": "", "claimed_until": ""}},
         )
 
-    @translated
-    def positions(self, claims: Iterable[tuple[int, str]]) -> dict[int, Position]:
+    @translate_errors
+    def find_positions(self, claims: Iterable[tuple[int, str]]) -> dict[int, Position]:
         """Return the numbering of those feeds whose claim still holds."""
         tokens = dict(claims)
         found = self._feeds.find({"_id": {"$in": list(tokens)}}, _POSITION)
         return {d["_id"]: _position(d) for d in found if d.get("claim_token") == tokens[d["_id"]]}
 
-    @translated
+    @translate_errors
     def lock(self, feed_id: int, token: str, session: Session) -> Position | None:
         """Take a feed for this transaction; None when the claim has passed to another."""
         doc = self._feeds.find_one_and_update(
@@ -190,12 +198,12 @@ class FeedMapper:
         )
         return _position(doc) if doc else None
 
-    @translated
-    def write(self, writes: Sequence[StateWrite], session: Session | None = None) -> set[int]:
+    @translate_errors
+    def write_states(self, writes: Sequence[StateWrite], session: Session | None = None) -> set[int]:
         """Write states and release their claims; return the feeds whose claim still held."""
         if not writes:
             return set()
-        operations = [update_of(write) for write in writes]
+        operations = [build_state_update(write) for write in writes]
         if self._feeds.bulk_write(operations, ordered=False, session=session).matched_count == len(writes):
             return {w.feed_id for w in writes}
         # The token of the last writer stays in the document: so the ones that did match can be told.
@@ -208,39 +216,39 @@ class FeedMapper:
         }
         return {w.feed_id for w in writes if found.get(w.feed_id) == w.token}
 
-    @translated
-    def settle(self, write: StateWrite, session: Session) -> None:
+    @translate_errors
+    def write_numbering(self, write: StateWrite, session: Session) -> None:
         """Write only the numbering of a feed that is locked by this transaction; keeps the claim."""
         self._feeds.update_one(
-            {"_id": write.feed_id, "claim_token": write.token}, numbering_of(write), session=session
+            {"_id": write.feed_id, "claim_token": write.token}, build_numbering_update(write), session=session
         )
 
-    @translated
-    def tear(self, feed_ids: Sequence[int]) -> None:
+    @translate_errors
+    def mark_torn(self, feed_ids: Sequence[int]) -> None:
         """Note that entries may lie above ``last_seq``; the next claim looks for them."""
         self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"torn": True}})
 
-    @translated
-    def hasten(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+    @translate_errors
+    def make_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """Let feeds that nobody holds be due at once; one that is never asked by itself stays so."""
         later = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "next_check_at": {"$gt": now}}
         self._feeds.update_many(later, {"$set": {"next_check_at": now}})
 
-    @translated
-    def ask(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+    @translate_errors
+    def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """Let feeds that nobody holds be due at once, also those that are never asked by themselves."""
         # What people share is nowhere to be fetched: it would stay due.
         query: Doc = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value, "claim_token": None}
         query |= {"merged_into": None, "next_check_at": {"$not": {"$lte": now}}}
         self._feeds.update_many(query, {"$set": {"next_check_at": now}})
 
-    @translated
-    def mend(self, feed_id: int, token: str) -> None:
+    @translate_errors
+    def clear_torn(self, feed_id: int, token: str) -> None:
         """Note that nothing lies above ``last_seq`` any more."""
         self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})
 
-    @translated
-    def raise_first(self, feed_id: int, keep: int) -> int:
+    @translate_errors
+    def raise_first_seq(self, feed_id: int, keep: int) -> int:
         """Let the entries begin so late that at most ``keep`` are left; return the first number."""
         border = {"$add": [{"$subtract": ["$last_seq", keep]}, 1]}
         doc = self._feeds.find_one_and_update(
@@ -251,9 +259,9 @@ class FeedMapper:
         )
         return int(doc["first_seq"]) if doc else 1
 
-    @translated
-    def subscribed(
-        self, feed_id: int, by: int, session: Session, *, now: dt.datetime | None = None, due: bool = False
+    @translate_errors
+    def change_subscriber_count(
+        self, feed_id: int, delta: int, session: Session, *, now: dt.datetime | None = None, due: bool = False
     ) -> Position | None:
         """Count subscribers up or down; 0 for one who has paused. None: no such feed.
 
@@ -262,9 +270,9 @@ class FeedMapper:
             due: whether it is to be polled then at the latest.
         """
         query: Doc = {"_id": feed_id}
-        if by >= 0:
+        if delta >= 0:
             query["merged_into"] = None  # who comes to a feed that was merged meanwhile would wait for ever
-        update: Doc = {"$inc": {"subscribers": by}}
+        update: Doc = {"$inc": {"subscribers": delta}}
         if now is not None:
             update["$max"] = {"read_at": now}
         if now is not None and due:
@@ -272,20 +280,20 @@ class FeedMapper:
         doc = self._feeds.find_one_and_update(query, update, projection=_POSITION, session=session)
         return _position(doc) if doc else None
 
-    @translated
-    def left(self, feed_ids: Sequence[int], session: Session) -> None:
+    @translate_errors
+    def decrement_subscriber_counts(self, feed_ids: Sequence[int], session: Session) -> None:
         """Count one subscriber less of each of these feeds."""
         self._feeds.update_many(
             {"_id": {"$in": list(feed_ids)}}, {"$inc": {"subscribers": -1}}, session=session
         )
 
-    @translated
-    def histories(self, feed_ids: Sequence[int]) -> dict[int, bytes | Mapping[str, Any] | None]:
+    @translate_errors
+    def find_histories(self, feed_ids: Sequence[int]) -> dict[int, bytes | Mapping[str, Any] | None]:
         """Return the packed histories of these feeds, by id."""
         found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, {"history": 1})
         return {d["_id"]: d.get("history") for d in found}
 
-    @translated
+    @translate_errors
     def move(self, feed_id: int, url: str, url_key: str) -> None:
         """Give a feed its new address.
 
@@ -297,15 +305,15 @@ class FeedMapper:
         except DuplicateKeyError as e:
             raise ExistsError("This feed is known already.", feed_id=feed_id) from e
 
-    @translated
-    def give_up_key(self, feed_id: int) -> None:
+    @translate_errors
+    def release_url_key(self, feed_id: int) -> None:
         """Let another feed have the address of one that was merged into it."""
         self._feeds.update_one(
             {"_id": feed_id, "merged_into": {"$ne": None}}, {"$set": {"url_key": f"merged/{feed_id}"}}
         )
 
-    @translated
-    def retire(self, feed_id: int, into: int, session: Session) -> None:
+    @translate_errors
+    def retire_merged(self, feed_id: int, into: int, session: Session) -> None:
         """Stop a feed that was merged into another; its entries stay for who starred them."""
         self._feeds.update_one(
             {"_id": feed_id},
@@ -363,7 +371,7 @@ def _card(raw: bytes) -> FeedCard:
         int(get("read_at") or 0),
         get("language"),
         get("owner"),
-        Gone(*from_words(get("gone") or {})),
+        RemovedEntries(*from_words(get("gone") or {})),
         get("hidden", False),
         int(get("shown_at") or 0),
     )

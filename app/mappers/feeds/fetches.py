@@ -16,7 +16,7 @@ from pymongo import DESCENDING, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.feeds.feed import FetchRecord
 
@@ -28,15 +28,15 @@ class FetchMapper:
         # A log: nothing depends on it, so it does not wait for the journal.
         self._fetches: Collection[Doc] = database["fetches"].with_options(write_concern=WriteConcern(w=1))
 
-    @translated
+    @translate_errors
     def add(self, records: Sequence[FetchRecord]) -> None:
         """Append to the log; at most one record per feed in one call."""
         if records:
             newest = max(record.at for record in records)
             self._fetches.insert_one({"at": newest, "of": [_doc(record) for record in records]})
 
-    @translated
-    def of_feed(self, feed_id: int, limit: int) -> list[FetchRecord]:
+    @translate_errors
+    def find_by_feed(self, feed_id: int, limit: int) -> list[FetchRecord]:
         """Return a feed's last fetches, newest first."""
         own = {"of": {"$elemMatch": {"f": feed_id}}}
         found = self._fetches.find({"of.f": feed_id}, own).sort("at", DESCENDING).limit(limit)

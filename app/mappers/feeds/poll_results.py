@@ -7,35 +7,35 @@ from collections.abc import Mapping, Sequence
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.models.imports.imports import FeedEnd
+from app.models.imports.imports import PollResult
 
 _FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "merged_into"), 1)
 
 
-class FeedEndMapper:
+class PollResultMapper:
     """Reads the collection ``feeds``, and writes nothing."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
 
-    @translated
-    def ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
+    @translate_errors
+    def find_poll_results(self, feed_ids: Sequence[int]) -> dict[int, PollResult]:
         """Return feed → how its last poll ended."""
         found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, _FIELDS)
         return {doc["_id"]: _end(doc) for doc in found}
 
-    @translated
-    def known(self, url_keys: Sequence[str]) -> dict[str, int]:
+    @translate_errors
+    def find_ids_by_keys(self, url_keys: Sequence[str]) -> dict[str, int]:
         """Return address key → feed, or the feed that took it over."""
         found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, {"url_key": 1})
         known = {doc["url_key"]: doc["_id"] for doc in found}
-        into = self.successors(list(known.values()))
+        into = self.find_successors(list(known.values()))
         return {key: into.get(feed_id, feed_id) for key, feed_id in known.items()}
 
-    @translated
-    def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
+    @translate_errors
+    def find_successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return feed → the one that took it over, for those of these feeds that were merged."""
         into: dict[int, int] = {}
         asked = list(feed_ids)
@@ -53,7 +53,7 @@ def _last(into: Mapping[int, int], feed_id: int) -> int:
     return feed_id
 
 
-def _end(doc: Doc) -> FeedEnd:
+def _end(doc: Doc) -> PollResult:
     checked = doc.get("checked_at")
     read = bool(doc.get("last_seq") or checked or doc.get("merged_into"))
-    return FeedEnd(doc.get("title") or "", read, doc.get("errors") or 0, doc.get("error"), checked)
+    return PollResult(doc.get("title") or "", read, doc.get("errors") or 0, doc.get("error"), checked)

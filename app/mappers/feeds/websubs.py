@@ -19,7 +19,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.feeds.websub import HubState, HubSubscription, Mode
 
@@ -36,12 +36,12 @@ class WebsubMapper:
 
     # -- one subscription
 
-    @translated
+    @translate_errors
     def add(self, feed_id: int, hub: str, topic: str, token: str, secret: str, now: dt.datetime) -> bool:
         """Want a subscription that is to be tended at once; False: the feed has one already."""
         while True:
             doc: Doc = {
-                "_id": Int64(ids.take()),
+                "_id": Int64(ids.reserve_ids()),
                 "feed_id": Int64(feed_id),
                 "current": True,
                 "hub": hub,
@@ -59,57 +59,59 @@ class WebsubMapper:
                 if not is_duplicate(e, "_id"):
                     return False
 
-    @translated
-    def get(self, sub_id: int) -> HubSubscription | None:
+    @translate_errors
+    def find(self, sub_id: int) -> HubSubscription | None:
         """Return a subscription by id."""
         return _read(self._rows.find_one({"_id": sub_id}))
 
-    @translated
-    def by_token(self, token: str) -> HubSubscription | None:
+    @translate_errors
+    def find_by_token(self, token: str) -> HubSubscription | None:
         """Return the subscription of a callback."""
         return _read(self._rows.find_one({"token": token}))
 
-    @translated
-    def current(self, feed_ids: Sequence[int]) -> dict[int, HubSubscription]:
+    @translate_errors
+    def find_current(self, feed_ids: Sequence[int]) -> dict[int, HubSubscription]:
         """Return the subscriptions of these feeds, by feed."""
         found = self._rows.find({"feed_id": {"$in": list(feed_ids)}, "current": True})
         return {d["feed_id"]: sub for d in found if (sub := _read(d))}
 
-    @translated
-    def due(self, now: dt.datetime, limit: int) -> list[int]:
+    @translate_errors
+    def find_due(self, now: dt.datetime, limit: int) -> list[int]:
         """Return ids of subscriptions to be tended, the longest due first."""
         found = self._rows.find({"tend_at": {"$lte": now}}, {"_id": 1}).sort("tend_at", ASCENDING)
         return [d["_id"] for d in found.limit(limit)]
 
-    @translated
-    def due_pulls(self, now: dt.datetime, limit: int) -> list[int]:
+    @translate_errors
+    def find_due_pulls(self, now: dt.datetime, limit: int) -> list[int]:
         """Return feeds whose pushes wait, the longest first."""
         found = self._rows.find({"pull_at": {"$lte": now}}, {"feed_id": 1}).sort("pull_at", ASCENDING)
         return [d["feed_id"] for d in found.limit(limit)]
 
-    @translated
-    def leave(self, feed_id: int, now: dt.datetime) -> bool:
+    @translate_errors
+    def mark_leaving(self, feed_id: int, now: dt.datetime) -> bool:
         """End a feed's subscription, to be told to the hub; False: it has none."""
         left = {"state": HubState.LEAVING.value, "tend_at": now, "failures": 0}
         gone = dict.fromkeys(("current", "pull_at", "asked", "asked_at", "verified_at"), "")
         query = {"feed_id": feed_id, "current": True}
         return self._rows.update_one(query, {"$set": left, "$unset": gone}).modified_count == 1
 
-    @translated
-    def forget(self, sub_id: int) -> None:
+    @translate_errors
+    def remove(self, sub_id: int) -> None:
         """Remove a subscription that the hub knows nothing of, or need not."""
         self._rows.delete_one({"_id": sub_id})
 
     # -- asking the hub
 
-    @translated
-    def ask(self, sub_id: int, mode: Mode, now: dt.datetime, until: dt.datetime, failures: int) -> None:
+    @translate_errors
+    def record_request(
+        self, sub_id: int, mode: Mode, now: dt.datetime, until: dt.datetime, failures: int
+    ) -> None:
         """Note that the hub is being asked, before it is: it may confirm while we wait for its answer."""
         change = {"asked": mode.value, "asked_at": now, "tend_at": until, "failures": failures, "reason": ""}
         self._rows.update_one({"_id": sub_id}, {"$set": change})
 
-    @translated
-    def asked(
+    @translate_errors
+    def record_request_result(
         self, sub_id: int, at: dt.datetime, tend_at: dt.datetime, failures: int, reason: str
     ) -> HubSubscription | None:
         """Note how the request of that moment ended, unless the hub has confirmed it meanwhile."""
@@ -117,8 +119,8 @@ class WebsubMapper:
         change = {"tend_at": tend_at, "failures": failures, "reason": reason}
         return _read(self._rows.find_one_and_update(query, {"$set": change}, return_document=_AFTER))
 
-    @translated
-    def lapse(self, sub_id: int) -> None:
+    @translate_errors
+    def mark_lapsed(self, sub_id: int) -> None:
         """Note that the lease ran out."""
         query = {"_id": sub_id, "state": HubState.ACTIVE.value}
         gone = {"lease_until": "", "since": ""}
@@ -126,8 +128,8 @@ class WebsubMapper:
 
     # -- what the hub says
 
-    @translated
-    def verified(
+    @translate_errors
+    def mark_verified(
         self, sub_id: int, now: dt.datetime, lease_until: dt.datetime, tend_at: dt.datetime
     ) -> HubSubscription | None:
         """Note that the hub has confirmed; None: the subscription is being left."""
@@ -142,16 +144,16 @@ class WebsubMapper:
         update = {"$set": change, "$min": {"since": now}, "$unset": {"reason": ""}}
         return _read(self._rows.find_one_and_update(query, update, return_document=_AFTER))
 
-    @translated
-    def denied(self, sub_id: int, tend_at: dt.datetime, reason: str) -> None:
+    @translate_errors
+    def mark_denied(self, sub_id: int, tend_at: dt.datetime, reason: str) -> None:
         """Note that the hub does not want the subscription, or no longer."""
         change = {"state": HubState.DENIED.value, "tend_at": tend_at, "reason": reason}
         gone = dict.fromkeys(("lease_until", "since", "asked", "asked_at"), "")
         query = {"_id": sub_id, "state": {"$ne": HubState.LEAVING.value}}
         self._rows.update_one(query, {"$set": change, "$unset": gone})
 
-    @translated
-    def let_go(self, sub_id: int, now: dt.datetime) -> None:
+    @translate_errors
+    def mark_ended(self, sub_id: int, now: dt.datetime) -> None:
         """Note that the hub has ended the subscription; the row stays a day, in case it asks again."""
         gone = dict.fromkeys(("tend_at", "lease_until"), "")
         query = {"_id": sub_id, "state": HubState.LEAVING.value}
@@ -159,8 +161,8 @@ class WebsubMapper:
 
     # -- pushes
 
-    @translated
-    def pushed(
+    @translate_errors
+    def record_push(
         self, sub_id: int, now: dt.datetime, interval: dt.timedelta, late: dt.timedelta
     ) -> HubSubscription | None:
         """Count a push and plan its pull, at most one per ``interval``; None: nobody reads the feed.
@@ -178,12 +180,12 @@ class WebsubMapper:
         query = {"_id": sub_id, "current": True}
         return _read(self._rows.find_one_and_update(query, [{"$set": change}], return_document=_AFTER))
 
-    @translated
-    def forged(self, sub_id: int) -> None:
+    @translate_errors
+    def count_forged_push(self, sub_id: int) -> None:
         """Count a push whose signature does not fit."""
         self._rows.update_one({"_id": sub_id}, {"$inc": {"forged": 1}})
 
-    @translated
+    @translate_errors
     def begin_pull(self, feed_id: int, now: dt.datetime, until: dt.datetime | None) -> HubSubscription | None:
         """Begin the pull that pushes wait for; None: none does.
 
@@ -198,9 +200,14 @@ class WebsubMapper:
         query = {"feed_id": feed_id, "current": True, "pull_at": {"$exists": True}}
         return _read(self._rows.find_one_and_update(query, update, return_document=_AFTER))
 
-    @translated
+    @translate_errors
     def end_pull(
-        self, sub_id: int, began: dt.datetime, after_push: dt.datetime, again: dt.datetime | None, looks: int
+        self,
+        sub_id: int,
+        began: dt.datetime,
+        after_push: dt.datetime,
+        retry_at: dt.datetime | None,
+        attempts: int,
     ) -> None:
         """End a pull. A push that came since it began is pulled for at ``after_push``, so none is lost.
 
@@ -208,15 +215,15 @@ class WebsubMapper:
             again: when to look once more though no push came; None: not.
         """
         newer = {"$gt": ["$last_push_at", began]}
-        rest: Any = "$$REMOVE" if again is None else again
+        rest: Any = "$$REMOVE" if retry_at is None else retry_at
         change = {
             "pull_at": {"$cond": [newer, after_push, rest]},
-            "looks": {"$cond": [newer, 0, looks]},
+            "looks": {"$cond": [newer, 0, attempts]},
         }
         self._rows.update_one({"_id": sub_id, "pulled_at": began, "current": True}, [{"$set": change}])
 
-    @translated
-    def credit(self, sub_id: int) -> HubSubscription | None:
+    @translate_errors
+    def count_proof(self, sub_id: int) -> HubSubscription | None:
         """Count that pushes were first to tell of entries; after a miss the count begins anew."""
         begun = {"$add": [{"$ifNull": ["$proofs", 0]}, 1]}
         missed = {"$ne": [{"$type": "$missed_at"}, "missing"]}
@@ -225,38 +232,38 @@ class WebsubMapper:
             self._rows.find_one_and_update({"_id": sub_id}, [{"$set": change}], return_document=_AFTER)
         )
 
-    @translated
-    def miss(self, sub_id: int, now: dt.datetime) -> None:
+    @translate_errors
+    def record_miss(self, sub_id: int, now: dt.datetime) -> None:
         """Note that a poll found entries that no push had announced; the first one in a row counts."""
         self._rows.update_one({"_id": sub_id, "missed_at": None}, {"$set": {"missed_at": now}})
 
     # -- the feed
 
-    @translated
-    def readers(self, feed_id: int) -> int:
+    @translate_errors
+    def count_readers(self, feed_id: int) -> int:
         """Return how many subscribers a feed has."""
         doc = self._feeds.find_one({"_id": feed_id}, {"subscribers": 1})
         return int(doc["subscribers"]) if doc else 0
 
-    @translated
-    def address(self, feed_id: int) -> str | None:
+    @translate_errors
+    def find_feed_url(self, feed_id: int) -> str | None:
         """Return a feed's own address."""
         doc = self._feeds.find_one({"_id": feed_id}, {"url": 1})
         return str(doc["url"]) if doc else None
 
-    @translated
-    def crashes(self, feed_id: int, now: dt.datetime) -> bool:
+    @translate_errors
+    def is_crashing(self, feed_id: int, now: dt.datetime) -> bool:
         """Return whether a feed rests because reading it crashed workers."""
         query = {"_id": feed_id, "error": "crashed", "next_check_at": {"$gt": now}}
         return self._feeds.find_one(query, {"_id": 1}) is not None
 
-    @translated
-    def trust(self, feed_id: int, until: dt.datetime) -> None:
+    @translate_errors
+    def trust_pushes(self, feed_id: int, until: dt.datetime) -> None:
         """Let pushes stand in for polls of a feed until then."""
         self._feeds.update_one({"_id": feed_id}, {"$set": {"push_until": until}})
 
-    @translated
-    def distrust(self, feed_id: int, check_at: dt.datetime) -> bool:
+    @translate_errors
+    def distrust_pushes(self, feed_id: int, check_at: dt.datetime) -> bool:
         """Let a feed be polled as before, ``check_at`` at the latest; False: it was anyway."""
         query = {"_id": feed_id, "push_until": {"$ne": None}}
         update = {"$unset": {"push_until": ""}, "$min": {"next_check_at": check_at}}

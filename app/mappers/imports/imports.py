@@ -17,7 +17,7 @@ from pymongo.database import Database
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.imports.imports import (
     ACTIVE,
@@ -48,7 +48,7 @@ class ImportMapper:
         self._parts: Collection[Doc] = database["import_parts"]
         self._slots: Collection[Doc] = database["import_slots"]
 
-    @translated
+    @translate_errors
     def add(self, new: Import, items: Sequence[ImportItem], expires: dt.datetime) -> Import:
         """Store an import that was not started; its id is made here. It goes by itself at ``expires``.
 
@@ -63,7 +63,7 @@ class ImportMapper:
             "expires": expires,
         }
         while True:
-            doc["_id"] = ids.take()
+            doc["_id"] = ids.reserve_ids()
             parts = _parts(doc, items)
             try:
                 if parts:
@@ -77,27 +77,27 @@ class ImportMapper:
             except DuplicateKeyError:
                 self._parts.delete_many({"_id": {"$in": [part["_id"] for part in parts]}})
 
-    @translated
-    def get(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
+    @translate_errors
+    def find(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
         """Return a user's import."""
         doc = self._imports.find_one({"_id": import_id, "user_id": user_id}, session=session)
         return _import(doc) if doc else None
 
-    @translated
-    def of_user(self, user_id: int, limit: int) -> list[Import]:
+    @translate_errors
+    def find_by_user(self, user_id: int, limit: int) -> list[Import]:
         """Return a user's newest imports, without their folders."""
         found = self._imports.find({"user_id": user_id}, _HEAD).sort("created", DESCENDING).limit(limit)
         return [_import(doc) for doc in found]
 
-    @translated
-    def active_of(self, user_id: int) -> Import | None:
+    @translate_errors
+    def find_active_by_user(self, user_id: int) -> Import | None:
         """Return the newest import of a user that runs or waits for its turn, without its folders."""
         query = {"user_id": user_id, "state": {"$in": _ACTIVE}}
         doc = self._imports.find_one(query, _HEAD, sort=[("created", DESCENDING)])
         return _import(doc) if doc else None
 
-    @translated
-    def items(
+    @translate_errors
+    def find_items(
         self,
         user_id: int,
         import_id: int,
@@ -114,8 +114,8 @@ class ImportMapper:
         end = None if count is None else first + count
         return [item for item in _items(found) if first <= item.index and (end is None or item.index < end)]
 
-    @translated
-    def change_items(
+    @translate_errors
+    def update_items(
         self,
         user_id: int,
         import_id: int,
@@ -135,8 +135,8 @@ class ImportMapper:
         if writes:
             self._parts.bulk_write(writes, ordered=False, session=session)
 
-    @translated
-    def change(
+    @translate_errors
+    def update(
         self,
         user_id: int,
         import_id: int,
@@ -164,8 +164,8 @@ class ImportMapper:
         )
         return _import(doc) if doc else None
 
-    @translated
-    def keep_until(
+    @translate_errors
+    def set_expiry(
         self, user_id: int, import_id: int, expires: dt.datetime | None, session: Session | None = None
     ) -> None:
         """Let an import go at ``expires``, or never by itself."""
@@ -173,7 +173,7 @@ class ImportMapper:
         self._parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
         self._imports.update_one({"_id": import_id, "user_id": user_id}, update, session=session)
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, import_id: int) -> bool:
         """Forget an import; False: it runs or waits for its turn."""
         query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
@@ -184,20 +184,20 @@ class ImportMapper:
 
     # -- whose turn it is
 
-    @translated
-    def active(self, limit: int) -> list[ActiveImport]:
+    @translate_errors
+    def find_active(self, limit: int) -> list[ActiveImport]:
         """Return imports that run or wait for their turn, the longest waiting first; of all users."""
         query = {"state": {"$in": _ACTIVE}}
         found = self._imports.find(query, {"user_id": 1, "touched": 1}).sort("queued", 1).limit(limit)
         return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
 
-    @translated
-    def take_slot(self, import_id: int, places: int) -> bool:
+    @translate_errors
+    def claim_slot(self, import_id: int, slot_count: int) -> bool:
         """Give an import one of so many places at which imports run; it may have one already."""
-        taken = self.slots()
+        taken = self.find_slots()
         if import_id in taken.values():
             return True
-        for place in range(places):
+        for place in range(slot_count):
             if place not in taken:
                 try:
                     self._slots.insert_one({"_id": place, "import_id": import_id})
@@ -206,15 +206,15 @@ class ImportMapper:
                 return True
         return False
 
-    @translated
-    def slots(self) -> dict[int, int]:
+    @translate_errors
+    def find_slots(self) -> dict[int, int]:
         """Return place → import."""
         return {doc["_id"]: doc["import_id"] for doc in self._slots.find({"_id": {"$gte": 0}})}
 
-    @translated
-    def free_slots(self, import_ids: Sequence[int]) -> None:
+    @translate_errors
+    def release_slots(self, import_ids: Sequence[int]) -> None:
         """Let others have the places of these imports."""
-        for place, import_id in self.slots().items():
+        for place, import_id in self.find_slots().items():
             if import_id in import_ids:
                 self._slots.delete_one({"_id": place, "import_id": import_id})
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 UNAVAILABLE: tuple[type[PyMongoError], ...] = (ConnectionFailure, ExecutionTimeout, WTimeoutError)
 
 
-def translated(call: Callable[P, T]) -> Callable[P, T]:
+def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
     """Turn "the store does not answer" into :class:`app.errors.StoreError`, cause chained.
 
     Duplicate keys and programming errors pass: the first mean a business fact that the mapper names
@@ -25,7 +25,7 @@ def translated(call: Callable[P, T]) -> Callable[P, T]:
     """
 
     @functools.wraps(call)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call_translated(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return call(*args, **kwargs)
         except UNAVAILABLE as e:
@@ -33,4 +33,4 @@ def translated(call: Callable[P, T]) -> Callable[P, T]:
                 raise  # the transaction around this call runs again; it translates what stays
             raise StoreError from e
 
-    return wrapper
+    return call_translated

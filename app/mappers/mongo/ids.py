@@ -15,7 +15,7 @@ _lock = threading.Lock()
 _last = 0
 
 
-def take(count: int = 1) -> int:
+def reserve_ids(count: int = 1) -> int:
     """Return the first of ``count`` ids in a row, above all that this process took before."""
     global _last
     with _lock:

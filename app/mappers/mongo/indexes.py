@@ -8,7 +8,7 @@ import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 
 _UP, _DOWN = ASCENDING, DESCENDING
 #: An index over many documents takes longer to build than a statement may.
@@ -294,8 +294,8 @@ INDEXES: dict[str, list[IndexModel]] = {
 }
 
 
-@translated
-def ensure(database: Database[dict[str, Any]]) -> None:
+@translate_errors
+def ensure_indexes(database: Database[dict[str, Any]]) -> None:
     """Create all indexes; safe to call again."""
     # None would mean the client's own limit, that of a statement.
     with pymongo.timeout(BUILD_SECONDS):
@@ -303,8 +303,8 @@ def ensure(database: Database[dict[str, Any]]) -> None:
             database[name].create_indexes(models)
 
 
-@translated
-def missing(database: Database[dict[str, Any]]) -> list[str]:
+@translate_errors
+def find_missing_indexes(database: Database[dict[str, Any]]) -> list[str]:
     """Return ``collection.index`` of each index that is not there."""
     found = {name: set(database[name].index_information()) for name in INDEXES}
     return [

@@ -29,7 +29,7 @@ _FIRST = b"\x04firstBatch\0"
 _ARRAY = 4 + len(_FIRST)
 
 
-def fetch(
+def fetch_documents(
     collection: Collection[Doc],
     query: Doc,
     projection: Doc | None = None,
@@ -48,11 +48,11 @@ def fetch(
         sort: field by which they come, the least first.
         limit: how many at most; 0: all.
     """
-    found = reply(collection, query, projection, hint=hint, sort=sort, limit=limit)
-    return cut(found) if isinstance(found, bytes) else found
+    found = fetch_reply(collection, query, projection, hint=hint, sort=sort, limit=limit)
+    return split_documents(found) if isinstance(found, bytes) else found
 
 
-def reply(
+def fetch_reply(
     collection: Collection[Doc],
     query: Doc,
     projection: Doc | None = None,
@@ -98,7 +98,7 @@ def _whole_batch(cursor: bytes) -> bytes | None:
     return None if rest["id"] else cursor[_ARRAY:end]
 
 
-def cut(array: bytes) -> list[bytes]:
+def split_documents(array: bytes) -> list[bytes]:
     """Return each document of a BSON array of documents."""
     found: list[bytes] = []
     add, length = found.append, _LENGTH.unpack_from
@@ -113,7 +113,7 @@ def cut(array: bytes) -> list[bytes]:
     return found
 
 
-def blocks(array: bytes, size: int) -> list[tuple[int, bytes]] | None:
+def split_blocks(array: bytes, size: int) -> list[tuple[int, bytes]] | None:
     """Return a BSON array of documents that are all of one size as blocks of equal steps.
 
     A document stands behind a type, its place in decimal digits and a null: those with as many digits lie at

@@ -14,7 +14,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from app.errors import StoreError
-from app.mappers.mongo.errors import UNAVAILABLE, translated
+from app.mappers.mongo.errors import UNAVAILABLE, translate_errors
 from app.models.transactions import TRANSACTION_SECONDS
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Store:
         )
         self.database: Database[Doc] = self._client[name]
 
-    def transaction(self, work: Callable[[Session], T]) -> T:
+    def run_in_transaction(self, operation: Callable[[Session], T]) -> T:
         """Run ``work`` in a transaction and return its value; it is run again on a write conflict.
 
         Raises:
@@ -61,7 +61,7 @@ class Store:
         try:
             with pymongo.timeout(TRANSACTION_SECONDS), self._client.start_session() as session:
                 return session.with_transaction(
-                    work,
+                    operation,
                     read_concern=ReadConcern("snapshot"),
                     write_concern=WriteConcern(w="majority", j=True),
                     read_preference=ReadPreference.PRIMARY,
@@ -74,7 +74,7 @@ class Store:
                 raise StoreError from e
             raise
 
-    @translated
+    @translate_errors
     def ping(self) -> None:
         """Raise StoreError when MongoDB does not answer."""
         self.database.command("ping")
@@ -84,8 +84,8 @@ class Store:
         self._client.close()
 
 
-@translated
-def each(collection: Collection[Doc], parts: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
+@translate_errors
+def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
     """Return what these pipelines find in one collection, one after the other; by one command, unless many.
 
     Args:
@@ -93,8 +93,8 @@ def each(collection: Collection[Doc], parts: Sequence[list[Doc]], *, hint: str) 
             them; the others can have none, so their queries must leave no doubt.
     """
     found: list[Doc] = []
-    for start in range(0, len(parts), PARTS):
-        first, *others = parts[start : start + PARTS]
+    for start in range(0, len(pipelines), PARTS):
+        first, *others = pipelines[start : start + PARTS]
         union = [{"$unionWith": {"coll": collection.name, "pipeline": part}} for part in others]
         found += collection.aggregate([*first, *union], hint=hint, batchSize=BATCH)
     return found

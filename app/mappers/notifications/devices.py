@@ -19,7 +19,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.notifications.push import Device
 
@@ -36,23 +36,23 @@ class DeviceMapper:
         self._keys: Collection[Doc] = database["systemkeys"]
 
     # -- our key
-    @translated
-    def key(self) -> bytes | None:
+    @translate_errors
+    def find_key(self) -> bytes | None:
         """Return the private key by which push services know us; None: there is none yet."""
         doc = self._keys.find_one({"_id": _VAPID})
         return bytes(doc["key"]) if doc else None
 
-    @translated
-    def keep_key(self, key: bytes, now: dt.datetime) -> bytes:
+    @translate_errors
+    def add_key(self, key: bytes, now: dt.datetime) -> bytes:
         """Store a key unless there is one; return the one that is there, the same for all who ask."""
         try:
             self._keys.insert_one({"_id": _VAPID, "key": Binary(key), "made": now})
         except DuplicateKeyError:
-            return self.key() or key
+            return self.find_key() or key
         return key
 
     # -- devices
-    @translated
+    @translate_errors
     def put(self, device: Device) -> Device:
         """Store a device; its id is chosen here.
 
@@ -74,7 +74,7 @@ class DeviceMapper:
             update = {
                 "$set": change,
                 "$unset": {"used": "", "failures": ""},
-                "$setOnInsert": {"_id": Int64(ids.take())},
+                "$setOnInsert": {"_id": Int64(ids.reserve_ids())},
             }
             try:
                 doc = self._devices.find_one_and_update(key, update, upsert=True, return_document=True) or {}
@@ -85,24 +85,24 @@ class DeviceMapper:
             return _device(doc)
         raise ConflictError(user_id=device.user_id)
 
-    @translated
-    def get(self, device_id: int) -> Device | None:
+    @translate_errors
+    def find(self, device_id: int) -> Device | None:
         """Return a device by id."""
         doc = self._devices.find_one({"_id": device_id})
         return _device(doc) if doc else None
 
-    @translated
-    def of_user(self, user_id: int) -> list[Device]:
+    @translate_errors
+    def find_by_user(self, user_id: int) -> list[Device]:
         """Return somebody's devices, the newest first."""
         found = self._devices.find({"user_id": user_id}).sort("created", DESCENDING)
         return [_device(d) for d in found]
 
-    @translated
-    def has(self, user_id: int) -> bool:
+    @translate_errors
+    def has_devices(self, user_id: int) -> bool:
         """Return whether somebody has a device."""
         return self._devices.find_one({"user_id": user_id}, {"_id": 1}) is not None
 
-    @translated
+    @translate_errors
     def remove(self, device_id: int, user_id: int, session: bytes | None = None) -> bool:
         """Delete somebody's device; False: he has none of this id.
 
@@ -114,17 +114,17 @@ class DeviceMapper:
             query["session"] = Binary(session)
         return bool(self._devices.delete_one(query).deleted_count)
 
-    @translated
-    def used(self, device_id: int, now: dt.datetime) -> None:
+    @translate_errors
+    def mark_used(self, device_id: int, now: dt.datetime) -> None:
         """Note that a message was taken."""
         change = {"$set": {"used": now}, "$unset": {"failures": ""}}
         self._devices.update_one({"_id": device_id}, change)
 
-    @translated
-    def failed(self, device_id: int, most: int) -> bool:
+    @translate_errors
+    def count_failure(self, device_id: int, limit: int) -> bool:
         """Count a failure; return whether that was one too many, and the device is deleted."""
         self._devices.update_one({"_id": device_id}, {"$inc": {"failures": 1}})
-        return bool(self._devices.delete_one({"_id": device_id, "failures": {"$gte": most}}).deleted_count)
+        return bool(self._devices.delete_one({"_id": device_id, "failures": {"$gte": limit}}).deleted_count)
 
 
 def _device(doc: Doc) -> Device:

@@ -18,10 +18,10 @@ from pymongo.collection import Collection as Table
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.mappers.reading.entry_keys import millis, moment
-from app.models.discussion.comments import Note, NoteKind
+from app.mappers.reading.entry_keys import from_millis, to_millis
+from app.models.discussion.comments import NotificationKind, NotificationRow
 
 #: People of a row that are remembered.
 KEPT = 5
@@ -33,15 +33,22 @@ KNOWN = KEPT * SAID
 ROUNDS = 5
 
 
-class NoteMapper:
+class NotificationMapper:
     """Document ↔ :class:`Note`. Every query of a reader carries ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._notes: Table[Doc] = database["notifications"]
 
-    @translated
-    def tell(
-        self, note: Note, by: int, what: int, expires: dt.datetime, *, people: bool, once: bool = False
+    @translate_errors
+    def add_event(
+        self,
+        note: NotificationRow,
+        by: int,
+        target_id: int,
+        expires: dt.datetime,
+        *,
+        count_people: bool,
+        once: bool = False,
     ) -> bool:
         """Add that somebody did something to a row, which is made where it is missing; atomic.
 
@@ -59,14 +66,16 @@ class NoteMapper:
         last = known if once else {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
         count: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
         by_him: Doc = {"$in": [by, {"$ifNull": ["$last.by", []]}]}
-        more: Doc | int = {"$cond": [by_him, 0, 1]} if people else 1
+        more: Doc | int = {"$cond": [by_him, 0, 1]} if count_people else 1
         more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
         others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
         his = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
-        before = [others] if people else [others, {"$slice": [his, 1 - SAID]}]
-        most = KEPT if people and not once else KNOWN
+        before = [others] if count_people else [others, {"$slice": [his, 1 - SAID]}]
+        most = KEPT if count_people and not once else KNOWN
         changes: Doc = {
-            "last": {"$slice": [{"$concatArrays": [*before, [{"by": Int64(by), "id": Int64(what)}]]}, -most]},
+            "last": {
+                "$slice": [{"$concatArrays": [*before, [{"by": Int64(by), "id": Int64(target_id)}]]}, -most]
+            },
             "count": {"$add": [count, more]},
             "at": note.at,
             "read": False,
@@ -79,11 +88,11 @@ class NoteMapper:
         again = {"$and": [{"$eq": ["$read", True]}, by_him]}
         return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
 
-    @translated
-    def tell_once(self, note: Note, by: int, what: int, expires: dt.datetime) -> bool:
+    @translate_errors
+    def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:
         """Store a row unless it is there; return whether it is new."""
         doc: Doc = {
-            "last": [{"by": Int64(by), "id": Int64(what)}] if by else [],
+            "last": [{"by": Int64(by), "id": Int64(target_id)}] if by else [],
             "count": note.count,
             "at": note.at,
             "read": note.read,
@@ -100,40 +109,42 @@ class NoteMapper:
                 continue  # made at this moment: now it is there to be changed
         return self._notes.update_one(key, update, upsert=True).upserted_id is not None
 
-    @translated
-    def cut(self, user_id: int, most: int) -> None:
+    @translate_errors
+    def prune(self, user_id: int, limit: int) -> None:
         """Keep a user's newest rows, ``most`` of them."""
         query = {"user_id": user_id}
-        found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(most).limit(1)
+        found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(limit).limit(1)
         for doc in found:
             older = [{"at": {"$lt": doc["at"]}}, {"at": doc["at"], "_id": {"$lte": doc["_id"]}}]
             self._notes.delete_many({**query, "$or": older})
 
-    @translated
-    def page(self, user_id: int, after: str, limit: int) -> list[Note]:
+    @translate_errors
+    def list_notifications(self, user_id: int, after: str, limit: int) -> list[NotificationRow]:
         """Return rows, the newest first; ``after``: the place of the one before."""
         query: Doc = {"user_id": user_id}
         at, _, last = after.partition(".")
         if at.isascii() and at.isdigit() and ObjectId.is_valid(last):
-            when = moment(int(at[:13]))
+            when = from_millis(int(at[:13]))
             query["$or"] = [{"at": {"$lt": when}}, {"at": when, "_id": {"$lt": ObjectId(last)}}]
         found = self._notes.find(query).sort([("at", -1), ("_id", -1)]).limit(limit).hint("newest")
         return [_note(d) for d in found]
 
-    @translated
-    def unread(self, user_id: int, limit: int) -> list[Note]:
+    @translate_errors
+    def find_unread(self, user_id: int, limit: int) -> list[NotificationRow]:
         """Return some unread rows."""
         found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
         return [_note(d) for d in found]
 
-    @translated
-    def of_kind(self, user_id: int, kind: NoteKind, subjects: Collection[int]) -> dict[int, Note]:
+    @translate_errors
+    def find_by_kind(
+        self, user_id: int, kind: NotificationKind, subjects: Collection[int]
+    ) -> dict[int, NotificationRow]:
         """Return rows of a kind by subject."""
         query = {"user_id": user_id, "kind": kind.value, "subject": {"$in": list(subjects)}}
         return {d["subject"]: _note(d) for d in self._notes.find(query)}
 
-    @translated
-    def ring(self, note: Note, now: dt.datetime, since: dt.datetime) -> bool:
+    @translate_errors
+    def mark_pushed(self, note: NotificationRow, now: dt.datetime, since: dt.datetime) -> bool:
         """Note that devices are told of an unread row now; False: they were since then, or it is read.
 
         Args:
@@ -144,11 +155,11 @@ class NoteMapper:
         done = self._notes.update_one({**key, "read": False, "$or": quiet}, {"$set": {"rang": now}})
         return bool(done.matched_count)
 
-    @translated
-    def read(
+    @translate_errors
+    def mark_read(
         self,
         user_id: int,
-        kind: NoteKind,
+        kind: NotificationKind,
         subject: int,
         now: dt.datetime | None = None,
         *,
@@ -159,14 +170,14 @@ class NoteMapper:
         changes: Doc = {"read": True, **({"at": now} if now else {})}
         self._notes.update_one(query, {"$set": changes})
 
-    @translated
-    def read_all(self, user_id: int, until: dt.datetime | None = None) -> int:
+    @translate_errors
+    def mark_all_read(self, user_id: int, until: dt.datetime | None = None) -> int:
         """Mark all up to a time as read; return how many were not."""
         query: Doc = {"user_id": user_id, "read": False, **({"at": {"$lte": until}} if until else {})}
         return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
 
-    @translated
-    def leave(self, user_id: int, kind: NoteKind, subject: int, by: int) -> None:
+    @translate_errors
+    def remove_actor(self, user_id: int, kind: NotificationKind, subject: int, by: int) -> None:
         """Take somebody out of a row that was not read yet: what he does later is news in it.
 
         With nobody left there is nothing to read.
@@ -178,7 +189,7 @@ class NoteMapper:
         is_over = {"$and": [{"$eq": ["$last", []]}, {"$lte": ["$count", 0]}]}
         self._notes.update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
 
-    @translated
+    @translate_errors
     def forget(self, by: int, share_ids: Sequence[int]) -> None:
         """Delete a person from others' rows, and rows about these shares."""
         self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
@@ -190,19 +201,19 @@ class NoteMapper:
         self._notes.update_many(one, [less])
 
 
-def _key(user_id: int, kind: NoteKind, subject: int) -> Doc:
+def _key(user_id: int, kind: NotificationKind, subject: int) -> Doc:
     return {"user_id": Int64(user_id), "kind": kind.value, "subject": Int64(subject)}
 
 
-def _note(doc: Doc) -> Note:
-    return Note(
+def _note(doc: Doc) -> NotificationRow:
+    return NotificationRow(
         user_id=doc["user_id"],
-        kind=NoteKind(doc["kind"]),
+        kind=NotificationKind(doc["kind"]),
         subject=doc["subject"],
         at=doc["at"],
         share_id=doc.get("share_id", 0),
         last=tuple((one["by"], one["id"]) for one in doc["last"]),
         count=doc["count"],
         read=doc["read"],
-        place=f"{millis(doc['at'])}.{doc['_id']}",
+        place=f"{to_millis(doc['at'])}.{doc['_id']}",
     )

@@ -11,7 +11,7 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.feeds.feed import Feed
 from app.models.operations.feed_list import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
@@ -45,8 +45,8 @@ class FeedListMapper:
         self._feeds: Collection[Doc] = database["feeds"]
         self._fetches: Collection[Doc] = database["fetches"]
 
-    @translated
-    def page(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
+    @translate_errors
+    def list_feeds(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
         """Return feeds, the newest first; of POPULAR by readers, then so.
 
         Args:
@@ -63,14 +63,14 @@ class FeedListMapper:
         order = [("subscribers", DESCENDING), ("_id", DESCENDING)] if popular else [("_id", DESCENDING)]
         return [_feed(d) for d in self._feeds.find(match, _FIELDS).sort(order).limit(limit)]
 
-    @translated
-    def some(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
+    @translate_errors
+    def find_many(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
         """Return these feeds by id."""
         found = self._feeds.find({"_id": {"$in": list(feed_ids)}, **_OURS}, _FIELDS)
         return {doc["_id"]: _feed(doc) for doc in found}
 
-    @translated
-    def slow(self, since: dt.datetime) -> dict[int, int]:
+    @translate_errors
+    def find_slow(self, since: dt.datetime) -> dict[int, int]:
         """Return the feeds that were slow since then, the slowest first, and how slow, ms."""
         found = self._fetches.aggregate(
             [
@@ -86,8 +86,8 @@ class FeedListMapper:
         )
         return {doc["_id"]: doc["ms"] for doc in found}
 
-    @translated
-    def words(self) -> list[tuple[str, int]]:
+    @translate_errors
+    def count_error_words(self) -> list[tuple[str, int]]:
         """Return the error words of all feeds with their numbers, the most frequent first."""
         found = self._feeds.aggregate(
             [
@@ -98,13 +98,13 @@ class FeedListMapper:
         )
         return [(doc["_id"], doc["count"]) for doc in found]
 
-    @translated
-    def count(self, which: FeedFilter) -> int:
+    @translate_errors
+    def count(self, feed_filter: FeedFilter) -> int:
         """Return how many feeds a filter lets through."""
-        return self._feeds.count_documents({**_OURS, **_MATCHES[which]})
+        return self._feeds.count_documents({**_OURS, **_MATCHES[feed_filter]})
 
-    @translated
-    def planned(self, now: dt.datetime, until: dt.datetime, minutes: int) -> dict[dt.datetime, int]:
+    @translate_errors
+    def count_planned(self, now: dt.datetime, until: dt.datetime, minutes: int) -> dict[dt.datetime, int]:
         """Return how many feeds are to be polled from now on, by the start of slots of so many minutes."""
         slot = {"$dateTrunc": {"date": "$next_check_at", "unit": "minute", "binSize": minutes}}
         found = self._feeds.aggregate(
@@ -121,17 +121,17 @@ class FeedListMapper:
         )
         return {doc["_id"]: doc["count"] for doc in found}
 
-    @translated
+    @translate_errors
     def pause(self, feed_id: int) -> bool:
         """Let a feed not be due any more; False when there is none."""
         return self._change(feed_id, {"$set": {"paused": True}})
 
-    @translated
+    @translate_errors
     def resume(self, feed_id: int, now: dt.datetime) -> bool:
         """Let a feed be due again, at once; False when there is none."""
         return self._change(feed_id, {"$unset": {"paused": ""}, "$set": {"next_check_at": now}})
 
-    @translated
+    @translate_errors
     def clear(self, feed_id: int, now: dt.datetime) -> bool:
         """Forget a feed's errors and let it be due; False when there is none."""
         cleared = {"error": None, "error_detail": "", "error_since": None, "errors": 0, "next_check_at": now}

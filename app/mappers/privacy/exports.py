@@ -19,7 +19,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.privacy.export import ExportState, PersonalExport
 
@@ -33,13 +33,13 @@ class PersonalExportMapper:
         self._exports: Collection[Doc] = database["personal_exports"]
         self._parts: Collection[Doc] = database["personal_export_parts"]
 
-    @translated
-    def of_user(self, user_id: int) -> PersonalExport | None:
+    @translate_errors
+    def find_by_user(self, user_id: int) -> PersonalExport | None:
         """Return a user's file, whether its time is over or not."""
         doc = self._exports.find_one({"user_id": user_id})
         return _export(doc) if doc else None
 
-    @translated
+    @translate_errors
     def put(self, new: PersonalExport) -> bool:
         """Store a file that is to be made in the place of one that is not being made; False: one is."""
         gone = self._exports.find_one_and_delete(
@@ -62,7 +62,7 @@ class PersonalExportMapper:
             return False
         return True
 
-    @translated
+    @translate_errors
     def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
         """Begin to make a user's file; whoever made it until now finds that out. None: none is wanted."""
         doc = self._exports.find_one_and_update(
@@ -72,21 +72,21 @@ class PersonalExportMapper:
         )
         return _export(doc) if doc else None
 
-    @translated
-    def touch(self, one: PersonalExport, now: dt.datetime) -> bool:
+    @translate_errors
+    def touch(self, export: PersonalExport, now: dt.datetime) -> bool:
         """Note that somebody is at work; False: it is not his any more."""
-        return bool(self._exports.update_one(_of_run(one), {"$set": {"touched": now}}).matched_count)
+        return bool(self._exports.update_one(_of_run(export), {"$set": {"touched": now}}).matched_count)
 
-    @translated
-    def end(self, one: PersonalExport) -> bool:
+    @translate_errors
+    def save_result(self, export: PersonalExport) -> bool:
         """Write how it ended; False: it is not his any more."""
-        changes: Doc = {"state": one.state.value, "expires": one.expires, "too_large": one.too_large}
-        if one.state is ExportState.READY:
-            changes |= {"ready": one.ready, "size": Int64(one.size), "parts": one.parts}
-        return bool(self._exports.update_one(_of_run(one), {"$set": changes}).matched_count)
+        changes: Doc = {"state": export.state.value, "expires": export.expires, "too_large": export.too_large}
+        if export.state is ExportState.READY:
+            changes |= {"ready": export.ready, "size": Int64(export.size), "parts": export.parts}
+        return bool(self._exports.update_one(_of_run(export), {"$set": changes}).matched_count)
 
-    @translated
-    def silent(self, since: dt.datetime, limit: int) -> list[int]:
+    @translate_errors
+    def find_stalled(self, since: dt.datetime, limit: int) -> list[int]:
         """Return whose files are to be made and that nobody has worked on since then."""
         query = {"state": _MAKING, "touched": {"$lt": since}}
         found = self._exports.find(query, {"user_id": 1}).sort("touched").limit(limit).hint("making")
@@ -94,30 +94,30 @@ class PersonalExportMapper:
 
     # -- parts
 
-    @translated
-    def add_part(self, one: PersonalExport, number: int, data: bytes, expires: dt.datetime) -> None:
+    @translate_errors
+    def add_part(self, export: PersonalExport, number: int, data: bytes, expires: dt.datetime) -> None:
         """Store a part; ``number`` counts from 0."""
         doc: Doc = {
-            "user_id": Int64(one.user_id),
-            "export_id": one.id,
-            "try": one.tries,
+            "user_id": Int64(export.user_id),
+            "export_id": export.id,
+            "try": export.tries,
             "part": number,
             "data": Binary(data),
             "expires": expires,
         }
         self._parts.insert_one(doc)
 
-    @translated
-    def part(self, one: PersonalExport, number: int) -> bytes | None:
+    @translate_errors
+    def find_part(self, export: PersonalExport, number: int) -> bytes | None:
         """Return a part; None: it is gone."""
-        doc = self._parts.find_one({**_parts_of(one), "try": one.tries, "part": number}, {"data": 1})
+        doc = self._parts.find_one({**_parts_of(export), "try": export.tries, "part": number}, {"data": 1})
         return bytes(doc["data"]) if doc else None
 
-    @translated
-    def drop_parts(self, one: PersonalExport, *, before: bool = False) -> None:
+    @translate_errors
+    def drop_parts(self, export: PersonalExport, *, before: bool = False) -> None:
         """Delete what this attempt has written; ``before``: what those before it have."""
-        number = {"$lt": one.tries} if before else one.tries
-        self._parts.delete_many({**_parts_of(one), "try": number})
+        number = {"$lt": export.tries} if before else export.tries
+        self._parts.delete_many({**_parts_of(export), "try": number})
 
 
 def _of_run(one: PersonalExport) -> Doc:

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.mappers.sharing.shares import share_of
-from app.models.sharing.sharing import Share, TieKind
+from app.mappers.sharing.shares import parse_share
+from app.models.sharing.sharing import RelationshipKind, Share
 
 
-class Kept(NamedTuple):
+class MarkRecord(NamedTuple):
     """A mark on an entry with its times; None: it is not starred, tagged, liked."""
 
     entry_id: int
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
     tags: tuple[int, ...]
 
 
-class Said(NamedTuple):
+class CommentRecord(NamedTuple):
     """Somebody's own comment."""
 
     id: int
@@ -39,14 +39,14 @@ class Said(NamedTuple):
     answer: bool
 
 
-class Liked(NamedTuple):
+class LikeRecord(NamedTuple):
     """A share that somebody likes."""
 
     share_id: int
     at: dt.datetime
 
 
-class BelongingsMapper:
+class PersonalDataMapper:
     """Reads; each method takes the place of the last one of the batch before, None: from the beginning."""
 
     def __init__(self, database: Database[Doc]) -> None:
@@ -57,13 +57,13 @@ class BelongingsMapper:
             query = {**query, key: {"$gt": after}}
         return list(self._database[name].find(query).sort(key, 1).limit(limit).hint(hint))
 
-    @translated
-    def marks(self, user_id: int, time: str, after: int | None, limit: int) -> list[Kept]:
+    @translate_errors
+    def list_marks(self, user_id: int, time_field: str, after: int | None, limit: int) -> list[MarkRecord]:
         """Return marks by entry; ``time``: only those with ``starred_at``, ``tagged_at`` or ``liked_at``."""
-        query = {"user_id": user_id, time: {"$type": "date"}}
+        query = {"user_id": user_id, time_field: {"$type": "date"}}
         docs = self._batch("marks", query, "entry_id", after, limit, "user_entry")
         return [
-            Kept(
+            MarkRecord(
                 d["entry_id"],
                 d["feed_id"],
                 d.get("starred_at"),
@@ -74,62 +74,63 @@ class BelongingsMapper:
             for d in docs
         ]
 
-    @translated
-    def shares(self, user_id: int, after: int | None, limit: int) -> list[Share]:
+    @translate_errors
+    def list_shares(self, user_id: int, after: int | None, limit: int) -> list[Share]:
         """Return a person's shares by the entry that is shared; not those that he took back."""
         query = {"user_id": user_id, "live": True}
-        return [share_of(d) for d in self._batch("shares", query, "of", after, limit, "user_of")]
+        return [parse_share(d) for d in self._batch("shares", query, "of", after, limit, "user_of")]
 
-    @translated
-    def comments(self, user_id: int, after: int | None, limit: int) -> list[Said]:
+    @translate_errors
+    def list_comments(self, user_id: int, after: int | None, limit: int) -> list[CommentRecord]:
         """Return a person's comments, the oldest first; not those that were removed."""
         docs = self._batch("comments", {"user_id": user_id}, "_id", after, limit, "user")
         return [
-            Said(d["_id"], d["share_id"], d["text"], d["at"], d.get("edited"), "parent" in d) for d in docs
+            CommentRecord(d["_id"], d["share_id"], d["text"], d["at"], d.get("edited"), "parent" in d)
+            for d in docs
         ]
 
-    @translated
-    def likes(self, user_id: int, after: int | None, limit: int) -> list[Liked]:
+    @translate_errors
+    def list_likes(self, user_id: int, after: int | None, limit: int) -> list[LikeRecord]:
         """Return the shares that somebody likes."""
         docs = self._batch("likes", {"user_id": user_id}, "share_id", after, limit, "user_share")
-        return [Liked(d["share_id"], d["at"]) for d in docs]
+        return [LikeRecord(d["share_id"], d["at"]) for d in docs]
 
-    @translated
-    def ties(
-        self, user_id: int, kind: TieKind, after: int | None, limit: int
+    @translate_errors
+    def list_relationships(
+        self, user_id: int, kind: RelationshipKind, after: int | None, limit: int
     ) -> list[tuple[int, dt.datetime]]:
         """Return (about whom, when) of what somebody laid down."""
         query = {"user_id": user_id, "kind": kind.value}
         docs = self._batch("ties", query, "to", after, limit, "user_kind_to")
         return [(d["to"], d["at"]) for d in docs]
 
-    @translated
-    def views(self, user_id: int) -> list[dict[str, Any]]:
+    @translate_errors
+    def list_stream_views(self, user_id: int) -> list[dict[str, Any]]:
         """Return how each stream is shown, as it is stored; there is a limit to how many."""
         shown = {"_id": 0, "user_id": 0}
         return list(self._database["streamviews"].find({"user_id": user_id}, shown).sort("stream", 1))
 
-    @translated
-    def former_names(self, user_id: int) -> list[dict[str, Any]]:
+    @translate_errors
+    def list_former_names(self, user_id: int) -> list[dict[str, Any]]:
         """Return the names that are kept for somebody, and until when."""
         doc = self._database["users"].find_one({"_id": user_id}, {"former": 1}) or {}
         return [{"name": one["key"], "until": one["until"]} for one in doc.get("former", ())]
 
-    @translated
-    def devices(self, user_id: int) -> list[dict[str, Any]]:
+    @translate_errors
+    def list_devices(self, user_id: int) -> list[dict[str, Any]]:
         """Return the devices on which somebody is told; nothing by which others could tell him."""
         shown = {"_id": 0, "agent": 1, "language": 1, "created": 1, "used": 1}
         return list(self._database["devices"].find({"user_id": user_id}, shown).sort("created", 1))
 
-    @translated
-    def programs(self, user_id: int) -> list[dict[str, Any]]:
+    @translate_errors
+    def list_tokens(self, user_id: int) -> list[dict[str, Any]]:
         """Return the apps and programs that may read for somebody; nothing that would let others."""
         shown = dict.fromkeys(("kind", "name", "scopes", "created", "used", "agent", "expires"), 1)
         found = self._database["tokens"].find({"user_id": user_id}, {"_id": 0, **shown})
         return list(found.sort("created", 1))
 
-    @translated
-    def reports(self, user_id: int) -> list[dict[str, Any]]:
+    @translate_errors
+    def list_reports(self, user_id: int) -> list[dict[str, Any]]:
         """Return what somebody has reported and nobody has decided on; in his words alone."""
         shown = {"_id": 0, "about": 1, "reason": 1, "text": 1, "at": 1}
         return list(self._database["reports"].find({"user_id": user_id}, shown).sort("at", 1).limit(1000))

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.mappers.reading.entry_keys import CHUNK, millis
+from app.mappers.reading.entry_keys import CHUNK, to_millis
 from app.models.reading.entry import EntryKey
 
 _KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
@@ -26,8 +26,8 @@ class ArrivalMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._entries: Collection[Doc] = database["entries"]
 
-    @translated
-    def page(
+    @translate_errors
+    def find_between(
         self, feed_ids: Sequence[int], above: int, below: int, limit: int, *, newest_first: bool = False
     ) -> list[EntryKey]:
         """Return the first keys of these feeds with ids above one and below another, by id."""
@@ -41,27 +41,27 @@ class ArrivalMapper:
                 above, below = (found[-1].id, below) if newest_first else (above, found[-1].id)
         return found
 
-    @translated
-    def since(self, feed_ids: Sequence[int], entry_id: int, limit: int) -> list[EntryKey]:
+    @translate_errors
+    def find_since(self, feed_ids: Sequence[int], entry_id: int, limit: int) -> list[EntryKey]:
         """Return up to ``limit`` keys with ids from one on, in no order."""
         query = {"feed_id": {"$in": list(feed_ids)}, "_id": {"$gte": entry_id}}
         return [_key(doc) for doc in self._entries.find(query, _KEY).hint(INDEX).limit(limit)]
 
-    @translated
-    def borders(self, feed_ids: Sequence[int], entry_id: int) -> dict[int, int]:
+    @translate_errors
+    def find_first_seqs(self, feed_ids: Sequence[int], entry_id: int) -> dict[int, int]:
         """Return the first number above an id of each of these feeds that has entries above it."""
         match = {"$match": {"feed_id": {"$in": list(feed_ids)}, "_id": {"$gt": entry_id}}}
         first = {"$group": {"_id": "$feed_id", "seq": {"$min": "$seq"}}}
         return {d["_id"]: d["seq"] for d in self._entries.aggregate([match, first], hint=INDEX)}
 
-    @translated
-    def revised(self, feed_ids: Sequence[int], since: dt.datetime, limit: int) -> list[EntryKey]:
+    @translate_errors
+    def find_revised(self, feed_ids: Sequence[int], since: dt.datetime, limit: int) -> list[EntryKey]:
         """Return up to ``limit`` keys of entries whose text was changed since then, in no order."""
         query = {"feed_id": {"$in": list(feed_ids)}, "revised": {"$gte": since}}
         return [_key(doc) for doc in self._entries.find(query, _KEY).hint(REVISED).limit(limit)]
 
-    @translated
-    def last_revised(self, feed_id: int) -> dt.datetime | None:
+    @translate_errors
+    def find_last_revised(self, feed_id: int) -> dt.datetime | None:
         """Return when a text of a feed was changed last, None: never."""
         query = {"feed_id": feed_id, "revised": {"$type": "date"}}
         doc = self._entries.find_one(query, {"_id": 0, "revised": 1}, sort=[("revised", -1)], hint=REVISED)
@@ -77,4 +77,4 @@ def _id(key: EntryKey) -> int:
 
 
 def _key(doc: Doc) -> EntryKey:
-    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], to_millis(doc["at"]))

@@ -18,7 +18,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 
 
@@ -28,7 +28,7 @@ class ChangeMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._changes: Documents[Doc] = database["changes"]
 
-    @translated
+    @translate_errors
     def add(
         self,
         user_id: int,
@@ -39,7 +39,7 @@ class ChangeMapper:
     ) -> None:
         """Note changes at a time, by number (feed → numbers) and by id."""
         doc: Doc = {
-            "_id": Int64(ids.take()),
+            "_id": Int64(ids.reserve_ids()),
             "user_id": user_id,
             "at": now,
             "feeds": [Int64(f) for f in seqs],
@@ -52,12 +52,14 @@ class ChangeMapper:
                 self._changes.insert_one(doc)
                 return
             except DuplicateKeyError:
-                doc["_id"] = Int64(ids.take())  # only _id is unique here
+                doc["_id"] = Int64(ids.reserve_ids())  # only _id is unique here
 
-    @translated
-    def since(self, user_id: int, when: dt.datetime, limit: int) -> tuple[dict[int, set[int]], set[int]]:
+    @translate_errors
+    def find_since(
+        self, user_id: int, since: dt.datetime, limit: int
+    ) -> tuple[dict[int, set[int]], set[int]]:
         """Return the numbers and ids of what changed since a time, the last ``limit`` changes at most."""
-        query = {"user_id": user_id, "at": {"$gte": when}}
+        query = {"user_id": user_id, "at": {"$gte": since}}
         found = self._changes.find(query).sort("at", DESCENDING).limit(limit)
         numbers: dict[int, set[int]] = {}
         entry_ids: set[int] = set()
@@ -67,8 +69,8 @@ class ChangeMapper:
                 numbers.setdefault(feed_id, set()).update(seqs)
         return numbers, entry_ids
 
-    @translated
-    def last(self, user_id: int) -> int:
+    @translate_errors
+    def find_last_id(self, user_id: int) -> int:
         """Return the id of the last change, which differs after each; 0: none is known."""
         query = {"user_id": user_id}
         doc = self._changes.find_one(query, {"_id": 1}, sort=[("at", DESCENDING), ("_id", DESCENDING)])

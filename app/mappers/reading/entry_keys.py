@@ -21,7 +21,7 @@ from pymongo.database import Database
 
 from app.clock import UTC
 from app.mappers.mongo import raw_replies
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc
 from app.models.reading.entry import EntryKey
 
@@ -50,18 +50,18 @@ _ROOT = {"_id": 1, "feed_id": 1, "seq": 1, "of": 1}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Range:
+class TimeRange:
     """Sort times to look at, in milliseconds, both ends included; None: open."""
 
     low: int | None = None
     high: int | None = None
 
-    def query(self) -> Doc:
+    def to_query(self) -> Doc:
         bounds: Doc = {}
         if self.low is not None:
-            bounds["$gte"] = moment(self.low)
+            bounds["$gte"] = from_millis(self.low)
         if self.high is not None:
-            bounds["$lte"] = moment(self.high)
+            bounds["$lte"] = from_millis(self.high)
         return {"at": bounds} if bounds else {}
 
 
@@ -71,12 +71,12 @@ class EntryKeyMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._entries: Collection[Doc] = database["entries"]
 
-    def walk(
-        self, feed_ids: Sequence[int], within: Range, *, newest_first: bool, batch: int
+    def walk_keys(
+        self, feed_ids: Sequence[int], within: TimeRange, *, newest_first: bool, batch: int
     ) -> Iterator[EntryKey]:
         """Yield the keys of these feeds in the order (at, id), reading ``batch`` at a time."""
         step = -1 if newest_first else 1
-        pages = self._pages({"feed_id": {"$in": list(feed_ids)}, **within.query()}, step, batch)
+        pages = self._pages({"feed_id": {"$in": list(feed_ids)}, **within.to_query()}, step, batch)
         for docs in pages:
             for doc in docs:
                 yield _key(doc)
@@ -87,7 +87,7 @@ class EntryKeyMapper:
             while docs := self._next(cursor):
                 yield docs
 
-    @translated
+    @translate_errors
     def _next(self, cursor: Iterator[Doc]) -> list[Doc]:
         taken: list[Doc] = []
         for doc in cursor:
@@ -96,33 +96,33 @@ class EntryKeyMapper:
                 break
         return taken
 
-    @translated
-    def window(self, feed_ids: Sequence[int], within: Range, most: int) -> Iterable[Row]:
+    @translate_errors
+    def find_window(self, feed_ids: Sequence[int], within: TimeRange, limit: int) -> Iterable[Row]:
         """Return up to ``most`` keys of any number of feeds in no order, each as a plain tuple.
 
         Without an order MongoDB needs one pass over the index with one jump per feed: for a short time
         and many feeds that is several times cheaper than merging their scans. Most keys of a long one are
         not wanted, so that nothing more is made of them here.
         """
-        query = {"feed_id": {"$in": list(feed_ids)}, **within.query()}
-        found = raw_replies.reply(self._entries, query, _KEY, hint="stream", limit=most)
+        query = {"feed_id": {"$in": list(feed_ids)}, **within.to_query()}
+        found = raw_replies.fetch_reply(self._entries, query, _KEY, hint="stream", limit=limit)
         if not isinstance(found, bytes):
             return [_covered(raw) for raw in found]
         rows = _together(found)
-        return [_covered(raw) for raw in raw_replies.cut(found)] if rows is None else rows
+        return [_covered(raw) for raw in raw_replies.split_documents(found)] if rows is None else rows
 
-    @translated
-    def by_seqs(self, wanted: Mapping[int, Sequence[int]]) -> list[EntryKey]:
+    @translate_errors
+    def find_by_seqs(self, seqs: Mapping[int, Sequence[int]]) -> list[EntryKey]:
         """Return the keys of these numbers (feed → numbers) in no order."""
-        branches: list[Doc] = [{"feed_id": f, "seq": {"$in": list(s)}} for f, s in wanted.items() if s]
+        branches: list[Doc] = [{"feed_id": f, "seq": {"$in": list(s)}} for f, s in seqs.items() if s]
         if not branches:
             return []
         query = branches[0] if len(branches) == 1 else {"$or": branches}
         return [_key(d) for d in self._entries.find(query, _KEY)]
 
-    def roots(self, wanted: Mapping[int, Sequence[int]]) -> set[int]:
+    def find_roots(self, seqs_by_feed: Mapping[int, Sequence[int]]) -> set[int]:
         """Return what the entries of these numbers (feed → rising numbers) share, or else they themselves."""
-        feeds = {f: seqs for f, seqs in wanted.items() if seqs}
+        feeds = {f: seqs for f, seqs in seqs_by_feed.items() if seqs}
         if not feeds:
             return set()
         count, low = sum(map(len, feeds.values())), min(seqs[0] for seqs in feeds.values())
@@ -137,7 +137,7 @@ class EntryKeyMapper:
             found |= self._roots({"$or": branches[start : start + BRANCHES]}, {})
         return found
 
-    @translated
+    @translate_errors
     def _roots(self, query: Doc, among: Mapping[int, set[int]]) -> set[int]:
         """Return roots; ``among``: of these numbers alone, where it names any feed."""
         found = self._entries.find(query, _ROOT, batch_size=BATCH).hint("seq")
@@ -147,26 +147,26 @@ class EntryKeyMapper:
             if not among or d["seq"] in among.get(d["feed_id"], ())
         }
 
-    @translated
-    def locate(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
+    @translate_errors
+    def find_by_ids(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of those entries that belong to one of these feeds."""
         query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
         return [_key(d) for d in self._entries.find(query, _KEY)]
 
 
-def millis(at: dt.datetime) -> int:
+def to_millis(at: dt.datetime) -> int:
     """Return milliseconds since the epoch."""
     return (at - _EPOCH) // _MS
 
 
-def moment(ms: int) -> dt.datetime:
+def from_millis(ms: int) -> dt.datetime:
     """Return the aware UTC datetime of milliseconds since the epoch."""
     return _EPOCH + ms * _MS
 
 
 def _together(array: bytes) -> Iterable[Row] | None:
     """Return the keys of an answer that the index alone gave; None: it is laid out otherwise."""
-    blocks = raw_replies.blocks(array, _LAYOUT.size)
+    blocks = raw_replies.split_blocks(array, _LAYOUT.size)
     if blocks is None:
         return None
     for before, block in blocks:
@@ -195,4 +195,4 @@ def _covered(raw: bytes) -> Row:
 
 
 def _key(doc: Doc) -> EntryKey:
-    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], to_millis(doc["at"]))

@@ -12,40 +12,40 @@ from bson.int64 import Int64
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import BUILD_SECONDS
 from app.mappers.mongo.store import Doc
-from app.models.feeds.feed import Unindexed
+from app.models.feeds.feed import UnindexedFeed
 
 _UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1}
 
 
-class IndexMarkMapper:
-    """Fields of a feed ↔ :class:`Unindexed`."""
+class IndexQueueMapper:
+    """Fields of a feed ↔ :class:`UnindexedFeed`."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
 
-    @translated
-    def unindexed(self, now: dt.datetime, limit: int) -> list[Unindexed]:
+    @translate_errors
+    def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
         """Return feeds with entries that the search does not know, the longest waiting first."""
         found = self._feeds.find({"index_at": {"$lte": now}}, _UNINDEXED).sort("index_at").limit(limit)
         return [_unindexed(d) for d in found]
 
-    @translated
-    def indexed(self, feed: Unindexed) -> None:
+    @translate_errors
+    def mark_indexed(self, feed: UnindexedFeed) -> None:
         """Note that the search knows a feed's entries, unless there is news again."""
         done = {"$set": {"indexed_upto": Int64(feed.last_seq), "indexed_at": feed.index_at}}
         query = {"_id": feed.id, "index_at": feed.index_at}
         self._feeds.update_one(query, {**done, "$unset": {"index_at": ""}})
 
-    @translated
-    def postpone(self, feed: Unindexed, at: dt.datetime) -> None:
+    @translate_errors
+    def postpone_indexing(self, feed: UnindexedFeed, at: dt.datetime) -> None:
         """Let a feed wait until then, unless there is news again."""
         self._feeds.update_one({"_id": feed.id, "index_at": feed.index_at}, {"$set": {"index_at": at}})
 
-    @translated
-    def unindex(self, now: dt.datetime) -> int:
+    @translate_errors
+    def unindex_all(self, now: dt.datetime) -> int:
         """Let the search read all feeds anew; return how many."""
         update = {"$set": {"index_at": now}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
         with pymongo.timeout(BUILD_SECONDS):  # all feeds of the server, in one statement
@@ -53,6 +53,6 @@ class IndexMarkMapper:
         return done.modified_count
 
 
-def _unindexed(doc: Doc) -> Unindexed:
+def _unindexed(doc: Doc) -> UnindexedFeed:
     upto, since = doc.get("indexed_upto", 0), doc.get("indexed_at")
-    return Unindexed(doc["_id"], doc["first_seq"], doc["last_seq"], upto, since, doc["index_at"])
+    return UnindexedFeed(doc["_id"], doc["first_seq"], doc["last_seq"], upto, since, doc["index_at"])

@@ -16,9 +16,9 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
-from app.mappers.reading.entry_keys import Range, millis
+from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
 from app.models.reading.tag import Mark
 
@@ -34,7 +34,7 @@ class MarkMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._marks: Collection[Doc] = database["marks"]
 
-    @translated
+    @translate_errors
     def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
         """Store a star; return whether it is the first mark that keeps the entry.
 
@@ -49,7 +49,7 @@ class MarkMapper:
             raise ExistsError(entry_id=entry.id) from e
         return was is None or "tags" not in was
 
-    @translated
+    @translate_errors
     def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
         """Delete a star; return whether no mark that keeps the entry is left, None: there was no star."""
         query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
@@ -59,7 +59,7 @@ class MarkMapper:
         was = self._marks.find_one_and_update(query, {"$unset": {"starred_at": ""}}, session=session)
         return "tags" not in was if was else None
 
-    @translated
+    @translate_errors
     def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:
         """Note that the user likes an entry; False: he did already."""
         query = {"user_id": user_id, "entry_id": entry.id, "liked_at": None}
@@ -74,7 +74,7 @@ class MarkMapper:
             return True
         return False
 
-    @translated
+    @translate_errors
     def unlike(self, user_id: int, entry_id: int) -> bool:
         """Note that he does not; False: he did not before."""
         query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
@@ -83,21 +83,21 @@ class MarkMapper:
             return True
         return bool(self._marks.update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
 
-    @translated
-    def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
+    @translate_errors
+    def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
         """Return those of these entries that the user likes."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
         return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
 
-    @translated
-    def liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
+    @translate_errors
+    def find_liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
         """Return the entries that the user likes, the last ones first; ``at`` is when, ``seq`` 0."""
         found = self._marks.find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
         found = found.sort("liked_at", -1).limit(limit).hint("liked")
-        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d["liked_at"])) for d in found]
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d["liked_at"])) for d in found]
 
-    @translated
-    def tag(
+    @translate_errors
+    def set_tags(
         self, user_id: int, entry: EntryKey, tags: Sequence[int], at: dt.datetime, session: Session
     ) -> bool:
         """Store all tags of an entry, at least one; return whether it is the first mark that keeps it.
@@ -125,8 +125,8 @@ class MarkMapper:
             raise ConflictError(entry_id=entry.id) from e
         return was is None or not ("starred_at" in was or "tags" in was)
 
-    @translated
-    def untag(self, user_id: int, entry_id: int, session: Session) -> bool:
+    @translate_errors
+    def remove_tags(self, user_id: int, entry_id: int, session: Session) -> bool:
         """Delete all tags of an entry; return whether no mark that keeps it is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
         alone = {**query, "starred_at": None, "liked_at": None}
@@ -136,62 +136,66 @@ class MarkMapper:
         was = self._marks.find_one_and_update(query, gone, session=session)
         return was is not None and "tags" in was and "starred_at" not in was
 
-    @translated
-    def feed_of(self, user_id: int, entry_id: int) -> int | None:
+    @translate_errors
+    def find_feed(self, user_id: int, entry_id: int) -> int | None:
         """Return the feed of an entry that the user starred or tagged."""
         doc = self._marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"feed_id": 1})
         return int(doc["feed_id"]) if doc else None
 
-    @translated
-    def of(self, user_id: int, entry_ids: Sequence[int], session: Session | None = None) -> dict[int, Mark]:
+    @translate_errors
+    def find_marks(
+        self, user_id: int, entry_ids: Sequence[int], session: Session | None = None
+    ) -> dict[int, Mark]:
         """Return the marks of those entries that have any, by entry."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
         return {d["entry_id"]: _mark(d) for d in self._marks.find(query, _MARK, session=session)}
 
-    @translated
-    def page(
-        self, user_id: int, within: Range, *, newest_first: bool, limit: int, tag: int | None = None
+    @translate_errors
+    def find_marked_keys(
+        self, user_id: int, within: TimeRange, *, newest_first: bool, limit: int, tag: int | None = None
     ) -> list[EntryKey]:
         """Return starred entries, or those with a tag, by the time of the star or first tag.
 
         That time is ``at`` of the keys; their ``seq`` is 0.
         """
         step, time = (-1 if newest_first else 1), "starred_at" if tag is None else "tagged_at"
-        query: Doc = {"user_id": user_id, time: within.query().get("at") or {"$type": "date"}}
+        query: Doc = {"user_id": user_id, time: within.to_query().get("at") or {"$type": "date"}}
         if tag is not None:
             query["tags"] = tag
         shown = _KEY if tag is None else _TAGGED
         found = self._marks.find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
-        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d[time])) for d in found]
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d[time])) for d in found]
 
-    @translated
-    def tagged(self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0) -> list[Mark]:
+    @translate_errors
+    def find_by_tag(
+        self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0
+    ) -> list[Mark]:
         """Return all marks with a tag, or so many."""
         found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit)
         return [_mark(d) for d in found]
 
-    @translated
-    def some(self, user_id: int, limit: int, session: Session) -> list[Mark]:
+    @translate_errors
+    def find_batch(self, user_id: int, limit: int, session: Session) -> list[Mark]:
         """Return some of a user's marks that keep entries, in no order."""
         query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
         found = self._marks.find(query, _MARK, limit=limit, session=session)
         return [_mark(d) for d in found]
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, entry_ids: Sequence[int], session: Session) -> None:
         """Delete the marks of these entries, stars and tags."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
         self._marks.delete_many(query, session=session)
 
-    @translated
-    def add_tag(self, user_id: int, tag: int, to: int, session: Session) -> None:
+    @translate_errors
+    def add_tag(self, user_id: int, tag: int, new_tag: int, session: Session) -> None:
         """Give every entry that has ``tag`` another one too."""
         self._marks.update_many(
-            {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": to}}, session=session
+            {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": new_tag}}, session=session
         )
 
-    @translated
-    def take_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
+    @translate_errors
+    def remove_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
         """Take a tag from entries that keep another one; return how many had it."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
         return self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session).matched_count

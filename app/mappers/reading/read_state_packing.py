@@ -49,10 +49,10 @@ def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
         bits = int.from_bytes(bitmaps[place : place + size], "little")
         unread = tuple(kept[taken : taken + count])
         state = ReadState(upto, bits, start, unread)
-        yield SourceFeed.of(feed_id, first, last, newest, state, next(less, 0))
+        yield SourceFeed.create(feed_id, first, last, newest, state, next(less, 0))
         place, taken = place + size, taken + count
 
 
-def lasts(rows: bytes) -> dict[int, int]:
+def unpack_last_seqs(rows: bytes) -> dict[int, int]:
     """Return feed → last number out of the packed rows alone."""
     return {row[0]: row[2] for row in _ROW.iter_unpack(rows)}

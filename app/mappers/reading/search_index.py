@@ -20,21 +20,21 @@ from pymongo import ReplaceOne, WriteConcern
 from pymongo.collection import Collection as Table
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.mappers.reading.entry_keys import Range, millis, moment
+from app.mappers.reading.entry_keys import TimeRange, from_millis, to_millis
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import Searchable, Term, Where
-from app.models.reading.tokenizer import words
+from app.models.reading.search import SearchDocument, Term, TermField
+from app.models.reading.tokenizer import split_words
 
 INDEX = "words"
 #: Before words of one field.
-MARKS = {Where.ANY: "", Where.TITLE: "t:", Where.AUTHOR: "a:"}
+MARKS = {TermField.ANY: "", TermField.TITLE: "t:", TermField.AUTHOR: "a:"}
 _KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class IndexScan:
     """One pass over the index.
 
     Attributes:
@@ -45,31 +45,31 @@ class Look:
 
     word: str
     feed_ids: Sequence[int]
-    within: Range
+    within: TimeRange
     others: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     phrases: tuple[Term, ...] = ()
     no_phrases: tuple[Term, ...] = ()
 
     @property
-    def walked(self) -> Doc:
+    def index_query(self) -> Doc:
         """What the index alone answers."""
-        return {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.query()}
+        return {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.to_query()}
 
     @property
-    def checked(self) -> Doc:
+    def full_query(self) -> Doc:
         """What only the documents answer."""
         words: Doc = {"$all": [self.word, *self.others]}
         if self.without:
             words["$nin"] = list(self.without)
-        return {**self.walked, "words": words}
+        return {**self.index_query, "words": words}
 
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing to look at in documents."""
         return not (self.others or self.without or self.phrases or self.no_phrases)
 
-    def fits(self, doc: Doc) -> bool:
+    def is_match(self, doc: Doc) -> bool:
         """Return whether a document's phrases are as asked."""
         if not (self.phrases or self.no_phrases):
             return True
@@ -79,20 +79,20 @@ class Look:
         )
 
 
-class SearchableMapper:
-    """:class:`Searchable` → document → :class:`EntryKey`. Every query carries ``feed_id``.
+class SearchIndexMapper:
+    """:class:`SearchDocument` → document → :class:`EntryKey`. Every query carries ``feed_id``.
 
     Args:
         words_most: different words kept of one entry.
     """
 
-    def __init__(self, database: Database[Doc], *, words_most: int) -> None:
+    def __init__(self, database: Database[Doc], *, max_words: int) -> None:
         # Losing a write costs nothing: that an entry is indexed is noted later, and durably.
         self._table: Table[Doc] = database.get_collection("searchables", write_concern=WriteConcern(w=1))
-        self._most = words_most
+        self._most = max_words
 
-    @translated
-    def put(self, entries: Sequence[Searchable]) -> None:
+    @translate_errors
+    def put(self, entries: Sequence[SearchDocument]) -> None:
         """Store entries, in place of what was stored of them."""
         writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
         if writes:
@@ -101,21 +101,21 @@ class SearchableMapper:
             self._table.delete_many({"_id": {"$in": ids}, "feed_id": {"$nin": feeds}})
             self._table.bulk_write(writes, ordered=False)
 
-    def _doc(self, entry: Searchable) -> Doc:
-        title, author, body = words(entry.title), words(entry.author), words(entry.text)
+    def _doc(self, entry: SearchDocument) -> Doc:
+        title, author, body = split_words(entry.title), split_words(entry.author), split_words(entry.text)
         marked = [*(f"t:{w}" for w in title), *(f"a:{w}" for w in author)]
         kept = list(dict.fromkeys(["", *marked, *title, *author, *body]))[: self._most]
         text = f" {' '.join(title)} \n {' '.join(author)} \n {' '.join(body)} "
         return {
             "_id": entry.id,
             "feed_id": entry.feed_id,
-            "at": moment(entry.at),
+            "at": from_millis(entry.at),
             "seq": entry.seq,
             "words": kept,
             "text": isal_zlib.compress(text.encode(), 0),
         }
 
-    @translated
+    @translate_errors
     def remove(self, feed_id: int, below: int, keep: Collection[int]) -> int:
         """Delete a feed's documents with lower numbers."""
         query: Doc = {"feed_id": feed_id, "seq": {"$lt": below}}
@@ -123,42 +123,42 @@ class SearchableMapper:
             query["_id"] = {"$nin": list(keep)}
         return self._table.delete_many(query).deleted_count
 
-    @translated
-    def drop(self, feed_id: int, entry_id: int) -> None:
+    @translate_errors
+    def remove_entry(self, feed_id: int, entry_id: int) -> None:
         """Delete what is known of an entry that was taken back."""
         self._table.delete_one({"feed_id": feed_id, "_id": entry_id})
 
-    @translated
-    def count(self, look: Look, most: int) -> int:
+    @translate_errors
+    def count_matches(self, scan: IndexScan, limit: int) -> int:
         """Return how many entries hold a word, counted up to ``most``; from the index alone."""
-        return self._table.count_documents(look.walked, limit=most, hint=INDEX)
+        return self._table.count_documents(scan.index_query, limit=limit, hint=INDEX)
 
-    @translated
-    def find(self, look: Look, most: int) -> tuple[list[EntryKey], int]:
+    @translate_errors
+    def find(self, scan: IndexScan, limit: int) -> tuple[list[EntryKey], int]:
         """Look at up to ``most`` entries that hold the word, and return the keys of those that are as asked.
 
         Returns:
             The keys, in no order, and how many were looked at: ``most`` means that there may be more.
         """
-        docs = list(self._table.find(look.walked, _KEY, limit=most, batch_size=most).hint(INDEX))
-        if look.is_plain or not docs:
+        docs = list(self._table.find(scan.index_query, _KEY, limit=limit, batch_size=limit).hint(INDEX))
+        if scan.is_plain or not docs:
             return [_key(d) for d in docs], len(docs)
-        return self.among([d["_id"] for d in docs], look), len(docs)
+        return self.find_among([d["_id"] for d in docs], scan), len(docs)
 
-    @translated
-    def among(self, ids: Sequence[int], look: Look) -> list[EntryKey]:
+    @translate_errors
+    def find_among(self, ids: Sequence[int], scan: IndexScan) -> list[EntryKey]:
         """Return the keys of those of these entries that are as asked."""
-        shown = {**_KEY, "text": 1} if look.phrases or look.no_phrases else _KEY
-        docs = self._table.find({**look.checked, "_id": {"$in": list(ids)}}, shown)
-        return [_key(d) for d in docs.hint("_id_") if look.fits(d)]
+        shown = {**_KEY, "text": 1} if scan.phrases or scan.no_phrases else _KEY
+        docs = self._table.find({**scan.full_query, "_id": {"$in": list(ids)}}, shown)
+        return [_key(d) for d in docs.hint("_id_") if scan.is_match(d)]
 
 
 def _stands(term: Term, text: str) -> bool:
     phrase = f" {' '.join(term.words)} "
-    if term.where is Where.ANY:
+    if term.where is TermField.ANY:
         return phrase in text
-    return phrase in text.split("\n", 2)[0 if term.where is Where.TITLE else 1]
+    return phrase in text.split("\n", 2)[0 if term.where is TermField.TITLE else 1]
 
 
 def _key(doc: Doc) -> EntryKey:
-    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], to_millis(doc["at"]))

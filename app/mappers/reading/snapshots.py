@@ -10,10 +10,10 @@ from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.mappers.reading import read_state_packing
-from app.models.reading.history import ActionKind, HistoryPlace, MassAction
+from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscriptions.subscription import ReadState
 
@@ -27,7 +27,7 @@ class SnapshotMapper:
             "snapshots", write_concern=WriteConcern(w=1)
         )
 
-    @translated
+    @translate_errors
     def add(self, snapshot: Snapshot, expires: dt.datetime) -> None:
         """Keep a snapshot until ``expires``."""
         self._snapshots.insert_one(
@@ -43,21 +43,23 @@ class SnapshotMapper:
             }
         )
 
-    @translated
-    def get(self, user_id: int, token: str, now: dt.datetime) -> Snapshot | None:
+    @translate_errors
+    def find(self, user_id: int, token: str, now: dt.datetime) -> Snapshot | None:
         """Return a user's snapshot that has not expired."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._snapshots.find_one(query)
         return _snapshot(doc) if doc else None
 
-    @translated
-    def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]] | None:
+    @translate_errors
+    def find_last_seqs(
+        self, user_id: int, token: str, now: dt.datetime
+    ) -> tuple[StreamRef, dict[int, int]] | None:
         """Return the stream of a snapshot and its feeds' last numbers, without their read states."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._snapshots.find_one(query, {"stream": 1, "rows": 1})
         if doc is None:
             return None
-        return StreamRef.parse(doc["stream"]), read_state_packing.lasts(doc["rows"])
+        return StreamRef.parse(doc["stream"]), read_state_packing.unpack_last_seqs(doc["rows"])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class UndoMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._undos: Collection[Doc] = database["undos"]
 
-    @translated
+    @translate_errors
     def add(self, undo: Undo, expires: dt.datetime) -> None:
         """Keep states until ``expires``."""
         masses = sorted({mass for _, mass in undo.before.values() if mass is not None})
@@ -92,8 +94,8 @@ class UndoMapper:
         doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
         self._undos.insert_one(doc)
 
-    @translated
-    def get(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
+    @translate_errors
+    def find(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
         """Return a user's undo that has not expired."""
         before: dict[int, tuple[ReadState, str | None]] = {}
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "rows": {"$exists": True}}
@@ -103,30 +105,30 @@ class UndoMapper:
             before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in read_state_packing.unpack(doc)})
         return Undo(token, user_id, before) if docs else None
 
-    @translated
-    def add_found(
+    @translate_errors
+    def add_entries(
         self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
     ) -> None:
         """Keep single entries, by feed, that an action marked as read."""
         found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
         self._undos.insert_one({"token": token, "user_id": user_id, "expires": expires, "found": found})
 
-    @translated
-    def found(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
+    @translate_errors
+    def find_entries(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
         """Return what :meth:`add_found` kept, empty when the token is of another kind."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._undos.find_one(query, {"found": 1}) or {}
         return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
 
-    @translated
-    def note(self, user_id: int, token: str, action: MassAction) -> None:
+    @translate_errors
+    def set_action(self, user_id: int, token: str, action: MassAction) -> None:
         """Say of a kept undo what was done: it is in the history from now on."""
         said = {**dataclasses.asdict(action), "kind": action.kind.value}
         self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
 
-    @translated
-    def actions(
-        self, user_id: int, now: dt.datetime, limit: int, after: HistoryPlace | None
+    @translate_errors
+    def find_actions(
+        self, user_id: int, now: dt.datetime, limit: int, after: HistoryCursor | None
     ) -> list[MassAction]:
         """Return what a user did to many entries at once, the newest first; ``after``: the one before."""
         query: Doc = {"user_id": user_id, "expires": {"$gt": now}, "action": {"$exists": True}}
@@ -137,7 +139,7 @@ class UndoMapper:
         said = [doc["action"] for doc in found.sort([("action.at", -1), ("token", -1)]).limit(limit)]
         return [MassAction(**{**one, "kind": ActionKind(one["kind"])}) for one in said]
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, token: str) -> None:
         """Delete an undo."""
         self._undos.delete_many({"user_id": user_id, "token": token})

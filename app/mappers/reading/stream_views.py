@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.reading.stream import StreamRef
 from app.models.reading.stream_view import FIELDS
@@ -20,13 +20,13 @@ class StreamViewMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._views: Collection[Doc] = database["streamviews"]
 
-    @translated
+    @translate_errors
     def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
         """Return what is kept of a stream."""
         found = self._views.find_one({"user_id": user_id, "stream": str(ref)}) or {}
         return {name: found[name] for name in FIELDS if name in found}
 
-    @translated
+    @translate_errors
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
         """Keep changes; return whether the stream is one more."""
         result = self._views.update_one(
@@ -34,10 +34,10 @@ class StreamViewMapper:
         )
         return result.upserted_id is not None
 
-    @translated
-    def trim(self, user_id: int, most: int) -> None:
+    @translate_errors
+    def trim_oldest(self, user_id: int, limit: int) -> None:
         """Forget what was changed longest ago, above ``most`` streams."""
-        old = self._views.find({"user_id": user_id}, {"_id": 0, "stream": 1}).sort("at", -1).skip(most)
+        old = self._views.find({"user_id": user_id}, {"_id": 0, "stream": 1}).sort("at", -1).skip(limit)
         streams = [doc["stream"] for doc in old]
         if streams:
             self._views.delete_many({"user_id": user_id, "stream": {"$in": streams}})

@@ -12,9 +12,9 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
-from app.models.reading.tag import SavedSearch, Tag, key_of
+from app.models.reading.tag import SavedSearch, Tag, make_tag_key
 
 _NAME_ORDER = [("key", 1)]
 
@@ -28,40 +28,48 @@ class TagMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._tags: Collection[Doc] = database["tags"]
 
-    @translated
-    def of_user(self, user_id: int, session: Session | None = None) -> list[Tag]:
+    @translate_errors
+    def find_by_user(self, user_id: int, session: Session | None = None) -> list[Tag]:
         """Return a user's tags by name, deleted ones too."""
         found = self._tags.find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
         return [_tag(d) for d in found]
 
-    @translated
+    @translate_errors
     def add(self, user_id: int, name: str, session: Session) -> Tag:
         """Store a new tag.
 
         Raises:
             ConflictError: there is one with this key; the transaction is over.
         """
-        doc: Doc = {"_id": ids.take(), "user_id": user_id, "name": name, "key": key_of(name), "count": 0}
+        doc: Doc = {
+            "_id": ids.reserve_ids(),
+            "user_id": user_id,
+            "name": name,
+            "key": make_tag_key(name),
+            "count": 0,
+        }
         try:
             self._tags.insert_one(doc, session=session)
         except DuplicateKeyError as e:
             raise ConflictError(tag=name) from e
         return _tag(doc)
 
-    @translated
-    def count(self, user_id: int, tag_id: int, by: int, session: Session) -> None:
+    @translate_errors
+    def change_count(self, user_id: int, tag_id: int, delta: int, session: Session) -> None:
         """Count entries up or down."""
-        self._tags.update_one({"_id": tag_id, "user_id": user_id}, {"$inc": {"count": by}}, session=session)
+        self._tags.update_one(
+            {"_id": tag_id, "user_id": user_id}, {"$inc": {"count": delta}}, session=session
+        )
 
-    @translated
-    def name(self, user_id: int, tag_id: int, name: str, session: Session | None = None) -> bool:
+    @translate_errors
+    def set_name(self, user_id: int, tag_id: int, name: str, session: Session | None = None) -> bool:
         """Give a tag a name, and bring it back if it was deleted; False: there is none.
 
         Raises:
             ExistsError: another one has this name.
         """
         update: Doc = {
-            "$set": {"name": name, "key": key_of(name)},
+            "$set": {"name": name, "key": make_tag_key(name)},
             "$unset": {"deleted_at": "", "merged": ""},
         }
         try:
@@ -70,13 +78,15 @@ class TagMapper:
             raise ExistsError(tag_id=tag_id) from e
         return bool(done.matched_count)
 
-    @translated
-    def hide(self, user_id: int, tag_id: int, at: dt.datetime, session: Session, merged: Any = None) -> None:
+    @translate_errors
+    def mark_deleted(
+        self, user_id: int, tag_id: int, at: dt.datetime, session: Session, merged: Any = None
+    ) -> None:
         """Delete a tag so that it can come back."""
         fields = {"deleted_at": at, "key": f"\u0000{tag_id}", **({"merged": merged} if merged else {})}
         self._tags.update_one({"_id": tag_id, "user_id": user_id}, {"$set": fields}, session=session)
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, tag_id: int, session: Session) -> None:
         """Delete a tag for good."""
         self._tags.delete_one({"_id": tag_id, "user_id": user_id}, session=session)
@@ -88,20 +98,20 @@ class SavedSearchMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._searches: Collection[Doc] = database["searches"]
 
-    @translated
-    def of_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
+    @translate_errors
+    def find_by_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
         """Return a user's searches by name."""
         found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
         return [_saved(doc) for doc in found]
 
-    @translated
+    @translate_errors
     def put(self, user_id: int, name: str, query: str) -> SavedSearch:
         """Store a search and return it; one with the same name gets another query."""
         while True:
             try:
                 doc: Any = self._searches.find_one_and_update(
                     {"user_id": user_id, "name": name},
-                    {"$set": {"query": query}, "$setOnInsert": {"_id": ids.take()}},
+                    {"$set": {"query": query}, "$setOnInsert": {"_id": ids.reserve_ids()}},
                     upsert=True,
                     return_document=ReturnDocument.AFTER,
                 )
@@ -110,7 +120,7 @@ class SavedSearchMapper:
                 if not is_duplicate(e, "_id"):
                     raise
 
-    @translated
+    @translate_errors
     def add(self, search: SavedSearch, session: Session) -> None:
         """Store a search under the id it had.
 
@@ -123,7 +133,7 @@ class SavedSearchMapper:
         except DuplicateKeyError as e:
             raise ConflictError(search=search.name) from e
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, search_id: int, session: Session) -> SavedSearch | None:
         """Delete a search and return it; None: there was none."""
         doc = self._searches.find_one_and_delete({"_id": search_id, "user_id": user_id}, session=session)

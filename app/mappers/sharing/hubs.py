@@ -20,10 +20,10 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.feeds.websub import Mode
-from app.models.sharing.hub import HubAsk, Subscriber
+from app.models.sharing.hub import PendingIntent, Subscriber
 
 _NAMES = ("user_id", "feed_id", "topic", "callback", "expires", "secret", "since", "owed")
 _ALL = (*_NAMES, "failures", "heard")
@@ -40,24 +40,24 @@ class HubMapper:
 
     # -- subscribing
 
-    @translated
-    def find(self, topic: str, callback: str) -> Subscriber | None:
+    @translate_errors
+    def find_by_callback(self, topic: str, callback: str) -> Subscriber | None:
         """Return the subscription of a callback to a topic, also one that is not confirmed."""
         return _read(self._rows.find_one({"topic": topic, "callback": callback}))
 
-    @translated
-    def get(self, sub_id: int) -> Subscriber | None:
+    @translate_errors
+    def find(self, sub_id: int) -> Subscriber | None:
         """Return a subscription by id."""
         return _read(self._rows.find_one({"_id": sub_id}))
 
-    @translated
-    def count(self, feed_id: int, host: str, most: tuple[int, int]) -> tuple[int, int]:
+    @translate_errors
+    def count(self, feed_id: int, host: str, limits: tuple[int, int]) -> tuple[int, int]:
         """Return how many subscriptions a stream has, and a host, each counted up to its ``most``."""
-        of_feed = self._rows.count_documents({"feed_id": feed_id}, limit=most[0], hint="feed_push")
-        return of_feed, self._rows.count_documents({"host": host}, limit=most[1], hint="host")
+        of_feed = self._rows.count_documents({"feed_id": feed_id}, limit=limits[0], hint="feed_push")
+        return of_feed, self._rows.count_documents({"host": host}, limit=limits[1], hint="host")
 
-    @translated
-    def ask(self, new: Subscriber, host: str, ask: HubAsk) -> int:
+    @translate_errors
+    def set_intent(self, new: Subscriber, host: str, intent: PendingIntent) -> int:
         """Note what a callback is to be asked, in the place of what it was to be asked before.
 
         Args:
@@ -69,9 +69,9 @@ class HubMapper:
         begun: Doc = {"user_id": Int64(new.user_id), "feed_id": Int64(new.feed_id), "host": host}
         begun["expires"] = new.expires
         key = {"topic": new.topic, "callback": new.callback}
-        change = {"ask": {**ask._asdict(), "mode": ask.mode.value}, "verify_at": ask.at}
+        change = {"ask": {**intent._asdict(), "mode": intent.mode.value}, "verify_at": intent.at}
         while True:
-            fresh = {"_id": Int64(ids.take()), **begun}
+            fresh = {"_id": Int64(ids.reserve_ids()), **begun}
             try:
                 doc = self._rows.find_one_and_update(
                     key, {"$set": change, "$setOnInsert": fresh}, upsert=True, return_document=True
@@ -81,65 +81,67 @@ class HubMapper:
                 if not is_duplicate(e, "_id") and not is_duplicate(e, "topic"):
                     raise
 
-    @translated
-    def due(self, now: dt.datetime, limit: int) -> list[int]:
+    @translate_errors
+    def find_due(self, now: dt.datetime, limit: int) -> list[int]:
         """Return ids of subscriptions whose callbacks are to be asked, the longest due first."""
         found = self._rows.find({"verify_at": {"$lte": now}}, {"_id": 1}).sort("verify_at", ASCENDING)
         return [d["_id"] for d in found.limit(limit)]
 
-    @translated
+    @translate_errors
     def claim(self, sub_id: int, at: dt.datetime, now: dt.datetime, until: dt.datetime) -> bool:
         """Take a request whose callback is to be asked now, due again at ``until``; False: another has."""
         query = {"_id": sub_id, "ask.at": at, "verify_at": {"$lte": now}}
         return self._rows.update_one(query, {"$set": {"verify_at": until}}).matched_count == 1
 
-    @translated
-    def put_off(self, sub_id: int, at: dt.datetime, until: dt.datetime, failures: int) -> None:
+    @translate_errors
+    def postpone_request(self, sub_id: int, at: dt.datetime, until: dt.datetime, failures: int) -> None:
         """Let a callback be asked (again) then; ``at`` names the request that this is about."""
         change = {"verify_at": until, "ask.failures": failures}
         self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$set": change})
 
-    @translated
-    def confirm(self, sub_id: int, ask: HubAsk, heard: bytes, now: dt.datetime, until: dt.datetime) -> bool:
+    @translate_errors
+    def confirm(
+        self, sub_id: int, intent: PendingIntent, digest: bytes, now: dt.datetime, until: dt.datetime
+    ) -> bool:
         """Note that a callback has confirmed a request; False: there is a newer one.
 
         Args:
             heard: hash of what is served at this moment.
         """
-        change: Doc = {"$set": {"expires": until, "heard": heard}, "$min": {"since": now}}
+        change: Doc = {"$set": {"expires": until, "heard": digest}, "$min": {"since": now}}
         gone = {"ask": "", "verify_at": "", "failures": ""}
-        if ask.secret:
-            change["$set"]["secret"] = ask.secret
+        if intent.secret:
+            change["$set"]["secret"] = intent.secret
         else:
             gone["secret"] = ""
-        done = self._rows.update_one({"_id": sub_id, "ask.at": ask.at}, {**change, "$unset": gone})
+        done = self._rows.update_one({"_id": sub_id, "ask.at": intent.at}, {**change, "$unset": gone})
         return done.matched_count == 1
 
-    @translated
+    @translate_errors
     def refuse(self, sub_id: int, at: dt.datetime) -> None:
         """Forget a request that was not confirmed; a subscription from before it stays."""
         if not self._rows.delete_one({"_id": sub_id, "ask.at": at, "since": None}).deleted_count:
             self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$unset": {"ask": "", "verify_at": ""}})
 
-    @translated
+    @translate_errors
     def remove(self, sub_ids: Sequence[int]) -> None:
         """Delete subscriptions."""
         self._rows.delete_many({"_id": {"$in": list(sub_ids)}})
 
     # -- what is owed
 
-    @translated
+    @translate_errors
     def has_subscribers(self, feed_id: int) -> bool:
         """Return whether anybody subscribes to a stream."""
         return self._rows.find_one({"feed_id": feed_id}, {"_id": 1}) is not None
 
-    @translated
-    def forgive(self, feed_id: int) -> None:
+    @translate_errors
+    def clear_changed(self, feed_id: int) -> None:
         """Note that nobody is to hear of what changed in a stream."""
         self._feeds.update_one({"_id": feed_id}, {"$unset": {"hub_at": ""}})
 
-    @translated
-    def owed(self, now: dt.datetime, limit: int) -> list[int]:
+    @translate_errors
+    def find_owed_feeds(self, now: dt.datetime, limit: int) -> list[int]:
         """Return streams of which somebody is to be told, the longest waiting first."""
         changed = self._feeds.find({"hub_at": {"$exists": True}}, {"_id": 1}).sort("hub_at", ASCENDING)
         found = [d["_id"] for d in changed.limit(limit)]
@@ -147,8 +149,8 @@ class HubMapper:
         found += [d["feed_id"] for d in waiting.limit(_LOOK * limit)]
         return list(dict.fromkeys(found))[:limit]
 
-    @translated
-    def spread(self, feed_id: int, now: dt.datetime) -> None:
+    @translate_errors
+    def mark_owed(self, feed_id: int, now: dt.datetime) -> None:
         """Let all subscribers of a stream be owed what changed in it, if anything did.
 
         Those who wait for another try go on waiting for it.
@@ -161,8 +163,10 @@ class HubMapper:
         self._rows.update_many({"feed_id": feed_id, "since": {"$ne": None}}, [{"$set": owed}])
         self._feeds.update_one({"_id": feed_id, "hub_at": changed}, {"$unset": {"hub_at": ""}})
 
-    @translated
-    def take(self, feed_id: int, now: dt.datetime, until: dt.datetime, limit: int) -> list[Subscriber]:
+    @translate_errors
+    def claim_subscribers(
+        self, feed_id: int, now: dt.datetime, until: dt.datetime, limit: int
+    ) -> list[Subscriber]:
         """Take subscribers of a stream that are to be told now; they are due again at ``until``.
 
         Those who failed before come last: they may fail slowly, and hold nobody up.
@@ -178,18 +182,20 @@ class HubMapper:
             self._rows.update_many({"_id": {"$in": [t.id for t in taken]}}, {"$set": {"push_at": until}})
         return taken
 
-    @translated
-    def rest(self, feed_id: int, hosts: Sequence[str], now: dt.datetime, until: dt.datetime) -> None:
+    @translate_errors
+    def postpone_hosts(
+        self, feed_id: int, hosts: Sequence[str], now: dt.datetime, until: dt.datetime
+    ) -> None:
         """Let subscribers of a stream that are due wait whose callbacks are on these hosts."""
         due = {"feed_id": feed_id, "push_at": {"$lte": now}, "host": {"$in": list(hosts)}}
         self._rows.update_many(due, {"$set": {"push_at": until}})
 
-    @translated
-    def end(
+    @translate_errors
+    def record_results(
         self,
-        told: Iterable[tuple[Subscriber, bytes]],
-        later: Mapping[int, tuple[int, dt.datetime]],
-        gone: Iterable[int],
+        delivered: Iterable[tuple[Subscriber, bytes]],
+        postponed: Mapping[int, tuple[int, dt.datetime]],
+        removed: Iterable[int],
         now: dt.datetime,
     ) -> None:
         """Note how pushes ended.
@@ -201,13 +207,13 @@ class HubMapper:
         """
         newer = {"failures": 0, "push_at": now}
         operations: list[UpdateOne | DeleteOne] = []
-        for each, heard in told:
+        for each, heard in delivered:
             done: Doc = {"$set": {"heard": heard}, "$unset": {"owed": "", "push_at": "", "failures": ""}}
             operations.append(UpdateOne({"_id": each.id, "owed": {"$ne": each.owed}}, {"$set": newer}))
             operations.append(UpdateOne({"_id": each.id, "owed": each.owed}, done))
-        for sub_id, (failures, at) in later.items():
+        for sub_id, (failures, at) in postponed.items():
             operations.append(UpdateOne({"_id": sub_id}, {"$set": {"failures": failures, "push_at": at}}))
-        operations += [DeleteOne({"_id": sub_id}) for sub_id in gone]
+        operations += [DeleteOne({"_id": sub_id}) for sub_id in removed]
         if operations:
             self._rows.bulk_write(operations)
 
@@ -216,5 +222,5 @@ def _read(doc: Doc | None) -> Subscriber | None:
     if doc is None:
         return None
     ask = doc.get("ask")
-    asked = HubAsk(**{**ask, "mode": Mode(ask["mode"])}) if ask else None
+    asked = PendingIntent(**{**ask, "mode": Mode(ask["mode"])}) if ask else None
     return Subscriber(id=doc["_id"], ask=asked, **{name: doc[name] for name in _ALL if name in doc})

@@ -11,11 +11,11 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.accounts.users import fold
-from app.mappers.mongo.errors import translated
+from app.mappers.accounts.users import make_name_key
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Session
-from app.models.discussion.comments import Face
-from app.models.sharing.sharing import Audience, Profile, TieKind
+from app.models.discussion.comments import PersonSummary
+from app.models.sharing.sharing import Audience, Profile, RelationshipKind
 
 #: What profiles show of accounts; one that is closed shows nothing.
 _OF_USER = {"name": 1, "disabled": 1}
@@ -28,13 +28,15 @@ class ProfileMapper:
         self._profiles: Collection[Doc] = database["profiles"]
         self._users: Collection[Doc] = database["users"]
 
-    @translated
-    def add(self, user_id: int, feed_id: int, closet_id: int, audience: Audience, now: dt.datetime) -> None:
+    @translate_errors
+    def add(
+        self, user_id: int, feed_id: int, private_feed_id: int, audience: Audience, now: dt.datetime
+    ) -> None:
         """Store a profile; where there is one already it stays as it is."""
         doc = {
             "user_id": Int64(user_id),
             "feed_id": Int64(feed_id),
-            "closet_id": Int64(closet_id),
+            "closet_id": Int64(private_feed_id),
             "audience": audience.value,
             "created": now,
         }
@@ -43,13 +45,13 @@ class ProfileMapper:
         except DuplicateKeyError:
             return
 
-    @translated
-    def get(self, user_id: int) -> Profile | None:
+    @translate_errors
+    def find(self, user_id: int) -> Profile | None:
         """Return a person's profile; None: he has none, or he leaves."""
-        return self.some([user_id]).get(user_id)
+        return self.find_many([user_id]).get(user_id)
 
-    @translated
-    def some(self, user_ids: Sequence[int], session: Session | None = None) -> dict[int, Profile]:
+    @translate_errors
+    def find_many(self, user_ids: Sequence[int], session: Session | None = None) -> dict[int, Profile]:
         """Return the profiles of these people, by person; of those who leave there is none."""
         who = {"user_id": {"$in": list(user_ids)}}
         docs = list(self._profiles.find(who, session=session, batch_size=BATCH))
@@ -60,39 +62,39 @@ class ProfileMapper:
             doc["user_id"]: _profile(doc, users[doc["user_id"]]) for doc in docs if doc["user_id"] in users
         }
 
-    @translated
-    def named(self, handle: str) -> Profile | None:
+    @translate_errors
+    def find_by_name(self, handle: str) -> Profile | None:
         """Return the profile of who has this name, in whatever case."""
-        user = self._users.find_one({"name_key": fold(handle), "leaving": None}, _OF_USER)
+        user = self._users.find_one({"name_key": make_name_key(handle), "leaving": None}, _OF_USER)
         doc = self._profiles.find_one({"user_id": user["_id"]}) if user else None
         return _profile(doc, user) if doc and user else None
 
-    @translated
-    def owner(self, feed_id: int) -> int | None:
+    @translate_errors
+    def find_owner(self, feed_id: int) -> int | None:
         """Return whose stream a feed is."""
         doc = self._profiles.find_one({"feed_id": feed_id}, {"user_id": 1})
         return doc["user_id"] if doc else None
 
-    @translated
-    def similar(self, limit: int) -> list[int]:
+    @translate_errors
+    def find_discoverable(self, limit: int) -> list[int]:
         """Return people who want to be found by those who read the same, the last ones first."""
         found = self._profiles.find({"similar": True}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("similar").limit(limit)]
 
-    @translated
-    def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
+    @translate_errors
+    def find_owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
         found = self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, {"feed_id": 1, "user_id": 1})
         return {d["feed_id"]: d["user_id"] for d in found}
 
-    @translated
-    def suspended(self, limit: int) -> list[int]:
+    @translate_errors
+    def find_suspended(self, limit: int) -> list[int]:
         """Return whom administrators have suspended, the last profiles first."""
         found = self._profiles.find({"hidden": True}, {"user_id": 1}).sort("_id", -1).limit(limit)
         return [d["user_id"] for d in found.hint("hidden")]
 
-    @translated
-    def faces(self, user_ids: Sequence[int]) -> dict[int, Face]:
+    @translate_errors
+    def find_summaries(self, user_ids: Sequence[int]) -> dict[int, PersonSummary]:
         """Return how these people, with a profile or without, are shown; not those suspended or leaving."""
         query = {"_id": {"$in": list(user_ids)}, "leaving": None, "disabled": {"$ne": True}}
         found = self._users.find(query, {"name": 1}, batch_size=BATCH) if user_ids else ()
@@ -103,71 +105,71 @@ class ProfileMapper:
             i: _face(i, name, docs.get(i)) for i, name in names.items() if not docs.get(i, {}).get("hidden")
         }
 
-    @translated
-    def known_as(self, handles: Sequence[str]) -> dict[str, int]:
+    @translate_errors
+    def find_ids_by_name(self, handles: Sequence[str]) -> dict[str, int]:
         """Return who has these names, in whatever case, by the name folded."""
-        query = {"name_key": {"$in": list({fold(h) for h in handles})}, "leaving": None}
+        query = {"name_key": {"$in": list({make_name_key(h) for h in handles})}, "leaving": None}
         return {u["name_key"]: u["_id"] for u in self._users.find(query, {"name_key": 1})}
 
-    @translated
-    def change(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:
+    @translate_errors
+    def update(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:
         """Store what is in ``changes``, checked already."""
         self._profiles.update_one({"user_id": user_id}, {"$set": dict(changes)}, session=session)
 
 
-class TieMapper:
+class RelationshipMapper:
     """Requests, mutes and blocks: ``{user_id, kind, to, at}``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._ties: Collection[Doc] = database["ties"]
 
-    @translated
+    @translate_errors
     def add(
-        self, user_id: int, kind: TieKind, to: int, now: dt.datetime, session: Session | None = None
+        self, user_id: int, kind: RelationshipKind, to: int, now: dt.datetime, session: Session | None = None
     ) -> bool:
         """Lay something down about another; False: it was so already."""
         key = {"user_id": Int64(user_id), "kind": kind.value, "to": Int64(to)}
         done = self._ties.update_one(key, {"$setOnInsert": {"at": now}}, upsert=True, session=session)
         return done.upserted_id is not None
 
-    @translated
-    def remove(self, user_id: int, kind: TieKind, to: int, session: Session | None = None) -> bool:
+    @translate_errors
+    def remove(self, user_id: int, kind: RelationshipKind, to: int, session: Session | None = None) -> bool:
         """Take it back; False: there was nothing."""
         key = {"user_id": user_id, "kind": kind.value, "to": to}
         return bool(self._ties.delete_one(key, session=session).deleted_count)
 
-    @translated
-    def between(self, one: int, others: Sequence[int]) -> set[tuple[int, TieKind, int]]:
+    @translate_errors
+    def find_between(self, user_id: int, other_ids: Sequence[int]) -> set[tuple[int, RelationshipKind, int]]:
         """Return (who, what, about whom) between one and each of the others, both ways."""
-        ids = list(others)
-        query = {"$or": [{"user_id": one, "to": {"$in": ids}}, {"user_id": {"$in": ids}, "to": one}]}
-        return {(d["user_id"], TieKind(d["kind"]), d["to"]) for d in self._ties.find(query)}
+        ids = list(other_ids)
+        query = {"$or": [{"user_id": user_id, "to": {"$in": ids}}, {"user_id": {"$in": ids}, "to": user_id}]}
+        return {(d["user_id"], RelationshipKind(d["kind"]), d["to"]) for d in self._ties.find(query)}
 
-    @translated
-    def by(self, user_id: int, kind: TieKind, limit: int) -> list[int]:
+    @translate_errors
+    def find_targets(self, user_id: int, kind: RelationshipKind, limit: int) -> list[int]:
         """Return about whom somebody laid this down."""
         found = self._ties.find({"user_id": user_id, "kind": kind.value}, {"to": 1}).sort("_id", -1)
         return [d["to"] for d in found.limit(limit)]
 
-    @translated
-    def about(self, to: int, kind: TieKind, limit: int) -> list[int]:
+    @translate_errors
+    def find_initiators(self, to: int, kind: RelationshipKind, limit: int) -> list[int]:
         """Return who laid this down about somebody, the last ones first."""
         found = self._ties.find({"to": to, "kind": kind.value}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("to_kind").limit(limit)]
 
 
-def _face(user_id: int, handle: str, doc: Doc | None) -> Face:
+def _face(user_id: int, handle: str, doc: Doc | None) -> PersonSummary:
     if doc is None:
-        return Face(user_id, handle, handle)
+        return PersonSummary(user_id, handle, handle)
     page = doc["audience"] != Audience.PRIVATE.value
-    return Face(user_id, handle, doc.get("display") or handle, page)
+    return PersonSummary(user_id, handle, doc.get("display") or handle, page)
 
 
 def _profile(doc: Doc, user: Doc) -> Profile:
     return Profile(
         user_id=doc["user_id"],
         feed_id=doc["feed_id"],
-        closet_id=doc["closet_id"],
+        private_feed_id=doc["closet_id"],
         handle=user["name"],
         display=doc.get("display", ""),
         bio=doc.get("bio", ""),

@@ -21,10 +21,10 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.models.feeds.feed import FeedKind
-from app.models.subscriptions.subscription import mask_of
+from app.models.subscriptions.subscription import build_word_masks
 
 
 class SharedFeedMapper:
@@ -33,12 +33,12 @@ class SharedFeedMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
 
-    @translated
-    def ensure(self, owner: int, key: str, url: str, title: str, now: dt.datetime) -> int:
+    @translate_errors
+    def get_or_create(self, owner: int, key: str, url: str, title: str, now: dt.datetime) -> int:
         """Return the feed of this owner with this key, which is made where there is none yet."""
         while True:
             doc: Doc = {
-                "_id": Int64(ids.take()),
+                "_id": Int64(ids.reserve_ids()),
                 "kind": FeedKind.SHARED.value,
                 "url": url,
                 "url_key": f"{key}/{owner}",
@@ -58,8 +58,8 @@ class SharedFeedMapper:
                     found = self._feeds.find_one({"url_key": doc["url_key"]}, {"_id": 1}) or doc
                     return int(found["_id"])
 
-    @translated
-    def number(self, feed_id: int, at: dt.datetime, now: dt.datetime, session: Session) -> int | None:
+    @translate_errors
+    def take_number(self, feed_id: int, at: dt.datetime, now: dt.datetime, session: Session) -> int | None:
         """Take the next number of a feed for an entry of this sort time; None: there is no such feed."""
         update = {
             "$inc": {"last_seq": Int64(1)},
@@ -75,10 +75,12 @@ class SharedFeedMapper:
         )
         return int(doc["last_seq"]) if doc else None
 
-    @translated
-    def back(self, feed_id: int, seq: int, at: dt.datetime, now: dt.datetime, session: Session) -> bool:
+    @translate_errors
+    def restore_number(
+        self, feed_id: int, seq: int, at: dt.datetime, now: dt.datetime, session: Session
+    ) -> bool:
         """Let the number that an entry left behind be its again; False: there is no such number any more."""
-        ((word, mask),) = mask_of([seq]).items()
+        ((word, mask),) = build_word_masks([seq]).items()
         query = {
             "_id": feed_id,
             "first_seq": {"$lte": seq},
@@ -92,31 +94,31 @@ class SharedFeedMapper:
         }
         return bool(self._feeds.update_one(query, update, session=session).matched_count)
 
-    @translated
-    def stir(self, feed_id: int, now: dt.datetime, session: Session) -> None:
+    @translate_errors
+    def mark_changed(self, feed_id: int, now: dt.datetime, session: Session) -> None:
         """Note that an entry of this feed says something else now."""
         update = {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
-    @translated
-    def leave(self, feed_id: int, seq: int, session: Session) -> None:
+    @translate_errors
+    def remove_number(self, feed_id: int, seq: int, session: Session) -> None:
         """Note that the entry with this number was taken back."""
-        ((word, mask),) = mask_of([seq]).items()
+        ((word, mask),) = build_word_masks([seq]).items()
         update = {
             "$bit": {f"gone.{word}": {"or": Int64(mask)}},
             "$currentDate": {"changed_at": True, "hub_at": True},
         }
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
-    @translated
-    def name(self, feed_ids: Sequence[int], url: str, title: str, session: Session | None = None) -> None:
+    @translate_errors
+    def rename(self, feed_ids: Sequence[int], url: str, title: str, session: Session | None = None) -> None:
         """Give a person's feeds his new address and name."""
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
         update = {"$set": {"url": url, "title": title}, "$currentDate": {"hub_at": True}}
         self._feeds.update_many(query, update, session=session)
 
-    @translated
-    def hide(self, feed_id: int, hidden: bool, now: dt.datetime, session: Session) -> None:
+    @translate_errors
+    def set_hidden(self, feed_id: int, hidden: bool, now: dt.datetime, session: Session) -> None:
         """Let nobody but the owner see what is in a feed, or everybody again who may."""
         if hidden:
             update: Doc = {"$set": {"hidden": True, "hub_at": now}}

@@ -24,8 +24,8 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
-from app.mappers.mongo.errors import translated
-from app.mappers.mongo.store import BATCH, Doc, Session, each, is_duplicate
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import BATCH, Doc, Session, is_duplicate, run_pipelines
 from app.models.sharing.sharing import Audience, Origin, Share
 
 #: Digits of an id in a path: 53 bits.
@@ -36,7 +36,7 @@ _PUBLIC: Doc = {"audience": Audience.PUBLIC.value, "stream": None}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sight:
+class VisibilityFilter:
     """What of a chain a viewer may see, as far as shares tell by themselves.
 
     Attributes:
@@ -48,7 +48,7 @@ class Sight:
     feed_ids: Sequence[int] = ()
     without: Sequence[int] = ()
 
-    def query(self) -> Doc:
+    def build_query(self) -> Doc:
         seen: list[Doc] = [_PUBLIC]
         if self.feed_ids:
             nobody = {"$ne": Audience.PRIVATE.value}
@@ -65,7 +65,7 @@ class ShareMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._shares: Collection[Doc] = database["shares"]
 
-    @translated
+    @translate_errors
     def add(self, share: Share, stream: Audience, session: Session) -> int:
         """Store a share; return how many stars its entry had when it was taken back, 0 if it is new.
 
@@ -76,7 +76,7 @@ class ShareMapper:
             ExistsError: this person shares this entry already; the transaction is over.
             ConflictError: the id is taken; the transaction is over.
         """
-        doc = share_doc(share)
+        doc = build_share_doc(share)
         if stream is not Audience.PUBLIC:
             doc["stream"] = stream.value
         try:
@@ -89,32 +89,32 @@ class ShareMapper:
             raise ConflictError(share_id=share.id) from e
         return int((was or {}).get("stars", 0))
 
-    @translated
-    def get(self, share_id: int, session: Session | None = None) -> Share | None:
+    @translate_errors
+    def find(self, share_id: int, session: Session | None = None) -> Share | None:
         """Return a share, also one that was taken back."""
         doc = self._shares.find_one({"_id": share_id}, session=session)
-        return share_of(doc) if doc else None
+        return parse_share(doc) if doc else None
 
-    @translated
-    def some(self, share_ids: Sequence[int]) -> dict[int, Share]:
+    @translate_errors
+    def find_many(self, share_ids: Sequence[int]) -> dict[int, Share]:
         """Return those of these shares that there are, by id."""
-        return {d["_id"]: share_of(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
+        return {d["_id"]: parse_share(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
 
-    @translated
-    def mine(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
+    @translate_errors
+    def find_own(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
         """Return a person's own shares of these entries, by the entry."""
         query = {"user_id": user_id, "of": {"$in": list(origins)}, "live": True}
-        return {d["of"]: share_of(d) for d in self._shares.find(query)}
+        return {d["of"]: parse_share(d) for d in self._shares.find(query)}
 
-    @translated
-    def among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
+    @translate_errors
+    def find_among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
         """Return the shares of these entries in these feeds, the oldest first."""
         query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
         found = self._shares.find(query, batch_size=BATCH).hint("of_feed")
-        return sorted((share_of(d) for d in found), key=lambda s: s.id)
+        return sorted((parse_share(d) for d in found), key=lambda s: s.id)
 
-    @translated
-    def edit(
+    @translate_errors
+    def update(
         self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime, session: Session
     ) -> tuple[Share, Share] | None:
         """Change what somebody wrote to his share, and who sees it.
@@ -130,38 +130,42 @@ class ShareMapper:
         if was["note"] != note:
             changes["edited"] = now
         self._shares.update_one(query, {"$set": changes}, session=session)
-        return share_of(was), share_of({**was, **changes})
+        return parse_share(was), parse_share({**was, **changes})
 
-    @translated
+    @translate_errors
     def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
         """Take a share back and return it as it was; its place in chains stays. None: there is none."""
         query = {"_id": share_id, "user_id": user_id, "live": True}
         gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
         doc = self._shares.find_one_and_update(query, gone, session=session)
-        return share_of(doc) if doc else None
+        return parse_share(doc) if doc else None
 
-    @translated
-    def chain(self, of: int, sight: Sight, after: str, limit: int) -> list[tuple[Share, str]]:
+    @translate_errors
+    def list_chain(
+        self, origin_id: int, visibility: VisibilityFilter, after: str, limit: int
+    ) -> list[tuple[Share, str]]:
         """Return shares of a root that may be seen, each with its path, in the order of a nested list."""
-        query = {"of": of, **sight.query()}
+        query = {"of": origin_id, **visibility.build_query()}
         if after:
             query["path"] = {"$gt": after}
         found = self._shares.find(query).sort("path").limit(limit).hint("chain")
-        return [(share_of(d), d["path"]) for d in found]
+        return [(parse_share(d), d["path"]) for d in found]
 
-    @translated
-    def last(self, of: int, limit: int) -> list[Share]:
+    @translate_errors
+    def find_last(self, origin_id: int, limit: int) -> list[Share]:
         """Return the last shares of a root that are for everybody, the last one first."""
-        query = {"of": of, "live": True, **_PUBLIC}
-        return [share_of(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
+        query = {"of": origin_id, "live": True, **_PUBLIC}
+        return [parse_share(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
 
-    @translated
-    def count(self, of: int, sight: Sight, most: int) -> int:
+    @translate_errors
+    def count(self, origin_id: int, visibility: VisibilityFilter, limit: int) -> int:
         """Return how many shares of a root may be seen, counted up to ``most``."""
-        return self._shares.count_documents({"of": of, **sight.query()}, limit=most, hint="chain")
+        return self._shares.count_documents(
+            {"of": origin_id, **visibility.build_query()}, limit=limit, hint="chain"
+        )
 
-    @translated
-    def stream(
+    @translate_errors
+    def list_stream(
         self, user_id: int, audiences: Sequence[Audience], before: int | None, limit: int
     ) -> list[Share]:
         """Return a person's live shares for one of these audiences, the newest first.
@@ -169,79 +173,81 @@ class ShareMapper:
         Args:
             before: the share after which it goes on.
         """
-        query = stream_query(user_id, audiences)
+        query = build_stream_query(user_id, audiences)
         if before is not None:
             query["_id"] = {"$lt": before}
         found = self._shares.find(query).sort("_id", -1).limit(limit).hint("user_stream")
-        return [share_of(d) for d in found] if audiences else []
+        return [parse_share(d) for d in found] if audiences else []
 
-    @translated
-    def count_stream(self, user_id: int, audiences: Sequence[Audience], most: int) -> int:
+    @translate_errors
+    def count_stream(self, user_id: int, audiences: Sequence[Audience], limit: int) -> int:
         """Return how many live shares for one of these audiences a person has, up to ``most``."""
         if not audiences:
             return 0
-        return self._shares.count_documents(stream_query(user_id, audiences), limit=most, hint="user_stream")
+        return self._shares.count_documents(
+            build_stream_query(user_id, audiences), limit=limit, hint="user_stream"
+        )
 
-    @translated
-    def below(self, shares: Sequence[Share], limit: int) -> dict[int, list[Share]]:
+    @translate_errors
+    def find_public_descendants(self, shares: Sequence[Share], limit: int) -> dict[int, list[Share]]:
         """Return live shares for everybody that came of each of these, by whatever way, up to ``limit``."""
         parts: list[list[Doc]] = []
         for share in shares:
             mark = {"$set": {"below": share.id}}
             parts.append([{"$match": {**_within(share), "live": True, **_PUBLIC}}, {"$limit": limit}, mark])
         found: dict[int, list[Share]] = {share.id: [] for share in shares}
-        for doc in each(self._shares, parts, hint="chain"):
-            found[doc["below"]].append(share_of(doc))
+        for doc in run_pipelines(self._shares, parts, hint="chain"):
+            found[doc["below"]].append(parse_share(doc))
         return found
 
-    @translated
-    def from_here(self, share: Share, limit: int) -> list[Share]:
+    @translate_errors
+    def find_descendants(self, share: Share, limit: int) -> list[Share]:
         """Return live shares that came of this one, by whatever way and for whomever, up to ``limit``."""
         found = self._shares.find({**_within(share), "live": True}).sort("path", -1).limit(limit)
-        return [share_of(d) for d in found.hint("chain")]
+        return [parse_share(d) for d in found.hint("chain")]
 
-    @translated
-    def narrow(self, user_id: int, stream: Audience) -> None:
+    @translate_errors
+    def set_stream_audience(self, user_id: int, stream: Audience) -> None:
         """Note for whom a person's whole stream is."""
         public = stream is Audience.PUBLIC
         update = {"$unset": {"stream": ""}} if public else {"$set": {"stream": stream.value}}
         self._shares.update_many({"user_id": user_id, "live": True}, update, hint="user_of")
 
-    @translated
-    def of_user(self, user_id: int, limit: int) -> list[Share]:
+    @translate_errors
+    def find_by_user(self, user_id: int, limit: int) -> list[Share]:
         """Return some live shares of a person."""
         found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
-        return [share_of(d) for d in found]
+        return [parse_share(d) for d in found]
 
-    @translated
-    def ids_of(self, user_id: int) -> list[int]:
+    @translate_errors
+    def find_ids_by_user(self, user_id: int) -> list[int]:
         """Return all shares of a person, also those that he took back."""
         return [d["_id"] for d in self._shares.find({"user_id": user_id}, {"_id": 1})]
 
 
-def stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
+def build_stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
     """Return which shares of a person are for one of these audiences."""
     return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
 
 
 def _within(share: Share) -> Doc:
     """Return which shares came of this one."""
-    path = packed((*share.path, share.id))
+    path = pack_path((*share.path, share.id))
     # Digits follow in all that lies below it, and "g" comes after the last of them.
     return {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
 
 
-def packed(ids: Sequence[int]) -> str:
+def pack_path(ids: Sequence[int]) -> str:
     """Return ids as the store keeps a path."""
     return "".join(f"{i:0{WIDTH}x}" for i in ids)
 
 
-def unpacked(path: str) -> tuple[int, ...]:
+def unpack_path(path: str) -> tuple[int, ...]:
     """Return the ids of a path."""
     return tuple(int(path[i : i + WIDTH], 16) for i in range(0, len(path), WIDTH))
 
 
-def share_doc(share: Share) -> Doc:
+def build_share_doc(share: Share) -> Doc:
     """Return the document of a live share."""
     doc: Doc = {
         "_id": Int64(share.id),
@@ -251,7 +257,7 @@ def share_doc(share: Share) -> Doc:
         "feed_id": Int64(share.feed_id),
         "seq": Int64(share.seq),
         "at": share.at,
-        "path": packed((*share.path, share.id)),
+        "path": pack_path((*share.path, share.id)),
         "note": share.note,
         "audience": share.audience.value,
         "live": True,
@@ -261,7 +267,7 @@ def share_doc(share: Share) -> Doc:
     return {**doc, "edited": share.edited} if share.edited else doc
 
 
-def share_of(doc: Doc) -> Share:
+def parse_share(doc: Doc) -> Share:
     """Return the share of a document."""
     return Share(
         id=doc["_id"],
@@ -270,7 +276,7 @@ def share_of(doc: Doc) -> Share:
         feed_id=doc["feed_id"],
         seq=doc["seq"],
         at=doc["at"],
-        path=unpacked(doc["path"])[:-1],
+        path=unpack_path(doc["path"])[:-1],
         note=doc["note"],
         audience=Audience(doc["audience"]),
         edited=doc.get("edited"),

@@ -18,7 +18,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.clock import UTC
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.sharing.sharing import Origin
 
@@ -38,33 +38,33 @@ class TrendMapper:
         self._trends: Collection[Doc] = database["trends"]
         self._half_life = half_life
 
-    @translated
-    def add(self, of: Origin, at: dt.datetime, expires: dt.datetime, session: Session) -> None:
+    @translate_errors
+    def add(self, origin: Origin, at: dt.datetime, expires: dt.datetime, session: Session) -> None:
         """Count a share that was made at this time."""
         weight = self._weight(at)
         known = {"$ifNull": ["$score", None]}
         high, low = {"$max": ["$score", weight]}, {"$min": ["$score", weight]}
         both = {"$add": [high, _log(1, {"$pow": [2, {"$subtract": [low, high]}]})]}
         changes = {
-            "of_feed": Int64(of.feed_id),
+            "of_feed": Int64(origin.feed_id),
             "score": {"$cond": [{"$eq": [known, None]}, weight, both]},
             "expires": {"$max": ["$expires", expires]},
         }
-        self._trends.update_one({"_id": of.entry_id}, [{"$set": changes}], upsert=True, session=session)
+        self._trends.update_one({"_id": origin.entry_id}, [{"$set": changes}], upsert=True, session=session)
 
-    @translated
-    def remove(self, of: Origin, at: dt.datetime, session: Session) -> None:
+    @translate_errors
+    def remove(self, origin: Origin, at: dt.datetime, session: Session) -> None:
         """Count a share no longer."""
         part = {"$pow": [2, {"$subtract": [self._weight(at), "$score"]}]}
         rest: Doc = {"$subtract": [1, part]}
         less = {"$add": ["$score", {"$log": [{"$max": [rest, _NOTHING]}, 2]}]}
-        self._trends.update_one({"_id": of.entry_id}, [{"$set": {"score": less}}], session=session)
+        self._trends.update_one({"_id": origin.entry_id}, [{"$set": {"score": less}}], session=session)
 
     def _weight(self, at: dt.datetime) -> float:
         return (at - _EPOCH) / self._half_life
 
-    @translated
-    def top(self, limit: int, now: dt.datetime) -> list[Origin]:
+    @translate_errors
+    def find_top(self, limit: int, now: dt.datetime) -> list[Origin]:
         """Return what is shared most, the first first."""
         found = self._trends.find({"expires": {"$gt": now}}, {"of_feed": 1}).sort("score", -1)
         return [Origin(d["_id"], d["of_feed"]) for d in found.hint("score").limit(limit)]

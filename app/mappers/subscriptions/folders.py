@@ -11,7 +11,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.sort_key import rank
@@ -23,30 +23,36 @@ class FolderMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._folders: Collection[Doc] = database["folders"]
 
-    @translated
+    @translate_errors
     def add(self, user_id: int, name: str, parent: int | None) -> Folder:
         """Store a new folder."""
         while True:
-            doc: Doc = {"_id": ids.take(), "user_id": user_id, "name": name, "parent": parent, "order": ""}
+            doc: Doc = {
+                "_id": ids.reserve_ids(),
+                "user_id": user_id,
+                "name": name,
+                "parent": parent,
+                "order": "",
+            }
             try:
                 self._folders.insert_one(doc)
                 return _folder(doc)
             except DuplicateKeyError:
                 continue  # only _id is unique here; the next id is free
 
-    @translated
-    def of_user(self, user_id: int, session: Session | None = None) -> list[Folder]:
+    @translate_errors
+    def find_by_user(self, user_id: int, session: Session | None = None) -> list[Folder]:
         """Return a user's folders in their order."""
         found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
         return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
 
-    @translated
-    def edit(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
+    @translate_errors
+    def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
         """Set name, parent or order; False: the user has no such folder."""
         query = {"_id": folder_id, "user_id": user_id}
         return bool(self._folders.update_one(query, {"$set": changes}).matched_count)
 
-    @translated
+    @translate_errors
     def move(
         self, user_id: int, folder_id: int, parent: int | None, touched: Sequence[int], session: Session
     ) -> None:
@@ -57,8 +63,8 @@ class FolderMapper:
         query = {"_id": {"$in": list(touched)}, "user_id": user_id}
         self._folders.update_many(query, {"$inc": {"moves": 1}}, session=session)
 
-    @translated
-    def reorder(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
+    @translate_errors
+    def reorder_folders(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
         """Give folders (folder, its place, the new one); one that was moved meanwhile stays."""
         self._folders.bulk_write(
             [
@@ -71,12 +77,12 @@ class FolderMapper:
             ordered=False,
         )
 
-    @translated
-    def lift(self, user_id: int, folder_id: int, parent: int | None) -> None:
+    @translate_errors
+    def move_children(self, user_id: int, folder_id: int, parent: int | None) -> None:
         """Move the folders of a folder to another parent."""
         self._folders.update_many({"user_id": user_id, "parent": folder_id}, {"$set": {"parent": parent}})
 
-    @translated
+    @translate_errors
     def restore(self, folder: Folder) -> None:
         """Store a folder that was deleted, under its own id; nothing is done when it is there."""
         doc = {"user_id": folder.user_id, "name": folder.name, "parent": folder.parent, "order": folder.order}
@@ -84,13 +90,13 @@ class FolderMapper:
             {"_id": folder.id, "user_id": folder.user_id}, {"$setOnInsert": doc}, upsert=True
         )
 
-    @translated
-    def take_in(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
+    @translate_errors
+    def move_into(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
         """Move those of these folders that lie in ``parent`` into another one."""
         query = {"_id": {"$in": list(folder_ids)}, "user_id": user_id, "parent": parent}
         self._folders.update_many(query, {"$set": {"parent": into}})
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, folder_id: int) -> bool:
         """Delete a folder; False: the user has no such folder."""
         return bool(self._folders.delete_one({"_id": folder_id, "user_id": user_id}).deleted_count)

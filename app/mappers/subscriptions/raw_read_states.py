@@ -36,7 +36,7 @@ _FEED_ID_HEAD = (_FEED_ID.size, b"\x12feed_id\0")
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
-def subscription(raw: bytes) -> Subscription:
+def decode_subscription(raw: bytes) -> Subscription:
     """Read one document of ``subscriptions``.
 
     A reader's next request reads all of his again, and only those he marked have changed: finding what
@@ -122,7 +122,7 @@ def _slowly(raw: bytes) -> Subscription:
     return Subscription(*ids, title, folder_ids, orders, state, doc.get("rev", 0), mass, *flags)
 
 
-def feed_ids(documents: Iterable[bytes]) -> Iterator[int]:
+def decode_feed_ids(documents: Iterable[bytes]) -> Iterator[int]:
     """Yield the feed of each raw document of the projection (feed_id)."""
     for raw in documents:
         row = _FEED_ID.unpack(raw) if len(raw) == _FEED_ID.size else ()

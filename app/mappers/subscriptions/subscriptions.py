@@ -21,10 +21,10 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
 from app.mappers.mongo import ids, raw_replies
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
-from app.models.subscriptions.subscription import ReadState, Subscription, from_words, mask_of
+from app.models.subscriptions.subscription import ReadState, Subscription, build_word_masks, from_words
 
 #: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
 #: one word of 64 takes 15 bytes.
@@ -35,7 +35,7 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocumen
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
-class Replace(NamedTuple):
+class StateReplacement(NamedTuple):
     """A read state to put in place of the one of ``was``, by the mass action ``mass``."""
 
     was: Subscription
@@ -50,7 +50,7 @@ class SubscriptionMapper:
         self._subscriptions: Collection[Doc] = database["subscriptions"]
         self._raw = self._subscriptions.with_options(codec_options=_RAW)
 
-    @translated
+    @translate_errors
     def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
         """Store a new subscription; its id is made here.
 
@@ -62,14 +62,14 @@ class SubscriptionMapper:
         """
         doc: Doc = {
             # Order and types as app.mappers.subscriptions.raw_read_states reads them.
-            "_id": Int64(ids.take()),
+            "_id": Int64(ids.reserve_ids()),
             "user_id": Int64(subscription.user_id),
             "feed_id": Int64(subscription.feed_id),
             "rev": Int64(0),
             **_state(subscription.state),
             "title": subscription.title,
             "folder_ids": list(subscription.folder_ids),
-            "orders": stored_orders(subscription.orders),
+            "orders": encode_orders(subscription.orders),
         }
         for flag in ("paused", "person", "muted"):
             if getattr(subscription, flag):
@@ -84,13 +84,13 @@ class SubscriptionMapper:
             raise ExistsError("You are subscribed to this feed already.", feed_id=doc["feed_id"]) from e
         return subscription._replace(id=doc["_id"])
 
-    @translated
-    def get(self, user_id: int, feed_id: int) -> Subscription | None:
+    @translate_errors
+    def find(self, user_id: int, feed_id: int) -> Subscription | None:
         """Return a user's subscription to a feed."""
         return next(iter(self._find({"user_id": user_id, "feed_id": feed_id})), None)
 
-    @translated
-    def of_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
+    @translate_errors
+    def find_by_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
         """Return a user's subscriptions, all or those to these feeds."""
         query: Doc = {"user_id": user_id}
         if feed_ids is not None:
@@ -99,38 +99,41 @@ class SubscriptionMapper:
 
     def _find(self, query: Doc, hint: str | None = None) -> list[Subscription]:
         return list(
-            map(raw_read_states.subscription, raw_replies.fetch(self._subscriptions, query, hint=hint))
+            map(
+                raw_read_states.decode_subscription,
+                raw_replies.fetch_documents(self._subscriptions, query, hint=hint),
+            )
         )
 
-    @translated
-    def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
+    @translate_errors
+    def find_in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
         """Return a user's subscriptions that lie in one of these folders."""
         query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
         # By itself MongoDB often takes the index of all of the user's.
         return self._find(query, "user_folder")
 
-    @translated
-    def of_people(self, user_id: int) -> list[Subscription]:
+    @translate_errors
+    def find_people(self, user_id: int) -> list[Subscription]:
         """Return a user's subscriptions to what people share."""
         return self._find({"user_id": user_id, "person": True}, "user_people")
 
-    @translated
-    def common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
+    @translate_errors
+    def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
         """Return how many of these feeds these users read, those who read none left out."""
         query = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
         found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
         return {d["_id"]: d["count"] for d in found}
 
-    @translated
-    def mute(self, user_id: int, feed_id: int, muted: bool) -> bool:
+    @translate_errors
+    def set_muted(self, user_id: int, feed_id: int, muted: bool) -> bool:
         """Leave a person out of those a user follows, or take him in again; False: he does not follow."""
         update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}
         query = {"user_id": user_id, "feed_id": feed_id, "person": True}
         return bool(self._subscriptions.update_one(query, update).matched_count)
 
-    @translated
-    def readers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
+    @translate_errors
+    def find_followers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
         """Return (subscription, user) of those who follow a person, the last ones first; keyset by id."""
         query: Doc = {"feed_id": feed_id, "person": True}
         if after:
@@ -138,58 +141,60 @@ class SubscriptionMapper:
         found = self._subscriptions.find(query, {"user_id": 1}).sort("_id", -1).limit(limit)
         return [(d["_id"], d["user_id"]) for d in found.hint("people")]
 
-    @translated
-    def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
+    @translate_errors
+    def find_by_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
         """Return some subscribers of a feed."""
         found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
-        return [raw_read_states.subscription(bytes(doc.raw)) for doc in found]
+        return [raw_read_states.decode_subscription(bytes(doc.raw)) for doc in found]
 
-    @translated
-    def feed_ids(self, user_id: int) -> list[int]:
+    @translate_errors
+    def find_feed_ids(self, user_id: int) -> list[int]:
         """Return the feeds a user is subscribed to."""
-        found = raw_replies.fetch(self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1})
-        return list(raw_read_states.feed_ids(found))
+        found = raw_replies.fetch_documents(
+            self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1}
+        )
+        return list(raw_read_states.decode_feed_ids(found))
 
-    @translated
+    @translate_errors
     def count(self, user_id: int) -> int:
         """Return how many subscriptions a user has."""
         return self._subscriptions.count_documents({"user_id": user_id})
 
-    @translated
-    def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
+    @translate_errors
+    def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
         """Set title or folder_ids; False: there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
         return bool(self._subscriptions.update_one(query, {"$set": dict(changes)}).matched_count)
 
-    @translated
-    def leave_folder(self, user_id: int, folder_id: int) -> None:
+    @translate_errors
+    def remove_from_folder(self, user_id: int, folder_id: int) -> None:
         """Take all of a user's subscriptions out of a folder."""
         self._subscriptions.update_many(
             {"user_id": user_id, "folder_ids": folder_id}, {"$pull": {"folder_ids": folder_id}}
         )
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
         """Delete a subscription and return it as it was; None: there was none."""
         query = {"user_id": user_id, "feed_id": feed_id}
         doc = self._raw.find_one_and_delete(query, session=session)
-        return raw_read_states.subscription(bytes(doc.raw)) if doc else None
+        return raw_read_states.decode_subscription(bytes(doc.raw)) if doc else None
 
-    @translated
-    def enter_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
+    @translate_errors
+    def add_to_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
         """Put a user's subscriptions to these feeds into a folder."""
         self._subscriptions.update_many(
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
         )
 
-    @translated
-    def unname(self, user_id: int, feed_id: int, title: str) -> None:
+    @translate_errors
+    def clear_title(self, user_id: int, feed_id: int, title: str) -> None:
         """Take a user's own title away where it is still this one."""
         query = {"user_id": user_id, "feed_id": feed_id, "title": title}
         self._subscriptions.update_one(query, {"$set": {"title": ""}})
 
-    @translated
-    def place(
+    @translate_errors
+    def update_folders(
         self,
         user_id: int,
         feed_ids: Sequence[int],
@@ -214,8 +219,8 @@ class SubscriptionMapper:
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, [{"$set": changes}]
         )
 
-    @translated
-    def reorder(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
+    @translate_errors
+    def reorder_feeds(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
         """Give feeds of a folder (feed, its place, the new one); one that was moved meanwhile stays."""
         field = f"orders.{folder}"
         self._subscriptions.bulk_write(
@@ -229,23 +234,25 @@ class SubscriptionMapper:
             ordered=False,
         )
 
-    @translated
-    def pause(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
+    @translate_errors
+    def set_paused(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
         """Pause a subscription or let it go on; False: it was so already, or is not there."""
         query = {"user_id": user_id, "feed_id": feed_id, "paused": None if paused else True}
         update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
         return bool(self._subscriptions.update_one(query, update, session=session).modified_count)
 
-    @translated
+    @translate_errors
     def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
         """Delete subscriptions and return those that were there."""
         query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
-        found = [raw_read_states.subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)]
+        found = [
+            raw_read_states.decode_subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)
+        ]
         self._subscriptions.delete_many(query, session=session)
         return found
 
-    @translated
-    def start(self, starts: Mapping[int, int]) -> None:
+    @translate_errors
+    def set_start(self, starts: Mapping[int, int]) -> None:
         """Say where reading begins (feed → upto) to who subscribed before the feed had entries."""
         operations = [
             UpdateMany(
@@ -257,7 +264,7 @@ class SubscriptionMapper:
         if operations:
             self._subscriptions.bulk_write(operations, ordered=False)
 
-    @translated
+    @translate_errors
     def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:
         """Mark entries of one feed, atomically, without looking at the state.
 
@@ -267,7 +274,7 @@ class SubscriptionMapper:
         Returns:
             The state before; None: the user is not subscribed.
         """
-        masks = mask_of(seqs)
+        masks = build_word_masks(seqs)
         if read:
             bits: Doc = {f"words.{n}": {"or": Int64(mask)} for n, mask in masks.items()}
             update: Doc = {"$bit": bits, "$pull": {"unread": {"$in": list(seqs)}}}
@@ -280,21 +287,21 @@ class SubscriptionMapper:
         )
         return _read_state(doc) if doc else None
 
-    @translated
-    def replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+    @translate_errors
+    def replace_states(self, user_id: int, replacements: Sequence[StateReplacement]) -> int:
         """Replace those read states that are still as they were read; return how many were.
 
         One statement for many subscriptions: what differs lies in arrays, and each document finds its
         own place in them. A statement for each would cost MongoDB three times as much. Statements go side
         by side: no two are about the same subscription, and MongoDB has more than one core.
         """
-        chunks = list(_chunks(replaces))
+        chunks = list(_chunks(replacements))
         if len(chunks) < 2:
             return sum(self._replace(user_id, chunk) for chunk in chunks)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             return sum(pool.map(functools.partial(self._replace, user_id), chunks))
 
-    def _replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+    def _replace(self, user_id: int, replaces: Sequence[StateReplacement]) -> int:
         feeds = [Int64(r.was.feed_id) for r in replaces]
         same = {"$eq": ["$rev", _at_place([Int64(r.was.rev) for r in replaces])]}
         new = [_new_state(replaces), {"rev": {"$add": ["$rev", Int64(1)]}}]
@@ -307,12 +314,12 @@ class SubscriptionMapper:
         return result.modified_count
 
 
-def stored_orders(orders: Mapping[int, str]) -> Doc:
+def encode_orders(orders: Mapping[int, str]) -> Doc:
     """Return places in folders as the store keeps them."""
     return {str(folder): key for folder, key in orders.items()}
 
 
-def _new_state(replaces: Sequence[Replace]) -> Doc:
+def _new_state(replaces: Sequence[StateReplacement]) -> Doc:
     """Return the expression of what a subscription gets, by its place in ``replaces``."""
     mass = replaces[0].mass
     if any(r.state.bits or r.state.unread or r.mass != mass for r in replaces):
@@ -330,7 +337,7 @@ def _at_place(values: Sequence[Any]) -> Doc:
     return {"$arrayElemAt": [{"$literal": values}, "$$place"]}
 
 
-def _chunks(replaces: Sequence[Replace]) -> Iterator[Sequence[Replace]]:
+def _chunks(replaces: Sequence[StateReplacement]) -> Iterator[Sequence[StateReplacement]]:
     """Yield what one statement takes: so many subscriptions, and bitmaps far below 16 MiB."""
     start = size = 0
     for end, replace in enumerate(replaces):
@@ -345,7 +352,7 @@ def _chunks(replaces: Sequence[Replace]) -> Iterator[Sequence[Replace]]:
 def _state(state: ReadState) -> Doc:
     return {
         "upto": Int64(state.upto),
-        "words": {key: Int64(word) for key, word in state.words().items()},
+        "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": [Int64(seq) for seq in state.unread],
     }
 

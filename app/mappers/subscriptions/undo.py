@@ -14,14 +14,14 @@ from bson.int64 import Int64
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
-from app.mappers.sharing.shares import share_doc, share_of
-from app.mappers.subscriptions.subscriptions import stored_orders
+from app.mappers.sharing.shares import build_share_doc, parse_share
+from app.mappers.subscriptions.subscriptions import encode_orders
 from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.subscription import ReadState, Subscription, from_words
-from app.models.subscriptions.undo import Place, Removal
+from app.models.subscriptions.undo import FeedPlacement, Removal
 
 #: Between the token of many and a feed's id; no token holds it.
 MANY = "~"
@@ -33,35 +33,35 @@ class RemovalMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._removals: Collection[Doc] = database["removals"]
 
-    @translated
+    @translate_errors
     def add(self, removal: Removal, expires: dt.datetime, session: Session | None = None) -> None:
         """Keep a removal until ``expires``."""
         self._removals.insert_one(_doc(removal, expires), session=session)
 
-    @translated
+    @translate_errors
     def add_many(
-        self, token: str, gone: Sequence[Subscription], expires: dt.datetime, session: Session
+        self, token: str, subscriptions: Sequence[Subscription], expires: dt.datetime, session: Session
     ) -> None:
         """Keep subscriptions that go together."""
-        docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in gone]
+        docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in subscriptions]
         self._removals.insert_many(docs, session=session)
 
-    @translated
-    def many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
+    @translate_errors
+    def find_many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
         """Return a user's removals of one token of many that have not expired."""
         prefix = {"$regex": f"^{re.escape(token)}{MANY}"}
         found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
         return [_removal(doc) for doc in found]
 
-    @translated
-    def get(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
+    @translate_errors
+    def find(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
         """Return a user's removal that has not expired."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._removals.find_one(query)
         return _removal(doc) if doc else None
 
-    @translated
-    def newest(
+    @translate_errors
+    def find_newest(
         self, user_id: int, now: dt.datetime, limit: int, after: tuple[dt.datetime, str] | None
     ) -> list[tuple[Removal, int, dt.datetime]]:
         """Return what a user removed last and can have back.
@@ -99,19 +99,19 @@ class RemovalMapper:
         removals = {doc["token"]: _removal(doc) for doc in found}
         return [(removals[r["first"]], r["count"], r["expires"]) for r in rows if r["first"] in removals]
 
-    @translated
+    @translate_errors
     def remove(self, user_id: int, token: str, session: Session | None = None) -> bool:
         """Forget a removal; False: it is forgotten already."""
         query = {"user_id": user_id, "token": token}
         return bool(self._removals.delete_one(query, session=session).deleted_count)
 
-    @translated
-    def forget(self, user_id: int, feed_id: int) -> None:
+    @translate_errors
+    def remove_by_feed(self, user_id: int, feed_id: int) -> None:
         """Forget how a user may come back to a feed, by whatever token."""
         self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
 
-    @translated
-    def settle(self, user_id: int, share_id: int) -> None:
+    @translate_errors
+    def remove_by_share(self, user_id: int, share_id: int) -> None:
         """Forget how a user may bring a share back, by whatever token."""
         self._removals.delete_many({"user_id": user_id, "share._id": share_id})
 
@@ -126,15 +126,15 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         "subscription": _of_subscription(subscription) if subscription else None,
         "folder": _of_folder(folder) if folder else None,
         "feed_ids": list(removal.feed_ids),
-        "inner": list(removal.inner),
+        "inner": list(removal.subfolder_ids),
         "moved": _of_folder(moved) if moved else None,
-        **({"goal": Int64(removal.goal)} if moved else {}),
+        **({"goal": Int64(removal.moved_to)} if moved else {}),
         "places": [
-            [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
+            [p.feed_id, list(p.before), list(p.after), encode_orders(p.orders)] for p in removal.places
         ],
-        **({"instead": Int64(removal.instead)} if removal.instead else {}),
+        **({"instead": Int64(removal.replacement_id)} if removal.replacement_id else {}),
         **({"search": [search.id, search.name, search.query]} if search else {}),
-        **({"share": share_doc(removal.share), "title": removal.title} if removal.share else {}),
+        **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
     }
 
 
@@ -144,12 +144,12 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "feed_id": subscription.feed_id,
         "title": subscription.title,
         "folder_ids": list(subscription.folder_ids),
-        "orders": stored_orders(subscription.orders),
+        "orders": encode_orders(subscription.orders),
         "paused": subscription.paused,
         "person": subscription.person,
         "muted": subscription.muted,
         "upto": state.upto,
-        "words": {key: Int64(word) for key, word in state.words().items()},
+        "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
     }
 
@@ -164,18 +164,18 @@ def _removal(doc: Doc) -> Removal:
         token=doc["token"],
         user_id=user_id,
         subscription=_subscription(user_id, was) if was else None,
-        instead=doc.get("instead", 0),
+        replacement_id=doc.get("instead", 0),
         folder=_folder(user_id, doc["folder"]),
         feed_ids=tuple(doc["feed_ids"]),
-        inner=tuple(doc["inner"]),
+        subfolder_ids=tuple(doc["inner"]),
         moved=_folder(user_id, doc.get("moved")),
-        goal=doc.get("goal", 0),
+        moved_to=doc.get("goal", 0),
         places=tuple(
-            Place(feed_id, tuple(before), tuple(after), _orders(orders))
+            FeedPlacement(feed_id, tuple(before), tuple(after), _orders(orders))
             for feed_id, before, after, orders in doc.get("places", ())
         ),
         search=_search(user_id, doc.get("search")),
-        share=share_of(doc["share"]) if "share" in doc else None,
+        share=parse_share(doc["share"]) if "share" in doc else None,
         title=doc.get("title", ""),
     )
 

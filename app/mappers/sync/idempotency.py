@@ -14,9 +14,9 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.mongo.errors import translated
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.models.sync.idempotency import Answer, Kept
+from app.models.sync.idempotency import Answer, IdempotencyRecord
 
 
 class IdempotencyMapper:
@@ -25,14 +25,20 @@ class IdempotencyMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._kept: Collection[Doc] = database["idempotency"]
 
-    @translated
+    @translate_errors
     def begin(
-        self, user_id: int, key: str, kept: Kept, now: dt.datetime, until: dt.datetime, expires: dt.datetime
+        self,
+        user_id: int,
+        key: str,
+        record: IdempotencyRecord,
+        now: dt.datetime,
+        until: dt.datetime,
+        expires: dt.datetime,
     ) -> bool:
         """Take a key for a request; False: it is taken."""
         fresh: Doc = {
-            "digest": Binary(kept.digest),
-            "turn": kept.turn,
+            "digest": Binary(record.digest),
+            "turn": record.run_id,
             "until": until,
             "expires": expires,
         }
@@ -48,31 +54,31 @@ class IdempotencyMapper:
             return False
         return True
 
-    @translated
-    def get(self, user_id: int, key: str) -> Kept | None:
+    @translate_errors
+    def find(self, user_id: int, key: str) -> IdempotencyRecord | None:
         """Return what there is of a key."""
         doc = self._kept.find_one({"user_id": user_id, "key": key})
         return _kept(doc) if doc else None
 
-    @translated
-    def end(self, user_id: int, key: str, turn: str, answer: Answer) -> None:
+    @translate_errors
+    def end(self, user_id: int, key: str, run_id: str, answer: Answer) -> None:
         """Keep the answer of a run, unless another has taken its place."""
         found = {
             "status": answer.status,
             "headers": [list(header) for header in answer.headers],
             "body": Binary(answer.body),
         }
-        self._kept.update_one({"user_id": user_id, "key": key, "turn": turn}, {"$set": found})
+        self._kept.update_one({"user_id": user_id, "key": key, "turn": run_id}, {"$set": found})
 
-    @translated
-    def drop(self, user_id: int, key: str, turn: str) -> None:
+    @translate_errors
+    def release(self, user_id: int, key: str, run_id: str) -> None:
         """Let a key go: its run came to nothing, so the same request may run again."""
-        self._kept.delete_one({"user_id": user_id, "key": key, "turn": turn})
+        self._kept.delete_one({"user_id": user_id, "key": key, "turn": run_id})
 
 
-def _kept(doc: Doc) -> Kept:
+def _kept(doc: Doc) -> IdempotencyRecord:
     answer = None
     if "status" in doc:
         headers = tuple((name, value) for name, value in doc["headers"])
         answer = Answer(doc["status"], headers, bytes(doc["body"]))
-    return Kept(bytes(doc["digest"]), doc["turn"], answer)
+    return IdempotencyRecord(bytes(doc["digest"]), doc["turn"], answer)

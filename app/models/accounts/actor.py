@@ -71,6 +71,6 @@ class Actor:
     synced: bool = False
     limits: frozenset[Permission] | None = None
 
-    def may(self, permission: Permission) -> bool:
+    def has_permission(self, permission: Permission) -> bool:
         """Return whether this actor's role holds the permission, and his token if he comes by one."""
         return permission in GRANTS[self.role] and (self.limits is None or permission in self.limits)

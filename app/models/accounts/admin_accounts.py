@@ -9,7 +9,7 @@ from app.models.accounts.user import User
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Person:
+class AccountRow:
     """An account; ``seen`` is the last use of a session that still lives, None without one."""
 
     user: User
@@ -19,10 +19,10 @@ class Person:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class People:
+class AccountPage:
     """A page of accounts by name; ``next`` is the cursor of the page after, "" at the end."""
 
-    rows: tuple[Person, ...]
+    rows: tuple[AccountRow, ...]
     next: str = ""
 
 

@@ -19,8 +19,8 @@ def _choice(default: str, *values: str) -> Any:
     return dataclasses.field(default=default, metadata={"values": values})
 
 
-def _number(default: int, least: int, most: int) -> Any:
-    return dataclasses.field(default=default, metadata={"least": least, "most": most})
+def _number(default: int, least: int, limit: int) -> Any:
+    return dataclasses.field(default=default, metadata={"least": least, "most": limit})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Preferences:
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Preferences:
+    def from_stored(cls, stored: Mapping[str, Any]) -> Preferences:
         """Read what is stored; what no longer fits falls back to its default."""
         kept = {}
         for name, value in stored.items():
@@ -84,7 +84,7 @@ class Preferences:
 
 
 @functools.cache
-def time_zones() -> frozenset[str]:
+def list_time_zones() -> frozenset[str]:
     """Return the names of all time zones."""
     return frozenset(zoneinfo.available_timezones())
 
@@ -92,7 +92,7 @@ def time_zones() -> frozenset[str]:
 _FIELDS = {field.name: field for field in dataclasses.fields(Preferences)}
 
 
-def values(name: str) -> tuple[str, ...]:
+def list_choices(name: str) -> tuple[str, ...]:
     """Return what a setting of choices may be."""
     return tuple(_FIELDS[name].metadata["values"])
 
@@ -109,7 +109,7 @@ def check(name: str, value: object) -> Any:
     if name in ("keys", "keys_before"):
         return _keys(value)
     if name == "time_zone":
-        fits = value == "" or value in time_zones()
+        fits = value == "" or value in list_time_zones()
     elif "values" in field.metadata:
         fits = value in field.metadata["values"]
     elif "least" in field.metadata:

@@ -8,7 +8,7 @@ import enum
 import re
 from typing import NamedTuple
 
-from app.models.sharing.sharing import Link, Share, Sharer
+from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 
 #: A name after an @ that no address and no other name goes before; names are those of accounts.
 MENTION = re.compile(r"(?<![\w@/.+-])@(?P<name>\w(?:[\w.-]{0,30}\w))")
@@ -16,12 +16,12 @@ MENTION = re.compile(r"(?<![\w@/.+-])@(?P<name>\w(?:[\w.-]{0,30}\w))")
 MENTIONS_MAX = 20
 
 
-def mentioned(text: str) -> list[str]:
+def find_mentions(text: str) -> list[str]:
     """Return the names that a text mentions, each once, at most :data:`MENTIONS_MAX`."""
     return list(dict.fromkeys(m["name"] for m in MENTION.finditer(text)))[:MENTIONS_MAX]
 
 
-class Face(NamedTuple):
+class PersonSummary(NamedTuple):
     """Whom others see beside his words: ``handle`` is his account's name; ``page``: there is one to go to."""
 
     user_id: int
@@ -54,7 +54,7 @@ class Comment:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Spoken:
+class CommentView:
     """A comment as its reader sees it.
 
     Attributes:
@@ -65,17 +65,17 @@ class Spoken:
 
     id: int
     depth: int
-    by: Face | None
+    by: PersonSummary | None
     at: dt.datetime | None = None
     html: str = ""
     text: str = ""
     to: str = ""
     edited: bool = False
     mine: bool = False
-    his: bool = False
+    is_removable: bool = False
 
 
-class Count(NamedTuple):
+class CappedCount(NamedTuple):
     """How many, counted up to a limit; ``more``: there are more."""
 
     number: int = 0
@@ -83,25 +83,25 @@ class Count(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Talk:
+class ShareReactions:
     """How a share is received; ``liked``: by who looks."""
 
-    likes: Count = Count()
-    comments: Count = Count()
+    likes: CappedCount = CappedCount()
+    comments: CappedCount = CappedCount()
     liked: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Thread:
+class CommentThread:
     """A page of comments, in the order of a nested list; ``whole``: it begins with the first one."""
 
-    comments: tuple[Spoken, ...]
+    comments: tuple[CommentView, ...]
     cursor: str | None
     whole: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Topic:
+class CommentedShare:
     """A share that is talked of, as its reader sees it.
 
     ``html``: its note, safe to show. ``lost``: why nothing is shown of what it shares.
@@ -112,10 +112,10 @@ class Topic:
     title: str = ""
     url: str = ""
     html: str = ""
-    lost: Link | None = None
+    lost: ShareVisibility | None = None
 
 
-class NoteKind(enum.StrEnum):
+class NotificationKind(enum.StrEnum):
     """What people are told of; each can be switched off (``notify_…`` of the preferences)."""
 
     FOLLOWER = "follower"
@@ -137,19 +137,25 @@ class NoteKind(enum.StrEnum):
     @property
     def push_setting(self) -> str:
         """The preference that lets devices ring for it; empty: none ever does, as no row is written."""
-        return "" if self is NoteKind.FEED else f"push_{self.value}"
+        return "" if self is NotificationKind.FEED else f"push_{self.value}"
 
     @property
-    def of_share(self) -> bool:
+    def is_about_share(self) -> bool:
         """Whether it is about a share, and so for those alone who see that."""
         return self in _OF_SHARE
 
 
-_OF_SHARE = (NoteKind.RESHARE, NoteKind.LIKE, NoteKind.COMMENT, NoteKind.REPLY, NoteKind.MENTION)
+_OF_SHARE = (
+    NotificationKind.RESHARE,
+    NotificationKind.LIKE,
+    NotificationKind.COMMENT,
+    NotificationKind.REPLY,
+    NotificationKind.MENTION,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class NotificationRow:
     """One row of what somebody is told; what is alike comes together in it.
 
     Attributes:
@@ -161,7 +167,7 @@ class Note:
     """
 
     user_id: int
-    kind: NoteKind
+    kind: NotificationKind
     subject: int
     at: dt.datetime
     share_id: int = 0
@@ -169,7 +175,7 @@ class Note:
     count: int = 1
     read: bool = False
     place: str = ""
-    faces: tuple[Face, ...] = ()
+    faces: tuple[PersonSummary, ...] = ()
     title: str = ""
     detail: str = ""
 
@@ -185,8 +191,8 @@ class Note:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class NotePage:
+class NotificationRows:
     """A page of notes, the newest first."""
 
-    notes: tuple[Note, ...]
+    notes: tuple[NotificationRow, ...]
     cursor: str | None = None

@@ -9,7 +9,7 @@ import enum
 from app.models.sharing.sharing import Audience, Profile
 
 
-class About(enum.StrEnum):
+class ReportSubject(enum.StrEnum):
     """What a report is about."""
 
     SHARE = "share"
@@ -38,9 +38,9 @@ class Report:
 
     id: int
     user_id: int
-    about: About
-    thing: int
-    whom: int
+    about: ReportSubject
+    thing_id: int
+    accused_id: int
     reason: Reason
     text: str
     quote: str
@@ -48,7 +48,7 @@ class Report:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class ReportedItem:
     """What a report is about, as administrators and reporters see it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Reported:
         share_id, sharer: of a comment, the share that it is said to, and who shares that; 0: it is gone.
     """
 
-    about: About
+    about: ReportSubject
     thing: int
     profile: Profile
     title: str = ""
@@ -81,7 +81,7 @@ class Reported:
 class Case:
     """All open reports about one thing, the last one first; ``names``: of reporters, by account."""
 
-    thing: Reported
+    thing: ReportedItem
     reports: tuple[Report, ...]
     names: dict[int, str]
 

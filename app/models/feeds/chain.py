@@ -58,12 +58,12 @@ class Chain(NamedTuple):
     title: str = ""
 
 
-def share_id(origin: str, number: int) -> str:
+def make_share_id(origin: str, number: int) -> str:
     """Return the id of a share of this server for all the world; see :func:`lasting`."""
-    return lasting(origin, "share", number)
+    return make_tag_uri(origin, "share", number)
 
 
-def lasting(origin: str, kind: str, ident: int) -> str:
+def make_tag_uri(origin: str, kind: str, ident: int) -> str:
     """Return the name of a stream, share or entry of this server, a tag URI (RFC 4151): no rename changes it.
 
     Its day is when the id was given, since ids are microseconds since the epoch.
@@ -78,7 +78,7 @@ def is_address(url: str) -> bool:
     return len(url) <= URL_MAX and url.lower().startswith(_SCHEMES) and bool(_SPOKEN.fullmatch(url))
 
 
-def is_id(text: str) -> bool:
+def is_share_id(text: str) -> bool:
     """Return whether something can be the id of a share."""
     return 0 < len(text) <= ID_MAX and bool(_SPOKEN.fullmatch(text))
 
@@ -90,10 +90,10 @@ def to_xml(chain: Chain) -> str:
     return f"<{PREFIX}:chain>{root}{hops}</{PREFIX}:chain>"
 
 
-def to_json(chain: Chain, about: str) -> dict[str, Any]:
+def to_json(chain: Chain, format_url: str) -> dict[str, Any]:
     """Return the value of ``_eventr`` for an item of a JSON Feed; ``about``: what format it is."""
     root = {"url": _web(chain.url), "title": chain.title[:TITLE_MAX]}
-    return {"about": about, "root": {k: v for k, v in root.items() if v}, "chain": _hops(chain, "url")}
+    return {"about": format_url, "root": {k: v for k, v in root.items() if v}, "chain": _hops(chain, "url")}
 
 
 def _hops(chain: Chain, address: str) -> list[dict[str, str]]:

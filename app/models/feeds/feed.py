@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.models.feeds.fetched import Validators
-from app.models.feeds.websub import Heard, HubNote
+from app.models.feeds.websub import HubAnnouncement, PushSource
 from app.models.reading.entry import EntryChange, NewEntry
-from app.models.subscriptions.subscription import Gone
+from app.models.subscriptions.subscription import RemovedEntries
 
 
 class Unset(enum.Enum):
@@ -136,14 +136,14 @@ class FeedCard(NamedTuple):
     read_ms: int = 0
     language: str | None = None
     owner: int | None = None
-    gone: Gone = Gone()
+    removed: RemovedEntries = RemovedEntries()
     hidden: bool = False
     shown_ms: int = 0
 
     @property
     def missing(self) -> int:
         """How many of its numbers hold nothing any more."""
-        return self.gone.within(self.first_seq, self.last_seq)
+        return self.removed.count_between(self.first_seq, self.last_seq)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class FeedPoll(NamedTuple):
     torn: bool = False
 
 
-class Rest(NamedTuple):
+class NextCheck(NamedTuple):
     """A poll that brought nothing: the feed rests until ``next_check_at``."""
 
     feed_id: int
@@ -241,7 +241,7 @@ class FeedUpdate:
     new: tuple[NewEntry, ...] = ()
     changed: tuple[EntryChange, ...] = ()
     fields: FeedFields = FeedFields()
-    heard: Heard | None = None
+    hub_announcement: HubAnnouncement | None = None
     fields_of: Callable[[Sequence[NewEntry]], FeedFields] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -293,13 +293,13 @@ class FeedHealth:
     message: str | None
     next_check_at: dt.datetime | None
     rests_until: dt.datetime | None = None
-    pushed_by: HubNote | None = None
+    pushed_by: PushSource | None = None
     log: tuple[FetchRecord, ...] = ()
     forecast: tuple[float, ...] = ()
     per_week: float = 0.0
 
 
-class Unindexed(NamedTuple):
+class UnindexedFeed(NamedTuple):
     """A feed with entries that the search does not know.
 
     Attributes:

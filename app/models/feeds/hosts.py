@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from app.config import Settings
-from app.models.feeds.ip_addresses import is_public, read
+from app.models.feeds.ip_addresses import is_public, parse_address
 
 #: Names kept with their rate, so that a name is looked up once.
 _CACHE = 50_000
@@ -46,7 +46,7 @@ class HostRates:
         self._found: dict[str, HostRate] = {}
 
     @classmethod
-    def of(cls, settings: Settings) -> HostRates:
+    def from_settings(cls, settings: Settings) -> HostRates:
         """Take the rates from the settings."""
         return cls(
             settings.fetch_host_rate,
@@ -55,7 +55,7 @@ class HostRates:
             settings.fetch_allow,
         )
 
-    def of_host(self, host: str) -> HostRate:
+    def get_rate(self, host: str) -> HostRate:
         """Return the rate of a host, by its name in lower case."""
         found = self._found.get(host)
         if found is None:
@@ -95,12 +95,12 @@ def _is_private(host: str) -> bool:
     if not (host[-1:].isdigit() or ":" in host):
         return False  # as nearly all are; reading a name as an address takes 5 µs
     try:
-        return not is_public(read(host))
+        return not is_public(parse_address(host))
     except ValueError:
         return False
 
 
-def host_of(url: str) -> str:
+def parse_host(url: str) -> str:
     """Return the host of an address in lower case, "" without one."""
     if url.startswith(("https://", "http://")):
         authority = url.split("/", 3)[2]

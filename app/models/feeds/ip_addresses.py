@@ -14,13 +14,13 @@ _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 
 
-def networks(text: str) -> tuple[Network, ...]:
+def parse_networks(text: str) -> tuple[Network, ...]:
     """Return the networks that a text lists, with white space between them."""
     return tuple(map(ipaddress.ip_network, text.split()))
 
 
 # IPv4: IANA special-purpose registry (RFC 6890), multicast, class E, and Azure's wire server.
-SPECIAL_V4: Final = networks(
+SPECIAL_V4: Final = parse_networks(
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 "
     "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 "
     "192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
@@ -32,12 +32,12 @@ _V4_LAST = sorted(int(network[-1]) for network in SPECIAL_V4)
 # IPv6: only global unicast (RFC 4291 §2.4), less protocol assignments (Teredo among them),
 # documentation, 6to4 and the AS112 sink.
 _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-_SPECIAL_V6 = networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
+_SPECIAL_V6 = parse_networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
 #: ISATAP (RFC 5214 §6.1) hides an IPv4 address behind any prefix, after one of these words.
 ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
-def read(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Return the address that a text is: strictly, as :func:`ipaddress.ip_address`, in less time.
 
     Raises:

@@ -31,7 +31,7 @@ class Mode(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Heard:
+class HubAnnouncement:
     """What a pull learnt about a feed and its hub.
 
     Attributes:
@@ -106,7 +106,7 @@ class Intent:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ask:
+class HubRequest:
     """A request that is to be sent to a hub; ``at`` names this attempt."""
 
     id: int
@@ -118,13 +118,13 @@ class Ask:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """What became of a push: the feed to be pulled at once, or None when its pull waits already."""
 
     feed_id: int | None
 
 
-class PushPull(enum.Enum):
+class PushPullOutcome(enum.Enum):
     """What became of a pull for a push."""
 
     DONE = "done"  # it brought entries, or an error, which the schedule knows how to treat
@@ -133,7 +133,7 @@ class PushPull(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HubNote:
+class PushSource:
     """What the feed page says: pushed by this host since then."""
 
     host: str

@@ -123,7 +123,7 @@ class Import:
     run: str | None = None
     tries: int = 0
 
-    def count(self, *states: ItemState) -> int:
+    def count_items(self, *states: ItemState) -> int:
         """Return how many outlines are in one of these states."""
         return sum(self.counts.get(state.value, 0) for state in states)
 
@@ -135,7 +135,7 @@ class Import:
     @property
     def left(self) -> int:
         """Outlines of this run that have not come to an end."""
-        return self.count(*OPEN)
+        return self.count_items(*OPEN)
 
     @property
     def done(self) -> int:
@@ -145,7 +145,7 @@ class Import:
     @property
     def failed(self) -> int:
         """Outlines of this run that failed."""
-        return max(0, self.count(ItemState.FAILED) - self.failed_before)
+        return max(0, self.count_items(ItemState.FAILED) - self.failed_before)
 
     @property
     def is_active(self) -> bool:
@@ -160,29 +160,29 @@ class Import:
             depths.append(1 if folder.parent is None else depths[folder.parent] + 1)
         return max(depths, default=0)
 
-    def seconds_left(self, now: dt.datetime) -> int | None:
+    def estimate_seconds_left(self, now: dt.datetime) -> int | None:
         """Return how long it will take by the pace so far, None while there is none."""
         if self.state is not ImportState.RUNNING or self.started is None or not self.done:
             return None
         return round((now - self.started).total_seconds() / self.done * self.left)
 
-    def report(self, now: dt.datetime) -> dict[str, Any]:
+    def build_report(self, now: dt.datetime) -> dict[str, Any]:
         """Return its progress as a small JSON object, for pages and events."""
         return {
             "id": self.id,
             "state": self.state.value,
             "goal": self.goal,
             "done": self.done,
-            "added": self.count(ItemState.ADDED),
-            "already": self.count(ItemState.ALREADY),
-            "fetching": self.count(*UNDER_WAY),
-            "failed": self.count(ItemState.FAILED),
+            "added": self.count_items(ItemState.ADDED),
+            "already": self.count_items(ItemState.ALREADY),
+            "fetching": self.count_items(*UNDER_WAY),
+            "failed": self.count_items(ItemState.FAILED),
             "failed_now": self.failed,
-            "seconds": self.seconds_left(now),
+            "seconds": self.estimate_seconds_left(now),
         }
 
 
-def paths(folders: Sequence[ImportFolder]) -> list[tuple[str, ...]]:
+def build_import_paths(folders: Sequence[ImportFolder]) -> list[tuple[str, ...]]:
     """Return the path of each folder, outermost name first."""
     found: list[tuple[str, ...]] = []
     for folder in folders:
@@ -191,7 +191,7 @@ def paths(folders: Sequence[ImportFolder]) -> list[tuple[str, ...]]:
     return found
 
 
-class Brought(NamedTuple):
+class ImportedFeeds(NamedTuple):
     """Feeds that an import subscribed to: ``feeds`` are followed still, ``left`` are not."""
 
     feeds: tuple[int, ...] = ()
@@ -224,11 +224,11 @@ class ActiveImport:
     touched: dt.datetime | None
 
 
-class FeedEnd(NamedTuple):
+class PollResult(NamedTuple):
     """How a feed's last poll ended: ``errors`` failed in a row; ``read``: one succeeded, some time."""
 
     title: str
-    read: bool
+    has_succeeded: bool
     errors: int
     error: str | None
     checked_at: dt.datetime | None

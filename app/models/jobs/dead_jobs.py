@@ -21,7 +21,7 @@ FIELDS: Final = (
 _DATA_MAX = 80 << 10
 
 
-def task(job_id: str, ended: float, row: Sequence[bytes | None]) -> dict[str, Any] | None:
+def parse_dead_job(job_id: str, ended: float, row: Sequence[bytes | None]) -> dict[str, Any] | None:
     """Return a dead task from the values of :data:`FIELDS`, None when it is not dead (any more).
 
     Returns:
@@ -36,16 +36,16 @@ def task(job_id: str, ended: float, row: Sequence[bytes | None]) -> dict[str, An
         "id": job_id,
         "task": text[2],
         "queue": text[0],
-        "args": args(data or b""),
+        "args": parse_args(data or b""),
         "error": text[1],
         "failures": int(failures or 0),
         "crashes": int(crashes or 0),
         "ended": dt.datetime.fromtimestamp(ended, dt.UTC).isoformat(),
-        "history": list(lines(history or b"")),
+        "history": list(parse_history(history or b"")),
     }
 
 
-def args(data: bytes) -> dict[str, Any]:
+def parse_args(data: bytes) -> dict[str, Any]:
     """Read a job's arguments without trusting them: what cannot be read is left out."""
     unpacker = zlib.decompressobj()
     try:
@@ -59,7 +59,7 @@ def args(data: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def lines(history: bytes) -> Iterator[dict[str, Any]]:
+def parse_history(history: bytes) -> Iterator[dict[str, Any]]:
     """Yield the failed attempts of a job's ``history``."""
     for line in history.splitlines():
         with contextlib.suppress(ValueError):

@@ -170,7 +170,7 @@ class DeadPage:
     next: str | None = None
 
 
-def about(args: dict[str, Any]) -> str:
+def describe_args(args: dict[str, Any]) -> str:
     """Return what may be shown of a job's arguments."""
     parts = []
     for name, value in args.items():

@@ -83,7 +83,7 @@ class Ticket:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshResult:
     """How many feeds are fetched now, and the jobs of those that do not wait for the updater."""
 
     count: int

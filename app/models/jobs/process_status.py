@@ -18,7 +18,7 @@ from app.models.jobs.job_engine import (
 _MB = 1 << 20
 
 
-def time(text: object) -> dt.datetime | None:
+def parse_time(text: object) -> dt.datetime | None:
     """Return a point in time as RQ or we write it, UTC."""
     try:
         moment = dt.datetime.fromisoformat(str(text))
@@ -27,22 +27,22 @@ def time(text: object) -> dt.datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def manager(sign: Mapping[str, Any]) -> ManagerView | None:
+def parse_manager(status: Mapping[str, Any]) -> ManagerView | None:
     """Return a queue manager from its last word."""
     try:
         return ManagerView(
-            id=str(sign["manager"]),
-            host=str(sign["host"]),
-            pid=int(sign["pid"]),
-            since=time(sign["since"]),
+            id=str(status["manager"]),
+            host=str(status["host"]),
+            pid=int(status["pid"]),
+            since=parse_time(status["since"]),
             groups=tuple(
                 GroupView(
                     *(g["name"], tuple(g["queues"]), g["serving"], g["wanted"]),
                     *(g["min_workers"], g["max_workers"]),
                 )
-                for g in sign["groups"]
+                for g in status["groups"]
             ),
-            workers=tuple(map(_worker, sign["workers"])),
+            workers=tuple(map(_worker, status["workers"])),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -61,18 +61,18 @@ def _worker(row: Mapping[str, Any]) -> WorkerView:
     )
 
 
-def controller(sign: Mapping[str, Any]) -> ControllerView | None:
+def parse_controller(status: Mapping[str, Any]) -> ControllerView | None:
     """Return a controller from its sign of life."""
     try:
-        since = time(sign["since"])
+        since = parse_time(status["since"])
         return ControllerView(
-            str(sign["host"]), int(sign["pid"]), since, int(sign["streams"]), int(sign["awaited"])
+            str(status["host"]), int(status["pid"]), since, int(status["streams"]), int(status["awaited"])
         )
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def updater(row: Mapping[bytes, bytes]) -> UpdaterView | None:
+def parse_updater(row: Mapping[bytes, bytes]) -> UpdaterView | None:
     """Return what the updater saw last; None: there is none."""
     try:
         of = {name.decode(): float(value) for name, value in row.items()}

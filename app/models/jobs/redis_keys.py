@@ -41,7 +41,7 @@ WORKERS = "eventr:workers"
 #: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
 MANAGERS = "eventr:managers"
 #: string · JSON of what a manager says of itself, groups and workers: ``eventr:manager:<id>``, see
-#: ``queue_manager.control.actions.Controls.status`` · ALIVE_SECONDS.
+#: ``queue_manager.control.actions.Controls.get_status`` · ALIVE_SECONDS.
 MANAGER = "eventr:manager:"
 #: zset · id of a controller → Unix time at which it counts as gone · none; swept by the others.
 CONTROLLERS = "eventr:controllers"
@@ -116,50 +116,50 @@ PEOPLE_KEPT = 5_000
 PEOPLE_SECONDS = 3600
 
 
-def job(job_id: str) -> str:
+def make_job_key(job_id: str) -> str:
     return JOB + job_id
 
 
-def queue(name: Queue | str) -> str:
+def make_queue_key(name: Queue | str) -> str:
     return QUEUE + name
 
 
-def results(job_id: str) -> str:
+def make_results_key(job_id: str) -> str:
     return RESULTS + job_id
 
 
-def inflight(worker: str) -> str:
+def make_inflight_key(worker: str) -> str:
     return INFLIGHT + worker
 
 
-def live(name: str) -> str:
+def make_live_settings_key(name: str) -> str:
     return LIVE + name
 
 
-def follows(user_id: int) -> str:
+def make_follows_key(user_id: int) -> str:
     return f"{FOLLOWS}{user_id}"
 
 
-def hour(number: int) -> str:
+def make_hour_key(number: int) -> str:
     return f"{STATS}{number}"
 
 
-def minutes(hour: int) -> str:
+def make_minutes_key(hour: int) -> str:
     return f"{MINUTES}{hour}"
 
 
-def manager(ident: str) -> str:
+def make_manager_key(ident: str) -> str:
     return MANAGER + ident
 
 
-def alive(name: str, ident: str) -> str:
+def make_alive_key(name: str, ident: str) -> str:
     return f"{ALIVE}{name}:{ident}"
 
 
-def of_feed(feed_id: int) -> str:
+def make_feed_subject(feed_id: int) -> str:
     """Return what jobs about this feed alone have as their subject."""
     return f"feed:{feed_id}"
 
 
-def crashes(subject: str) -> str:
+def make_crashes_key(subject: str) -> str:
     return CRASHES + subject

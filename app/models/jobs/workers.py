@@ -114,14 +114,14 @@ Message = Ready | Tick | Began | Ended | Leaving
 _TYPES: dict[str, type[Message]] = {t.op: t for t in (Ready, Tick, Began, Ended, Leaving)}
 
 
-def encode(message: Message) -> bytes:
+def encode_message(message: Message) -> bytes:
     """Return a message as one packet."""
     # Their fields are plain: asdict() would copy each, and there are two messages per job.
     fields = {field: getattr(message, field) for field in message.__slots__}
     return json.dumps({"op": message.op, **fields}).encode()
 
 
-def decode(packet: bytes) -> Message:
+def decode_message(packet: bytes) -> Message:
     """Read one packet.
 
     Raises:

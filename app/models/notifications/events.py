@@ -14,7 +14,7 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from app.errors import AuthRequiredError
 
 
-class Kind(enum.StrEnum):
+class EventKind(enum.StrEnum):
     """Kinds of events as browsers get them."""
 
     COUNTS = "counts"  # unread counts or stars of this user have changed
@@ -33,7 +33,7 @@ _SALT = "eventr.events.1"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pass:
+class EventPass:
     """Who may listen, and from where on: everything after ``at`` is news to him.
 
     Attributes:
@@ -43,12 +43,12 @@ class Pass:
     user_id: int
     at: str
 
-    def signed(self, key: str) -> str:
+    def sign(self, key: str) -> str:
         """Return it as text for an address; it holds for as long as :meth:`read` says."""
         return _serializer(key).dumps([self.user_id, self.at])
 
     @classmethod
-    def read(cls, key: str, text: str, max_age: float) -> Pass:
+    def read(cls, key: str, text: str, max_age: float) -> EventPass:
         """Return the pass that a text holds.
 
         Raises:

@@ -15,14 +15,14 @@ POINT, SECRET = 65, 16
 TEST = "test"
 
 
-class Off(enum.StrEnum):
+class PushDisabledReason(enum.StrEnum):
     """Why nobody is told on his devices: the administrator says so, or browsers do."""
 
     SETTING = "setting"
     INSECURE = "insecure"
 
 
-class Verdict(enum.StrEnum):
+class DeliveryOutcome(enum.StrEnum):
     """What the answer of a push service means: it came, the device is gone, try later, never so."""
 
     SENT = "sent"
@@ -55,7 +55,7 @@ class Device:
     failures: int = 0
 
     @property
-    def mark(self) -> str:
+    def endpoint_hash(self) -> str:
         """A name for its endpoint that tells nothing of it; scripts can make the same."""
         return hashlib.sha256(self.endpoint.encode()).hexdigest()
 
@@ -77,7 +77,7 @@ class Message(NamedTuple):
     always: bool = False
 
 
-class Sender(NamedTuple):
+class VapidSender(NamedTuple):
     """Who sends to push services: our key (32 bytes, RFC 8292 §2) and whom they may write to."""
 
     key: bytes

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 
 
-class Word(enum.StrEnum):
+class Severity(enum.StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -15,9 +15,9 @@ class Word(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What one check found: ``text`` says it, and what to do when it is not well."""
 
     check: str
-    word: Word
+    word: Severity
     text: str

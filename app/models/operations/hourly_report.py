@@ -14,7 +14,7 @@ _WORDS_MAX = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Situation:
+class ReportFigures:
     """What a report is made of.
 
     Attributes:
@@ -35,29 +35,29 @@ class Situation:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class HourlyReport:
     """A title that is enough when all is well, and a body of one line per subject."""
 
     title: str
     body: str
 
 
-def compose(situation: Situation, name: str) -> Report:
+def compose(situation: ReportFigures, name: str) -> HourlyReport:
     """Write the report.
 
     Args:
         name: of the server, its host name.
     """
-    found = hourly_stats.summary(situation.counters)
+    found = hourly_stats.summarise_hour(situation.counters)
     start = dt.datetime.fromtimestamp(situation.hour * HOUR_MS / 1000, dt.UTC)
     time = f"{start:%H:%M}–{situation.until:%H:%M} UTC"
     title = f"Eventr {name} {time}: {'; '.join(_alarms(situation, found)) or 'all well'}"
     lines = [_pulls(found), _jobs(found), _errors(found), _waits(found), *_now(situation)]
     lines.append(f"Memory: {found['memory_peak_mb']:g} MB at most, all workers of a server together")
-    return Report(title, "\n".join(filter(None, lines)))
+    return HourlyReport(title, "\n".join(filter(None, lines)))
 
 
-def _alarms(situation: Situation, found: Mapping[str, object]) -> Iterator[str]:
+def _alarms(situation: ReportFigures, found: Mapping[str, object]) -> Iterator[str]:
     if not situation.updater:
         yield "no updater works"
     if found["failed"]:
@@ -104,7 +104,7 @@ def _waits(found: Mapping[str, float | None]) -> str:
     return f"Waits: {'; '.join(parts)}" if parts else ""
 
 
-def _now(situation: Situation) -> Iterator[str]:
+def _now(situation: ReportFigures) -> Iterator[str]:
     waiting = [
         f"{queue} {length} (first for {oldest:.0f} s)"
         for queue, (length, oldest) in situation.waiting.items()

@@ -52,12 +52,12 @@ def is_pull_result(row: Row) -> bool:
     return row.get(b"kind") == b"finished" and _text(row, b"task") in _PULLS
 
 
-def ms_of(stream_id: bytes) -> int:
+def parse_stream_ms(stream_id: bytes) -> int:
     """Return the Unix time of an entry of the stream, ms."""
     return int(stream_id.partition(b"-")[0])
 
 
-def tally(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
+def sum_by_hour(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
     """Return what events add to their hours.
 
     Args:
@@ -72,7 +72,7 @@ def tally(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[i
     return found
 
 
-def by_minute(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
+def sum_by_minute(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
     """Return what events add to the minutes of their hours; takes what :func:`tally` takes."""
     found: dict[int, Counters] = {}
     for ms, row, result in events:
@@ -114,17 +114,17 @@ def _positive(what: str, counts: Mapping[str, Any]) -> Iterator[tuple[str, int]]
 
 
 def _time(what: str, of: str, ms: int) -> Iterator[tuple[str, int]]:
-    yield f"{what}:{of}:{bucket(ms)}", 1
+    yield f"{what}:{of}:{find_bucket(ms)}", 1
     if ms > 0:
         yield f"{what}_ms:{of}", ms
 
 
-def bucket(ms: float) -> int:
+def find_bucket(ms: float) -> int:
     """Return the bucket of a time."""
     return 0 if ms <= 1 else min(_BUCKETS, math.ceil(_PER_DOUBLE * math.log2(ms)))
 
 
-def within(buckets: Mapping[int, int], powers: Iterable[int]) -> list[tuple[float, int]]:
+def count_within(buckets: Mapping[int, int], powers: Iterable[int]) -> list[tuple[float, int]]:
     """Return for each power of two in ms: it in seconds, and how many times were not longer."""
     return [
         (2.0**power / 1000, sum(count for number, count in buckets.items() if number <= _PER_DOUBLE * power))
@@ -132,9 +132,9 @@ def within(buckets: Mapping[int, int], powers: Iterable[int]) -> list[tuple[floa
     ]
 
 
-def quantile(buckets: Mapping[int, int], part: float) -> float | None:
+def compute_quantile(buckets: Mapping[int, int], fraction: float) -> float | None:
     """Return the time, in seconds, that ``part`` of the jobs did not exceed; None without jobs."""
-    rank = math.ceil(part * sum(buckets.values()))
+    rank = math.ceil(fraction * sum(buckets.values()))
     for number in sorted(buckets):
         rank -= buckets[number]
         if rank <= 0:
@@ -142,7 +142,7 @@ def quantile(buckets: Mapping[int, int], part: float) -> float | None:
     return None
 
 
-def summary(counters: Mapping[str, int]) -> dict[str, Any]:
+def summarise_hour(counters: Mapping[str, int]) -> dict[str, Any]:
     """Return an hour for people and programs.
 
     Returns:
@@ -180,15 +180,15 @@ def summary(counters: Mapping[str, int]) -> dict[str, Any]:
         "new": counters.get("pull:new", 0),
         "feed_errors": counters.get("pull:errors", 0),
         "feed_error_words": dict(sorted(words.items())),
-        "wait_p50_s": quantile(waits["user"], 0.5),
-        "wait_p95_s": quantile(waits["user"], 0.95),
-        "system_wait_p50_s": quantile(waits["system"], 0.5),
-        "system_wait_p95_s": quantile(waits["system"], 0.95),
+        "wait_p50_s": compute_quantile(waits["user"], 0.5),
+        "wait_p95_s": compute_quantile(waits["user"], 0.95),
+        "system_wait_p50_s": compute_quantile(waits["system"], 0.5),
+        "system_wait_p95_s": compute_quantile(waits["system"], 0.95),
         "memory_peak_mb": round(peak / (1 << 20), 1),
     }
 
 
-def total(hours: Iterable[Mapping[str, int]]) -> Counters:
+def sum_hours(hours: Iterable[Mapping[str, int]]) -> Counters:
     """Return all hours as one; of memory the highest peak."""
     found = Counters()
     for counters in hours:

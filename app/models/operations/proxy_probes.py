@@ -48,7 +48,7 @@ class Probe:
     again: bool = False
     by_hand: bool = True
 
-    def target(self, origin: str) -> str:
+    def build_path(self, origin: str) -> str:
         """Return the path for a client that uses this origin."""
         return self.path.replace("{origin}", quote(origin, safe=""))
 

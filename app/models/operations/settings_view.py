@@ -9,17 +9,17 @@ from app import config
 from app.config import Settings
 
 
-def rows(values: Settings) -> list[dict[str, Any]]:
+def list_settings(settings: Settings) -> list[dict[str, Any]]:
     """Return one row per setting: name, env, value and default as text, help, secret."""
-    shown, defaults = values.redacted(), Settings().redacted()
+    shown, defaults = settings.redact_secrets(), Settings().redact_secrets()
     return [
         {
             "name": field.name,
-            "env": config.env_name(field.name),
+            "env": config.build_env_name(field.name),
             "value": shown[field.name],
             "default": defaults[field.name],
             "help": field.metadata["help"],
             "secret": field.metadata["secret"],
         }
-        for field in dataclasses.fields(values)
+        for field in dataclasses.fields(settings)
     ]

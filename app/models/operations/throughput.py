@@ -78,17 +78,17 @@ class Slot:
     planned: int = 0
 
 
-def last_minutes(found: Minutes, now: dt.datetime, count: int) -> tuple[Minute, ...]:
+def list_last_minutes(found: Minutes, now: dt.datetime, count: int) -> tuple[Minute, ...]:
     """Return the last ``count`` minutes with the running one."""
     newest = int(now.timestamp() * 1000) // MINUTE_MS
     left = now.timestamp() % 60
     return tuple(
-        span(found, number, 1, left if number == newest else 60.0)
+        sum_minutes(found, number, 1, left if number == newest else 60.0)
         for number in range(newest - count + 1, newest + 1)
     )
 
 
-def span(found: Minutes, first: int, count: int, seconds: float) -> Minute:
+def sum_minutes(found: Minutes, first: int, count: int, seconds: float) -> Minute:
     """Return ``count`` minutes as one, from minute ``first`` since 1970."""
     sums = {what: 0 for what in ("feeds", "not_modified", "errors", "new", "jobs", "failed", "run_ms")}
     for number in range(first, first + count):
@@ -108,7 +108,7 @@ def span(found: Minutes, first: int, count: int, seconds: float) -> Minute:
     )
 
 
-def pace(found: Minutes, now: dt.datetime) -> dict[str, float]:
+def compute_pace(found: Minutes, now: dt.datetime) -> dict[str, float]:
     """Return how many jobs of each queue ended per minute, over the last five whole minutes."""
     newest = int(now.timestamp() * 1000) // MINUTE_MS
     rows = [(found.get(n // _HOUR, {}), n % _HOUR) for n in range(newest - PACE_MINUTES, newest)]
@@ -118,28 +118,31 @@ def pace(found: Minutes, now: dt.datetime) -> dict[str, float]:
     }
 
 
-def day(found: Minutes, planned: Mapping[dt.datetime, int], now: dt.datetime, ahead: int) -> tuple[Slot, ...]:
+def list_day_slots(
+    found: Minutes, planned: Mapping[dt.datetime, int], now: dt.datetime, ahead: int
+) -> tuple[Slot, ...]:
     """Return the quarters of the last 24 hours and ``ahead`` of those to come; the running one is both."""
     size = 15
     newest = int(now.timestamp()) // 60 // size
     slots = []
     for number in range(newest - 24 * 60 // size, newest + ahead):
         seconds = float(size * 60) if number < newest else max(1.0, now.timestamp() % (size * 60))
-        done = span(found, number * size, size, seconds)
+        done = sum_minutes(found, number * size, size, seconds)
         slots.append(Slot(done, planned.get(done.at, 0)))
     return tuple(slots)
 
 
-def by_hour(found: Mapping[int, Mapping[str, int]]) -> tuple[Hour, ...]:
+def list_hours(found: Mapping[int, Mapping[str, int]]) -> tuple[Hour, ...]:
     """Return hours by their numbers, the newest first."""
     return tuple(
-        Hour(_start(number), hourly_stats.summary(found[number])) for number in sorted(found, reverse=True)
+        Hour(_start(number), hourly_stats.summarise_hour(found[number]))
+        for number in sorted(found, reverse=True)
     )
 
 
-def total(found: Iterable[Mapping[str, int]]) -> dict[str, Any]:
+def summarise_hours(found: Iterable[Mapping[str, int]]) -> dict[str, Any]:
     """Return all hours as one."""
-    return hourly_stats.summary(hourly_stats.total(found))
+    return hourly_stats.summarise_hour(hourly_stats.sum_hours(found))
 
 
 def _start(hour: int) -> dt.datetime:

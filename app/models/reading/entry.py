@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.models.feeds.chain import Chain
 from app.models.feeds.parsed import Enclosure, has_picture
-from app.models.sharing.sharing import Link, Origin
+from app.models.sharing.sharing import Origin, ShareVisibility
 
 #: Pictures of one entry that are shown with a text that has none.
 PICTURES = 20
@@ -107,7 +107,7 @@ class Entry:
     revision: int = 1
     stars: int = 0
     of: Origin | None = None
-    lost: Link | None = None
+    lost: ShareVisibility | None = None
 
     @property
     def pictures(self) -> tuple[Enclosure, ...]:

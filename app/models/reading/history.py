@@ -30,7 +30,7 @@ class ActionKind(enum.StrEnum):
     MOVED_FOLDER = "moved-folder"
 
 
-class HistoryPlace(NamedTuple):
+class HistoryCursor(NamedTuple):
     """A place in the history; what comes after it is older. ``token`` is an undo without its kind."""
 
     at: dt.datetime
@@ -41,7 +41,7 @@ class HistoryPlace(NamedTuple):
         return f"{(self.at - _EPOCH) // _MS}-{self.token}"
 
     @classmethod
-    def parse(cls, text: str) -> HistoryPlace:
+    def parse(cls, text: str) -> HistoryCursor:
         """Return the place that a text names.
 
         Raises:
@@ -70,9 +70,9 @@ class MassAction:
     at: dt.datetime
 
     @property
-    def place(self) -> HistoryPlace:
+    def cursor(self) -> HistoryCursor:
         """Return where it stands in the history."""
-        return HistoryPlace(self.at, self.undo.rpartition(".")[2])
+        return HistoryCursor(self.at, self.undo.rpartition(".")[2])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,4 +80,4 @@ class HistoryPage:
     """Some of the history, the newest first; ``after``: where the next page begins, if there is one."""
 
     actions: tuple[MassAction, ...]
-    after: HistoryPlace | None = None
+    after: HistoryCursor | None = None

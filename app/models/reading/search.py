@@ -16,9 +16,9 @@ import enum
 import re
 from collections.abc import Mapping
 
-from app.models.names import JOINERS, one_line
+from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
-from app.models.reading.tokenizer import fold, words
+from app.models.reading.tokenizer import fold_text, split_words
 
 #: Characters of a query.
 QUERY_MAX = 256
@@ -31,7 +31,7 @@ _PART = re.compile(
 _DATE = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", re.ASCII)
 
 
-class Where(enum.StrEnum):
+class TermField(enum.StrEnum):
     """The part of an entry in which a term must stand."""
 
     ANY = ""
@@ -39,7 +39,7 @@ class Where(enum.StrEnum):
     AUTHOR = "author"
 
 
-class Why(enum.StrEnum):
+class NoteReason(enum.StrEnum):
     """What was not understood."""
 
     UNKNOWN = "unknown"
@@ -50,10 +50,10 @@ class Why(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Note:
+class QueryNote:
     """A part of the query that was taken otherwise than it was typed; ``text`` is that part."""
 
-    why: Why
+    why: NoteReason
     text: str
 
 
@@ -62,11 +62,11 @@ class Term:
     """Words that must stand beside each other; one word is the most common case."""
 
     words: tuple[str, ...]
-    where: Where = Where.ANY
+    where: TermField = TermField.ANY
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Name:
+class NameFilter:
     """A feed, folder or tag by a part of its name, folded."""
 
     text: str
@@ -86,15 +86,15 @@ class SearchQuery:
 
     terms: tuple[Term, ...] = ()
     without: tuple[Term, ...] = ()
-    feeds: tuple[Name, ...] = ()
-    folders: tuple[Name, ...] = ()
-    tags: tuple[Name, ...] = ()
+    feeds: tuple[NameFilter, ...] = ()
+    folders: tuple[NameFilter, ...] = ()
+    tags: tuple[NameFilter, ...] = ()
     read: bool | None = None
     starred: bool | None = None
     shared: bool | None = None
     since: dt.datetime | None = None
     until: dt.datetime | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[QueryNote, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -102,13 +102,13 @@ class SearchQuery:
         return self == SearchQuery(notes=self.notes)
 
 
-def parse(text: str) -> SearchQuery:
+def parse_query(text: str) -> SearchQuery:
     """Understand a query; never raises, whatever is typed."""
     reader = _Reader()
     for match in _PART.finditer(text[:QUERY_MAX]):
         if match["phrase"] is not None or match["plain"] or match["name"]:
-            reader.take(match)
-    return reader.result()
+            reader.add_part(match)
+    return reader.build_query()
 
 
 class _Reader:
@@ -116,15 +116,15 @@ class _Reader:
 
     def __init__(self) -> None:
         self._terms: dict[bool, list[Term]] = {True: [], False: []}
-        self._names: dict[str, list[Name]] = {"feed": [], "folder": [], "tag": []}
+        self._names: dict[str, list[NameFilter]] = {"feed": [], "folder": [], "tag": []}
         self._flags: dict[str, bool] = {}
         self._dates: dict[str, dt.datetime] = {}
-        self._notes: list[Note] = []
+        self._notes: list[QueryNote] = []
 
-    def result(self) -> SearchQuery:
+    def build_query(self) -> SearchQuery:
         terms, without = (tuple(dict.fromkeys(self._terms[wanted])) for wanted in (True, False))
         if len(terms) + len(without) > TERMS_MAX:
-            self._notes.append(Note(Why.TOO_MANY, str(TERMS_MAX)))
+            self._notes.append(QueryNote(NoteReason.TOO_MANY, str(TERMS_MAX)))
             terms, without = terms[:TERMS_MAX], without[: max(0, TERMS_MAX - len(terms))]
         feeds, folders, tags = (tuple(dict.fromkeys(self._names[k])) for k in ("feed", "folder", "tag"))
         return SearchQuery(
@@ -141,7 +141,7 @@ class _Reader:
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
-    def take(self, match: re.Match[str]) -> None:
+    def add_part(self, match: re.Match[str]) -> None:
         wanted, name = not match["minus"], (match["name"] or "").lower()
         value = match["phrase"] if match["phrase"] is not None else match["plain"] or ""
         if name in _WHERE:
@@ -152,27 +152,27 @@ class _Reader:
             self._set(name, value, wanted, match[0])
         else:
             if name:
-                self._notes.append(Note(Why.UNKNOWN, f"{match['name']}:"))
-                self._term(name, wanted, Where.ANY)
-            self._term(value, wanted, Where.ANY)
+                self._notes.append(QueryNote(NoteReason.UNKNOWN, f"{match['name']}:"))
+                self._term(name, wanted, TermField.ANY)
+            self._term(value, wanted, TermField.ANY)
 
-    def _term(self, value: str, wanted: bool, where: Where, whole: str = "") -> None:
-        if found := tuple(words(value)):
+    def _term(self, value: str, wanted: bool, where: TermField, whole: str = "") -> None:
+        if found := tuple(split_words(value)):
             self._terms[wanted].append(Term(found, where))
         elif whole:
-            self._notes.append(Note(Why.EMPTY, whole))
+            self._notes.append(QueryNote(NoteReason.EMPTY, whole))
 
     def _name(self, kind: str, value: str, wanted: bool, whole: str) -> None:
-        if name := " ".join(fold(value).split()):
-            self._names[kind].append(Name(name, wanted))
+        if name := " ".join(fold_text(value).split()):
+            self._names[kind].append(NameFilter(name, wanted))
         else:
-            self._notes.append(Note(Why.EMPTY, whole))
+            self._notes.append(QueryNote(NoteReason.EMPTY, whole))
 
     def _set(self, name: str, value: str, wanted: bool, whole: str) -> None:
         if name == "is":
             self._state(value.lower(), wanted, whole)
         elif not wanted or (date := _date(value)) is None:
-            self._notes.append(Note(Why.DATE, whole))
+            self._notes.append(QueryNote(NoteReason.DATE, whole))
         else:
             self._dates[name] = date
 
@@ -182,15 +182,20 @@ class _Reader:
         elif value in ("starred", "shared"):
             self._flags[value] = wanted
         else:
-            self._notes.append(Note(Why.STATE, whole))
+            self._notes.append(QueryNote(NoteReason.STATE, whole))
 
 
-_WHERE = {"title": Where.TITLE, "intitle": Where.TITLE, "author": Where.AUTHOR, "by": Where.AUTHOR}
+_WHERE = {
+    "title": TermField.TITLE,
+    "intitle": TermField.TITLE,
+    "author": TermField.AUTHOR,
+    "by": TermField.AUTHOR,
+}
 
 
-def is_seen(text: str, term: Term) -> bool:
+def contains_term(text: str, term: Term) -> bool:
     """Return whether a term stands in a short text."""
-    found, size = words(text), len(term.words)
+    found, size = split_words(text), len(term.words)
     return any(tuple(found[at : at + size]) == term.words for at in range(len(found) - size + 1))
 
 
@@ -202,12 +207,12 @@ def _date(text: str) -> dt.datetime | None:
         return None
 
 
-def encoded(query: str) -> str:
+def encode_query(query: str) -> str:
     """Return a query as a part of a path: letters, digits, ``-`` and ``_`` only."""
     return base64.urlsafe_b64encode(query.encode()).decode().rstrip("=")
 
 
-def decoded(text: str) -> str | None:
+def decode_query(text: str) -> str | None:
     """Return the query of an encoded one; None: it is none."""
     try:
         query = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
@@ -215,17 +220,17 @@ def decoded(text: str) -> str | None:
         return None
     # One text, one address: what decodes to the same by another spelling is no query of ours.
     is_shown = all(c.isprintable() or c in JOINERS for c in query)
-    fits = 0 < len(query) <= QUERY_MAX and is_shown and encoded(query) == text
+    fits = 0 < len(query) <= QUERY_MAX and is_shown and encode_query(query) == text
     return query if fits else None
 
 
-def tidy(query: str) -> str:
+def normalise_query(query: str) -> str:
     """Return a query as it is kept: one blank between words, no controls, not too long."""
-    return one_line(query, QUERY_MAX)
+    return to_one_line(query, QUERY_MAX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Searchable:
+class SearchDocument:
     """What is looked through of an entry; all of it plain text. ``at`` in milliseconds."""
 
     id: int
@@ -238,7 +243,7 @@ class Searchable:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SearchRequest:
     """Asks a search engine for entries.
 
     Attributes:
@@ -260,11 +265,11 @@ class Wanted:
     newest_first: bool = True
     after: tuple[int, int] | None = None
 
-    def order(self, key: EntryKey) -> tuple[int, int]:
+    def make_sort_key(self, key: EntryKey) -> tuple[int, int]:
         """Return a key's place in this order."""
         return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
 
-    def includes(self, key: EntryKey) -> bool:
+    def is_match(self, key: EntryKey) -> bool:
         """Return whether a key comes after what the reader has, in a feed's numbers that he may see."""
         first, last = self.feeds.get(key.feed_id, (1, 0))
         if not first <= key.seq <= last:
@@ -275,7 +280,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Entries in their order; ``after`` is where to go on, None when there are no more."""
 
     keys: list[EntryKey]

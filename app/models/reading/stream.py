@@ -12,9 +12,9 @@ from typing import NamedTuple
 from app.errors import InvalidError
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry
-from app.models.reading.search import Note, Term, decoded, encoded
+from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.tag import Tag
-from app.models.sharing.sharing import Link, Share, Sharer
+from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 from app.models.subscriptions.subscription import ReadState
 
 _REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
@@ -77,7 +77,7 @@ class StreamRef:
 
     def __str__(self) -> str:
         if self.kind is StreamKind.SEARCH:
-            return _SEARCH + encoded(self.query)
+            return _SEARCH + encode_query(self.query)
         return self.kind if self.id is None else f"{self.kind}/{self.id}"
 
     @classmethod
@@ -88,7 +88,7 @@ class StreamRef:
             InvalidError: it is not one.
         """
         text = text if isinstance(text, str) and len(text) <= REF_MAX else ""
-        if text.startswith(_SEARCH) and (query := decoded(text[len(_SEARCH) :])):
+        if text.startswith(_SEARCH) and (query := decode_query(text[len(_SEARCH) :])):
             return cls(StreamKind.SEARCH, query=query)
         match = _REF.fullmatch(text)
         if match is None:
@@ -152,7 +152,7 @@ class StreamQuery:
     snapshot: str | None = None
     limit: int | None = None
     show: Show = Show.ALL
-    whole: bool = False
+    with_bodies: bool = False
 
 
 class SourceFeed(NamedTuple):
@@ -171,7 +171,7 @@ class SourceFeed(NamedTuple):
     missing: int = 0
 
     @classmethod
-    def of(
+    def create(
         cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState, missing: int = 0
     ) -> SourceFeed:
         """Count and join."""
@@ -232,7 +232,7 @@ class EntryRow:
     html: str | None = None
     pictures: tuple[Enclosure, ...] = ()
     sharers: tuple[Sharer, ...] = ()
-    lost: Link | None = None
+    lost: ShareVisibility | None = None
     markable: bool = True
 
 
@@ -254,16 +254,16 @@ class Page:
     snapshot: str
     split: int | None
     unread: int | None
-    looked: Looked | None = None
+    looked: SearchSummary | None = None
     total: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Looked:
+class SearchSummary:
     """What a search looked for: the terms to be marked, and what was not understood."""
 
     terms: tuple[Term, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[QueryNote, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class Article:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Marked:
+class MarkResult:
     """What single marks changed: feed → by how much its unread count moved."""
 
     deltas: Mapping[int, int]
@@ -302,7 +302,7 @@ class Marked:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MassMarked:
+class MassMarkResult:
     """What a mass action did; ``undo`` is a token that takes it back for a day."""
 
     undo: str

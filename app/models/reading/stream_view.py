@@ -25,24 +25,24 @@ class StreamView:
     show: str
 
     @classmethod
-    def of(cls, preferences: Preferences, *kept: Mapping[str, str]) -> StreamView:
+    def resolve(cls, preferences: Preferences, *overrides: Mapping[str, str]) -> StreamView:
         """Join a person's settings with what goes before them, the strongest last."""
-        found = joined(preferences, *kept)
+        found = merge_settings(preferences, *overrides)
         if EXPANDED not in (found.view, found.density):
             return found
         return dataclasses.replace(found, view=EXPANDED, density=EXPANDED)
 
 
-def joined(preferences: Preferences, *kept: Mapping[str, str]) -> StreamView:
+def merge_settings(preferences: Preferences, *overrides: Mapping[str, str]) -> StreamView:
     """Return what was chosen: of whole texts also the density before them."""
     found = StreamView(*(getattr(preferences, name) for name in FIELDS))
-    for mapping in kept:
+    for mapping in overrides:
         fits = {name: value for name, value in mapping.items() if value and _fits(name, value)}
-        found = dataclasses.replace(found, **settled(fits, found))
+        found = dataclasses.replace(found, **complete_changes(fits, found))
     return found
 
 
-def settled(changes: Mapping[str, str], now: StreamView) -> dict[str, str]:
+def complete_changes(changes: Mapping[str, str], before: StreamView) -> dict[str, str]:
     """Return changes with what follows from them: one column for whole texts, and out of it again.
 
     Args:
@@ -51,9 +51,9 @@ def settled(changes: Mapping[str, str], now: StreamView) -> dict[str, str]:
     found = dict(changes)
     if changes.get("density") == EXPANDED:
         found["view"] = EXPANDED
-    elif "density" in changes and now.view == EXPANDED:
+    elif "density" in changes and before.view == EXPANDED:
         found.setdefault("view", LIST)
-    elif changes.get("view") in (PANES, LIST) and now.density == EXPANDED:
+    elif changes.get("view") in (PANES, LIST) and before.density == EXPANDED:
         found["density"] = "cozy"
     return found
 

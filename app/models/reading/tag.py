@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 from typing import NamedTuple
 
-from app.models.names import alike, as_kept
+from app.models.names import fold_name, normalise_name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class SavedSearch:
     query: str
 
 
-def normal(name: str) -> str:
+def normalise_tag(name: str) -> str:
     """Return a tag's name as it is shown: composed, one blank between words, no commas."""
-    return as_kept(name.replace(",", " "))
+    return normalise_name(name.replace(",", " "))
 
 
-def key_of(name: str) -> str:
+def make_tag_key(name: str) -> str:
     """Return what two spellings of one tag have in common."""
-    return alike(normal(name))
+    return fold_name(normalise_tag(name))

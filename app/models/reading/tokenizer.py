@@ -21,7 +21,7 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020
 _RUN = re.compile(f"[{_CJK}]+")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text as it is compared: no case, no accents."""
     if text.isascii():
         return text.lower()
@@ -30,18 +30,18 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", bare.casefold())
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in their order, as they are stored and compared."""
-    folded = fold(text)
+    folded = fold_text(text)
     if folded.isascii():
         return [word[:LONGEST] for word in _ASCII.findall(folded)]
     return [piece for match in _word().finditer(folded) for piece in _pieces(match[0])]
 
 
-def spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
+def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
     """Yield begin, end and the compared words of each word of a text that is to be shown."""
     for match in _word().finditer(text):
-        if found := words(match[0]):
+        if found := split_words(match[0]):
             yield match.start(), match.end(), found
 
 

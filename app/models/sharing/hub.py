@@ -21,7 +21,7 @@ class HubForm(NamedTuple):
     secret: str = ""
 
 
-class HubAsk(NamedTuple):
+class PendingIntent(NamedTuple):
     """What somebody asked of the hub, until his callback has confirmed it or not.
 
     Attributes:
@@ -58,7 +58,7 @@ class Subscriber:
     expires: dt.datetime
     secret: str = ""
     since: dt.datetime | None = None
-    ask: HubAsk | None = None
+    ask: PendingIntent | None = None
     owed: dt.datetime | None = None
     failures: int = 0
     heard: bytes = b""
@@ -76,7 +76,7 @@ class Document(NamedTuple):
         return hashlib.blake2b(self.body, digest_size=8).digest()
 
 
-class Question(NamedTuple):
+class IntentVerification(NamedTuple):
     """A callback that is asked whether it meant a request, or is told that there is no such topic.
 
     Attributes:
@@ -84,7 +84,7 @@ class Question(NamedTuple):
     """
 
     subscriber: Subscriber
-    ask: HubAsk
+    ask: PendingIntent
     challenge: str
     request: FetchRequest
 

@@ -12,7 +12,7 @@ _NAMED = re.compile(r"/@([^/]+)(?:/.*)?")
 _USUAL = {"http": ":80", "https": ":443"}
 
 
-def handle_at(text: str, hosts: Collection[str]) -> str | None:
+def parse_handle(text: str, hosts: Collection[str]) -> str | None:
     """Return whose page or feed is meant by ``@name``, or by an address of one of these hosts; None: neither.
 
     ``@name@host`` is somebody of that host.
@@ -26,7 +26,7 @@ def handle_at(text: str, hosts: Collection[str]) -> str | None:
     text = text.strip()
     if text.startswith("@"):
         name, away, place = text[1:].partition("@")
-        if away and plain(place.partition("/")[0].lower(), "") not in hosts:
+        if away and strip_default_port(place.partition("/")[0].lower(), "") not in hosts:
             return None
         return _handle(f"/@{name}")
     scheme, found, rest = text.partition("://")
@@ -39,7 +39,7 @@ def handle_at(text: str, hosts: Collection[str]) -> str | None:
     except ValueError:
         return None
     host = address.netloc.rpartition("@")[2].lower()
-    if plain(host, scheme.lower()) not in hosts:
+    if strip_default_port(host, scheme.lower()) not in hosts:
         return None
     handle = _handle(address.path)
     if handle is None:
@@ -52,13 +52,13 @@ def _handle(path: str) -> str | None:
     return match[1] if match else None
 
 
-def host_of(origin: str) -> str:
+def get_own_host(origin: str) -> str:
     """Return the host of a server's own address, as :func:`handle_at` compares it."""
     own = urlsplit(origin)
-    return plain(own.netloc.lower(), own.scheme)
+    return strip_default_port(own.netloc.lower(), own.scheme)
 
 
-def plain(host: str, scheme: str) -> str:
+def strip_default_port(host: str, scheme: str) -> str:
     """Return a host without the port that its scheme has anyway."""
     ends = [_USUAL[scheme]] if scheme else list(_USUAL.values())
     for end in ends:

@@ -9,24 +9,24 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app.models.reading.entry import Entry
-from app.models.sharing.sharing import ChainPage, Link, Profile, Share, Sharer
+from app.models.sharing.sharing import ChainPage, Profile, Share, Sharer, ShareVisibility
 
 
 class Hop(NamedTuple):
     """A share on the way of another; ``by`` is None unless the viewer sees it."""
 
-    link: Link
+    link: ShareVisibility
     by: Sharer | None = None
 
 
-class Blog(NamedTuple):
+class OriginFeed(NamedTuple):
     """The feed of a root; both are empty where somebody wrote the root here."""
 
     title: str = ""
     url: str = ""
 
 
-class Tally(NamedTuple):
+class ShareCount(NamedTuple):
     """How many shares there are of a kind; ``more``: at least one more than were counted."""
 
     number: int = 0
@@ -50,9 +50,9 @@ class SharedItem:
     note: str
     cut: bool = False
     way: tuple[Hop, ...] = ()
-    blog: Blog = Blog()
+    blog: OriginFeed = OriginFeed()
     language: str | None = None
-    passed: Tally = Tally()
+    passed: ShareCount = ShareCount()
 
     @property
     def id(self) -> int:

@@ -22,7 +22,7 @@ class Audience(enum.StrEnum):
         """0 for nobody else, 2 for everybody."""
         return _WIDTHS[self]
 
-    def within(self, other: Audience) -> Audience:
+    def narrow_to(self, other: Audience) -> Audience:
         """Return the narrower of the two."""
         return self if self.width <= other.width else other
 
@@ -30,7 +30,7 @@ class Audience(enum.StrEnum):
 _WIDTHS = {audience: 2 - n for n, audience in enumerate(Audience)}
 
 
-class Tie(NamedTuple):
+class Relationship(NamedTuple):
     """What one person is to another.
 
     Attributes:
@@ -49,10 +49,10 @@ class Tie(NamedTuple):
     blocks: bool = False
 
 
-STRANGER = Tie()
+STRANGER = Relationship()
 
 
-class TieKind(enum.StrEnum):
+class RelationshipKind(enum.StrEnum):
     """What somebody laid down about another; that he follows is a subscription."""
 
     REQUEST = "request"
@@ -77,7 +77,7 @@ class Profile:
 
     user_id: int
     feed_id: int
-    closet_id: int
+    private_feed_id: int
     handle: str
     display: str = ""
     bio: str = ""
@@ -93,27 +93,27 @@ class Profile:
         """What he is called."""
         return self.display or self.handle
 
-    def has_page(self, tie: Tie) -> bool:
+    def has_page(self, relationship: Relationship) -> bool:
         """Return whether somebody finds the page, whatever is on it for him."""
         closed = self.hidden or self.audience is Audience.PRIVATE
-        return tie.own or not (closed or (tie.blocked and not tie.blocks))
+        return relationship.own or not (closed or (relationship.blocked and not relationship.blocks))
 
     @property
-    def shown_to(self) -> Audience:
+    def visible_to(self) -> Audience:
         """For whom the stream is at most at the moment."""
         return Audience.PRIVATE if self.hidden else self.audience
 
-    def lets_see(self, audience: Audience, tie: Tie) -> bool:
+    def allows_view(self, audience: Audience, relationship: Relationship) -> bool:
         """Return whether somebody may see what is for this audience."""
-        if tie.own:
+        if relationship.own:
             return True
-        if self.hidden or tie.blocked:
+        if self.hidden or relationship.blocked:
             return False
-        match audience.within(self.audience):
+        match audience.narrow_to(self.audience):
             case Audience.PUBLIC:
                 return True
             case Audience.FOLLOWERS:
-                return tie.follows
+                return relationship.follows
             case _:
                 return False
 
@@ -163,7 +163,7 @@ class Share:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shared:
+class ShareResult:
     """The answer to a share; ``existed``: he had shared it already, and that stays as it is."""
 
     share: Share
@@ -201,18 +201,18 @@ class ShareBox:
     via: tuple[Sharer | None, ...] = ()
     audience: Audience = Audience.PUBLIC
     widest: Audience = Audience.PUBLIC
-    passable: bool = True
+    can_reshare: bool = True
     first: Sharer | None = None
     total: int = 0
 
     @property
     def choices(self) -> tuple[Audience, ...]:
         """For whom it may be shared, the widest first."""
-        most = self.widest.within(self.audience)
+        most = self.widest.narrow_to(self.audience)
         return tuple(a for a in Audience if a.width <= most.width)
 
 
-class Link(enum.StrEnum):
+class ShareVisibility(enum.StrEnum):
     """What a viewer sees of a share in a chain."""
 
     SEEN = "seen"
@@ -226,7 +226,7 @@ class ChainNode:
 
     share_id: int
     depth: int
-    link: Link
+    link: ShareVisibility
     by: Sharer | None = None
 
 

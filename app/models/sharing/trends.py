@@ -18,7 +18,7 @@ class Trend:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarReader:
     """Somebody who reads the same: how many feeds are common."""
 
     profile: Profile

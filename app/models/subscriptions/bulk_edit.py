@@ -41,7 +41,7 @@ class Order(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ManagerQuery:
+class BulkEditQuery:
     """Asks for a page.
 
     Attributes:
@@ -58,7 +58,7 @@ class ManagerQuery:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ManagerRow:
+class BulkEditRow:
     """One subscription; ``newest`` is when its last entry came, ``rate`` its entries a week.
 
     ``person``: to what somebody of this server shares.
@@ -75,7 +75,7 @@ class ManagerRow:
     rate: float = 0.0
     person: bool = False
 
-    def key(self, order: Order) -> tuple[str | int, int]:
+    def make_sort_key(self, order: Order) -> tuple[str | int, int]:
         """Return what the row is sorted by."""
         match order:
             case Order.NAME:
@@ -87,11 +87,11 @@ class ManagerRow:
             case Order.UNREAD:
                 return -self.unread, self.feed_id
 
-    def cursor(self, order: Order) -> str:
+    def make_cursor(self, order: Order) -> str:
         """Return the text that lets a page begin after this row."""
-        return f"{self.feed_id}.{self.key(order)[0]}"
+        return f"{self.feed_id}.{self.make_sort_key(order)[0]}"
 
-    def conditions(self, now: dt.datetime) -> set[Condition]:
+    def find_conditions(self, now: dt.datetime) -> set[Condition]:
         """Return what is true of it."""
         silent = now - self.newest if self.newest else dt.timedelta()
         dead = self.error == "gone" or silent > DEAD
@@ -108,7 +108,7 @@ class ManagerRow:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ManagerPage:
+class BulkEditPage:
     """One page of the table.
 
     Attributes:
@@ -117,7 +117,7 @@ class ManagerPage:
         after: cursor of the next page, "" at the end.
     """
 
-    rows: tuple[ManagerRow, ...]
+    rows: tuple[BulkEditRow, ...]
     total: int
     subscriptions: int
     counts: Mapping[Condition, int]

@@ -23,7 +23,7 @@ class Folder:
     order: str = ""
 
 
-def inside(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]:
+def find_descendants(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]:
     """Return these folders and all that lie in them."""
     children: dict[int | None, list[int]] = {}
     for folder in folders:
@@ -36,7 +36,7 @@ def inside(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]:
     return found
 
 
-def parents(folders: Sequence[Folder]) -> dict[int, int | None]:
+def resolve_parents(folders: Sequence[Folder]) -> dict[int, int | None]:
     """Return folder → the one it lies in; None for those whose own is gone, or lies in them itself."""
     found = {f.id: f.parent for f in folders}
     for folder_id in found:
@@ -49,13 +49,13 @@ def parents(folders: Sequence[Folder]) -> dict[int, int | None]:
     return found
 
 
-def folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
+def build_folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
     """Return folder → names from the outermost down to it, in the order of the tree.
 
     Args:
         folders: in their order, of whatever depth.
     """
-    above = parents(folders)
+    above = resolve_parents(folders)
     children: dict[int | None, list[Folder]] = {}
     for folder in reversed(folders):
         children.setdefault(above[folder.id], []).append(folder)
@@ -69,7 +69,7 @@ def folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
     return found
 
 
-class PlaceMode(enum.StrEnum):
+class FolderEditMode(enum.StrEnum):
     """What becomes of the folders that feeds are in when some are chosen for them."""
 
     ADD = "add"

@@ -15,7 +15,7 @@ BASE: Final = len(DIGITS)
 LONG: Final = 24
 
 
-def between(low: str, high: str) -> str:
+def make_key_between(low: str, high: str) -> str:
     """Return a key after ``low`` ("": the start) and before ``high`` ("": the end).
 
     Raises:
@@ -48,7 +48,7 @@ def _middle(first: int, last: int, after: bool, before: bool) -> int:
     return last - 1 if before and not after else (first + last) // 2
 
 
-def spread(count: int) -> list[str]:
+def make_spread_keys(count: int) -> list[str]:
     """Return so many keys, as far apart from each other as they can be."""
     width = 1
     while BASE**width <= 2 * count:

@@ -18,17 +18,17 @@ _NO_ORDERS: Mapping[int, str] = MappingProxyType({})
 TOP = 0
 
 
-class Gone(NamedTuple):
+class RemovedEntries(NamedTuple):
     """Numbers of a feed whose entries were taken back: bit ``seq - start`` is set, ``start`` as below."""
 
     bits: int = 0
     start: int = 0
 
-    def holds(self, seq: int) -> bool:
+    def has_seq(self, seq: int) -> bool:
         """Return whether the entry with this number was taken back."""
         return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
-    def within(self, first: int, last: int) -> int:
+    def count_between(self, first: int, last: int) -> int:
         """Return how many of the numbers ``first`` … ``last`` these are."""
         if not self.bits:  # as of most feeds, of which there are a thousand
             return 0
@@ -73,7 +73,7 @@ class ReadState(NamedTuple):
             count += sum(first <= seq <= self.upto for seq in self.unread)
         return max(0, count)
 
-    def seqs(self, first: int, last: int, *, read: bool = False) -> list[int]:
+    def find_seqs(self, first: int, last: int, *, read: bool = False) -> list[int]:
         """Return the unread (or the read) numbers within ``first`` … ``last``, rising."""
         border = min(self.upto, last)
         kept = sorted({s for s in self.unread if first <= s <= border})
@@ -87,27 +87,27 @@ class ReadState(NamedTuple):
         digits = bin(chosen)[:1:-1]
         return low + [begin + place for place, digit in enumerate(digits) if digit == "1"]
 
-    def without(self, gone: Gone) -> ReadState:
+    def exclude_removed(self, removed: RemovedEntries) -> ReadState:
         """Return the state in which numbers that hold no entry any more count as read."""
-        if not gone.bits:
+        if not removed.bits:
             return self
-        start = min(gone.start, self.start) if self.bits else gone.start
+        start = min(removed.start, self.start) if self.bits else removed.start
         bits = self.bits << self.start - start if self.bits else 0
-        kept = [s for s in self.unread if not gone.holds(s)]
-        return make_state(self.upto, bits | gone.bits << gone.start - start, start, kept)
+        kept = [s for s in self.unread if not removed.has_seq(s)]
+        return make_state(self.upto, bits | removed.bits << removed.start - start, start, kept)
 
-    def marked_upto(self, seq: int) -> ReadState:
+    def mark_upto(self, seq: int) -> ReadState:
         """Return the state after everything up to ``seq`` became read, without stray bits."""
         upto = max(seq, self.upto)
         if upto >= self.start + self.bits.bit_length() - 1 and not self.unread:
             return ReadState(upto)  # no bit is above
         return make_state(upto, self.bits, self.start, [s for s in self.unread if seq < s])
 
-    def with_unread(self, seqs: Collection[int]) -> ReadState:
+    def mark_unread(self, seqs: Collection[int]) -> ReadState:
         """Return the state in which these numbers, none above ``upto``, are unread."""
         return self._replace(unread=tuple(sorted({*self.unread, *seqs}))) if seqs else self
 
-    def undone(self, before: ReadState) -> ReadState:
+    def undo_mass_mark(self, before: ReadState) -> ReadState:
         """Return the state before a mass action, with what was marked one by one since then kept.
 
         ``before`` is the state that ``marked_upto`` replaced by one from which ``self`` came by single
@@ -124,7 +124,7 @@ class ReadState(NamedTuple):
         strays = {s for s in before.unread if s >= self.start and self.bits >> s - self.start & 1}
         return _shortened(before.upto, read, start, {*before.unread, *self.unread} - strays)
 
-    def words(self) -> dict[str, int]:
+    def to_words(self) -> dict[str, int]:
         """Return the bitmap as the store keeps it: decimal word number → signed 64 bits."""
         found, number, bits = {}, self.start >> 6, self.bits
         while bits:
@@ -160,7 +160,7 @@ def from_words(words: Mapping[str, int]) -> tuple[int, int]:
     return sum(word << 64 * (number - start) for number, word in numbers.items()), 64 * start
 
 
-def mask_of(seqs: Iterable[int]) -> dict[int, int]:
+def build_word_masks(seqs: Iterable[int]) -> dict[int, int]:
     """Return word number → signed mask with the bits of these sequence numbers."""
     masks: dict[int, int] = {}
     for seq in seqs:
@@ -199,7 +199,7 @@ class Subscription(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Subscribed:
+class SubscribeResult:
     """The answer to a subscribe.
 
     Attributes:
@@ -213,7 +213,7 @@ class Subscribed:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Exchanged:
+class AddressChangeResult:
     """The answer to a change of address.
 
     Attributes:
@@ -224,7 +224,7 @@ class Exchanged:
 
     feed_id: int
     undo: str
-    known: bool
+    was_known: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -232,14 +232,14 @@ class StartRule:
     """Where reading begins: what is younger than ``age`` is unread, but ``least`` … ``most`` entries."""
 
     age: dt.timedelta
-    least: int
-    most: int
+    min_unread: int
+    max_unread: int
 
-    def upto(self, ats: Sequence[dt.datetime], last_seq: int, now: dt.datetime) -> int:
+    def calculate_upto(self, times: Sequence[dt.datetime], last_seq: int, now: dt.datetime) -> int:
         """Return the ``upto`` of a new subscription.
 
         Args:
             ats: sort times of the newest entries, rising; ``most`` of them are enough.
         """
-        young = sum(at >= now - self.age for at in ats)
-        return max(0, last_seq - min(max(young, self.least), self.most))
+        young = sum(at >= now - self.age for at in times)
+        return max(0, last_seq - min(max(young, self.min_unread), self.max_unread))

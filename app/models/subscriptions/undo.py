@@ -12,7 +12,7 @@ from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.subscription import Subscription
 
 
-class Place(NamedTuple):
+class FeedPlacement(NamedTuple):
     """Where a feed lay before a move, and in which folders after it."""
 
     feed_id: int
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     orders: Mapping[int, str]
 
 
-class Returned(NamedTuple):
+class RestoreResult(NamedTuple):
     """What became of subscriptions that somebody wanted back.
 
     Attributes:
@@ -30,10 +30,10 @@ class Returned(NamedTuple):
         left: feeds that were read in their place until now.
     """
 
-    back: tuple[Subscription, ...] = ()
-    asked: tuple[int, ...] = ()
-    lost: int = 0
-    left: tuple[int, ...] = ()
+    restored: tuple[Subscription, ...] = ()
+    requested_user_ids: tuple[int, ...] = ()
+    lost_count: int = 0
+    left_feed_ids: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Removal:
     token: str
     user_id: int
     subscription: Subscription | None = None
-    instead: int = 0
+    replacement_id: int = 0
     folder: Folder | None = None
     feed_ids: tuple[int, ...] = ()
-    inner: tuple[int, ...] = ()
+    subfolder_ids: tuple[int, ...] = ()
     moved: Folder | None = None
-    goal: int = 0
-    places: tuple[Place, ...] = ()
+    moved_to: int = 0
+    places: tuple[FeedPlacement, ...] = ()
     search: SavedSearch | None = None
     share: Share | None = None
     title: str = ""

@@ -15,7 +15,7 @@ class Answer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class IdempotencyRecord:
     """A request that came with a key.
 
     Attributes:
@@ -24,5 +24,5 @@ class Kept:
     """
 
     digest: bytes
-    turn: str
+    run_id: str
     answer: Answer | None = None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from app.models.feeds.feed import FeedCard
-from app.models.names import alike, as_kept
+from app.models.names import fold_name, normalise_name
 from app.models.reading.entry import Entry
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
@@ -17,7 +17,7 @@ from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.subscription import Subscription
 
 
-class PartKind(enum.StrEnum):
+class SyncStreamKind(enum.StrEnum):
     """What an entry can be for a user: each is a stream, and something to sift others by."""
 
     READING = "reading-list"
@@ -34,15 +34,15 @@ class PartKind(enum.StrEnum):
     NONE = "none"
 
 
-class Part(NamedTuple):
+class SyncStream(NamedTuple):
     """A stream: ``id`` of a feed, ``name`` of a label (a folder, a tag, or both)."""
 
-    kind: PartKind
+    kind: SyncStreamKind
     id: int = 0
     name: str = ""
 
 
-class Place(NamedTuple):
+class SyncCursor(NamedTuple):
     """The last key that a page ended with; ``at`` in milliseconds."""
 
     at: int
@@ -60,14 +60,14 @@ class SyncQuery:
         after: the end of the page before.
     """
 
-    parts: tuple[Part, ...]
-    include: tuple[Part, ...] = ()
-    exclude: tuple[Part, ...] = ()
+    streams: tuple[SyncStream, ...]
+    include: tuple[SyncStream, ...] = ()
+    exclude: tuple[SyncStream, ...] = ()
     since: dt.datetime | None = None
     until: dt.datetime | None = None
     newest_first: bool = True
     limit: int = 20
-    after: Place | None = None
+    after: SyncCursor | None = None
 
 
 class SyncFeed(NamedTuple):
@@ -110,7 +110,7 @@ class SyncItem:
     likers: tuple[int, ...] = ()
 
 
-class Unread(NamedTuple):
+class UnreadCounts(NamedTuple):
     """Unread counts with the newest arrival of each, in microseconds; 0: nothing is there.
 
     ``people``: which of the feeds is whose.
@@ -123,12 +123,12 @@ class Unread(NamedTuple):
     people: Mapping[int, int]
 
 
-def called(things: Iterable[Folder | Tag], name: str) -> list[int]:
+def find_by_name(candidates: Iterable[Folder | Tag], name: str) -> list[int]:
     """Return the folders or tags of a name: as it is written or kept, else in another case or spelling."""
-    found, said = list(things), (name, as_kept(name))
+    found, said = list(candidates), (name, normalise_name(name))
     exact = [thing.id for thing in found if thing.name in said]
     if exact:
         return exact
     # Tags of one spelling are one: what is added under any is found under it.
-    key = alike(name)
-    return [thing.id for thing in found if alike(thing.name) == key]
+    key = fold_name(name)
+    return [thing.id for thing in found if fold_name(thing.name) == key]

@@ -8,18 +8,18 @@ from app import clock, logs
 from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.tokens import TokenGateway
-from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.models.accounts import preferences
 from app.models.accounts.actor import Actor, Permission, Role
 from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import NewUser, Notice, Session, User
 from app.ports import EventPort, JobPort
-from app.services.access import Limiter, require, throttle
+from app.services.access import Limiter, require_permission, throttle
 from app.services.accounts import passwords
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import Client, check_identity
-from app.services.privacy.erasure import job_of
+from app.services.privacy.erasure import make_erasure_job
 
 log = logs.get(__name__)
 
@@ -33,7 +33,7 @@ class AccountService:
     def __init__(
         self,
         accounts: AccountGateway,
-        erasing: ErasingGateway,
+        erasure: ErasureGateway,
         profiles: ProfileGateway,
         tokens: TokenGateway,
         jobs: JobPort,
@@ -42,7 +42,7 @@ class AccountService:
         limiter: Limiter,
     ) -> None:
         self._accounts = accounts
-        self._erasing = erasing
+        self._erasing = erasure
         self._profiles = profiles
         self._tokens = tokens
         self._jobs, self._events = jobs, events
@@ -68,18 +68,18 @@ class AccountService:
         passwords.check(new, name=user.name, email=user.email)
         self._accounts.set_password(user.id, self._hasher.hash(new))
         ended = self._accounts.end_sessions(user.id)
-        gone = self._tokens.remove_all(user.id) if programs else 0
-        self._events.ends(user.id)
+        gone = self._tokens.remove_by_user(user.id) if programs else 0
+        self._events.end_streams(user.id)
         log.info("password_changed", user_id=user.id, sessions_ended=ended, tokens_ended=gone)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
 
     def _confirmed(self, actor: Actor, password: str, field: str) -> User:
         """Return the actor's account when the password is his: a session left open is not enough (W11)."""
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         user = self._user(actor)
         who = f"password:{actor.user_id}"
         throttle(self._limiter, who, limit=TRIES, window=WINDOW)
-        if not self._hasher.verify(self._accounts.password_of(user.id), password):
+        if not self._hasher.verify(self._accounts.find_password_hash(user.id), password):
             raise InvalidError("This is not your password.", field=field)
         self._limiter.reset(who)
         return user
@@ -93,13 +93,13 @@ class AccountService:
             RateLimitedError: too many wrong passwords.
         """
         user = self._confirmed(actor, password, "confirm")
-        check_identity(name, email, kept=user.name)
+        check_identity(name, email, current_name=user.name)
         self._accounts.set_identity(user.id, name, email)
-        if profile := self._profiles.get(user.id):
-            self._profiles.renamed(profile)
+        if profile := self._profiles.find(user.id):
+            self._profiles.rename_feeds(profile)
         log.info("identity_changed", user_id=user.id)
 
-    def delete(self, actor: Actor, password: str) -> None:
+    def delete_account(self, actor: Actor, password: str) -> None:
         """Close the account at once and for good, and let a job delete it with all that is in it.
 
         Raises:
@@ -115,16 +115,16 @@ class AccountService:
             words = "Nobody else administrates this server. Make somebody an admin first."
             raise ConflictError(words) from e
         self._accounts.end_sessions(user.id)
-        self._events.ends(user.id)
+        self._events.end_streams(user.id)
         log.info("user_leaves", user_id=user.id)
         try:
-            self._jobs.enqueue(job_of(user.id))
+            self._jobs.enqueue(make_erasure_job(user.id))
         except EventrError as e:
             # It is stored: the updater queues it as soon as it can.
             log.warning("erasing_not_queued", user_id=user.id, error=e.word)
 
     def _user(self, actor: Actor) -> User:
-        user = self._accounts.user(actor.user_id)
+        user = self._accounts.find_user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         return user
@@ -135,7 +135,7 @@ class AccountService:
         Raises:
             InvalidError: a name or value does not fit; names the field.
         """
-        require(actor, Permission.PREFERENCE_EDIT)
+        require_permission(actor, Permission.PREFERENCE_EDIT)
         checked = {name: preferences.check(name, value) for name, value in changes.items()}
         if checked:
             self._accounts.set_preferences(actor.user_id, checked)
@@ -144,14 +144,14 @@ class AccountService:
 
     def undo_keys(self, actor: Actor) -> None:
         """Take the actor's last change of keys back; once more, and it is made again."""
-        require(actor, Permission.PREFERENCE_EDIT)
+        require_permission(actor, Permission.PREFERENCE_EDIT)
         now = self._user(actor).preferences
         self.set_preferences(actor, {"keys": now.keys_before, "keys_before": now.keys})
 
-    def sessions(self, actor: Actor) -> list[Session]:
+    def list_sessions(self, actor: Actor) -> list[Session]:
         """Return the actor's sessions, the last used first."""
-        require(actor, Permission.USER_EDIT_SELF)
-        return self._accounts.sessions_of(actor.user_id)
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        return self._accounts.list_sessions(actor.user_id)
 
     def end_session(self, actor: Actor, prefix: str) -> None:
         """End one of the actor's sessions, named by the first 16 hex digits of its key.
@@ -159,22 +159,22 @@ class AccountService:
         Raises:
             NotFoundError: no such session of his.
         """
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         try:
             key = bytes.fromhex(prefix)
         except ValueError as e:
             raise NotFoundError(session=prefix) from e
         if len(key) != 8 or not self._accounts.end_sessions(actor.user_id, prefix=key):
             raise NotFoundError(session=prefix)
-        self._events.ends(actor.user_id)
+        self._events.end_streams(actor.user_id)
         log.info("session_ended", user_id=actor.user_id)
 
     def end_other_sessions(self, actor: Actor, current: Session) -> int:
         """End all of the actor's sessions but this one; return how many."""
-        require(actor, Permission.USER_EDIT_SELF)
-        count = self._accounts.end_sessions(actor.user_id, but=current.key)
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        count = self._accounts.end_sessions(actor.user_id, except_key=current.key)
         if count:
-            self._events.ends(actor.user_id)
+            self._events.end_streams(actor.user_id)
         return count
 
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
@@ -184,21 +184,21 @@ class AccountService:
             InvalidError: a field does not fit.
             ExistsError: the name is taken, or the address vouched for.
         """
-        require(actor, Permission.USER_CREATE)
+        require_permission(actor, Permission.USER_CREATE)
         check_identity(name, email)
         passwords.check(password, name=name, email=email)
         user = self._accounts.add_user(NewUser(email, name, self._hasher.hash(password)), role, vouched=True)
         log.info("user_created", user_id=user.id, role=role.value, by=actor.user_id)
         return user
 
-    def notify(self, actor: Actor, session: Session, notice: Notice) -> None:
+    def add_notice(self, actor: Actor, session: Session, notice: Notice) -> None:
         """Keep a message for the next page of this session."""
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         self._accounts.add_notice(session.key, notice)
 
-    def notices(self, actor: Actor, session: Session) -> tuple[Notice, ...]:
+    def pop_notices(self, actor: Actor, session: Session) -> tuple[Notice, ...]:
         """Return the waiting messages of a session and forget them."""
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         if session.notices:
             self._accounts.clear_notices(session.key)
         return session.notices

@@ -75,15 +75,15 @@ class Hasher:
                 return False
         return fits and stored is not None and len(password) <= MAX_LENGTH
 
-    def outdated(self, stored: str) -> bool:
+    def is_outdated(self, stored: str) -> bool:
         """Return whether a hash was made with weaker parameters than today's."""
         return self._argon.check_needs_rehash(stored)
 
 
 def _dummy(settings: Settings) -> str:
     # A well-formed hash of nothing: to verify against it costs what a real one costs.
-    def part(size: int) -> str:
+    def encode_random(size: int) -> str:
         return base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=")
 
     cost = f"m={settings.argon2_memory_kib},t={settings.argon2_time},p={LANES}"
-    return f"$argon2id$v=19${cost}${part(16)}${part(32)}"
+    return f"$argon2id$v=19${cost}${encode_random(16)}${encode_random(32)}"

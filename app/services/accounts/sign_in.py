@@ -9,7 +9,7 @@ import re
 from app import logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
-from app.gateways.accounts.accounts import AccountGateway, key_of
+from app.gateways.accounts.accounts import AccountGateway, hash_token
 from app.models.accounts.user import NewUser, Session, User
 from app.ports import EventPort
 from app.services.access import Limiter, throttle
@@ -69,9 +69,9 @@ class SignInService:
         self._limiter = limiter
         self._settings = settings
 
-    def signup_mode(self) -> str:
+    def get_signup_mode(self) -> str:
         """Return ``first`` on a server without users, else ``open``, ``closed`` or ``invite``."""
-        return self._settings.signup if self._accounts.any_user() else "first"
+        return self._settings.signup if self._accounts.has_users() else "first"
 
     def sign_up(self, form: SignUp, client: Client) -> str:
         """Create an account and log it in.
@@ -97,19 +97,19 @@ class SignInService:
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
 
     def _first(self, new: NewUser) -> User | None:
-        return None if self._accounts.any_user() else self._accounts.add_first(new)
+        return None if self._accounts.has_users() else self._accounts.add_first(new)
 
     def _further(self, new: NewUser, invite: str) -> User:
         if self._settings.signup == "closed":
             raise ForbiddenError("This server takes no new accounts.")
         if self._settings.signup == "open":
             return self._accounts.add_user(new)
-        if not self._accounts.take_invite(invite):
+        if not self._accounts.consume_invite(invite):
             raise ForbiddenError("This invitation is not valid, or was used already.")
         try:
             return self._accounts.add_user(new)
         except ExistsError:
-            self._accounts.give_back_invite(invite)
+            self._accounts.restore_invite(invite)
             raise
 
     def log_in(self, login: str, password: str, client: Client) -> str:
@@ -126,7 +126,7 @@ class SignInService:
         network = f"login:{client.network}"
         self._throttle(pair, self._settings.login_failures)
         self._throttle(network, PER_NETWORK)
-        known = self._accounts.credentials(login)
+        known = self._accounts.find_credentials(login)
         fits = self._hasher.verify(known.password_hash if known else None, password)
         if not fits or known is None or known.user.disabled:
             log.info("login_failed", network=client.network, user_id=known.user.id if known else None)
@@ -134,13 +134,13 @@ class SignInService:
         self._limiter.reset(pair)
         # Not forgotten: whoever has an account could else guess at others' for ever.
         self._limiter.refund(network, PER_NETWORK)
-        if self._hasher.outdated(known.password_hash):
-            self._accounts.renew_hash(known.user.id, known.password_hash, self._hasher.hash(password))
+        if self._hasher.is_outdated(known.password_hash):
+            self._accounts.replace_hash(known.user.id, known.password_hash, self._hasher.hash(password))
         token = self._accounts.open_session(known.user.id, agent=client.agent, address=client.network)
         # Who changed the password meanwhile ended the sessions that he found, so not this one.
-        now = self._accounts.password_of(known.user.id)
+        now = self._accounts.find_password_hash(known.user.id)
         if now != known.password_hash and not self._hasher.verify(now, password):
-            self._accounts.end_session(key_of(token))
+            self._accounts.end_session(hash_token(token))
             log.info("login_failed", network=client.network, user_id=known.user.id)
             raise AuthRequiredError(WRONG)
         log.info("login", user_id=known.user.id)
@@ -151,16 +151,16 @@ class SignInService:
 
     def resume(self, token: str) -> tuple[Session, User] | None:
         """Return the session and user behind a cookie, or None when it is over."""
-        return self._accounts.session(token)
+        return self._accounts.find_session(token)
 
     def log_out(self, session: Session) -> None:
         """End a session: its cookie is worth nothing from now on (W01)."""
         self._accounts.end_session(session.key)
-        self._events.ends(session.user_id)
+        self._events.end_streams(session.user_id)
         log.info("logout", user_id=session.user_id)
 
 
-def check_identity(name: str, email: str, *, kept: str | None = None) -> None:
+def check_identity(name: str, email: str, *, current_name: str | None = None) -> None:
     """Refuse a name or e-mail address that cannot be one.
 
     Args:
@@ -169,7 +169,7 @@ def check_identity(name: str, email: str, *, kept: str | None = None) -> None:
     Raises:
         InvalidError: with a sentence that says what fits.
     """
-    if name.strip() != kept:
+    if name.strip() != current_name:
         reserved_names.check(name)
     if len(email) > 254 or not _EMAIL.fullmatch(email.strip()):
         raise InvalidError("This is not an e-mail address.", field="email")

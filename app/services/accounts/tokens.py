@@ -9,15 +9,15 @@ from app import clock, logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts.accounts import AccountGateway
-from app.gateways.accounts.tokens import TokenGateway, auth_of
+from app.gateways.accounts.tokens import TokenGateway, build_reader_auth
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.accounts.user import Session
 from app.ports import EventPort
-from app.services.access import Limiter, require, throttle
-from app.services.accounts.admin_accounts import PeopleService
+from app.services.access import Limiter, require_permission, throttle
+from app.services.accounts.admin_accounts import AdminAccountService
 from app.services.accounts.sign_in import PER_NETWORK, Client
-from app.services.validation import a_text, an_id
+from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
 
@@ -36,7 +36,7 @@ class TokenService:
         self,
         tokens: TokenGateway,
         accounts: AccountGateway,
-        people: PeopleService,
+        people: AdminAccountService,
         events: EventPort,
         limiter: Limiter,
         settings: Settings,
@@ -45,16 +45,16 @@ class TokenService:
         self._events, self._limiter, self._settings = events, limiter, settings
 
     # -- the settings
-    def all(self, actor: Actor) -> list[Token]:
+    def list_tokens(self, actor: Actor) -> list[Token]:
         """Return the actor's tokens, the newest first."""
-        require(actor, Permission.USER_EDIT_SELF)
-        return self._tokens.of_user(actor.user_id)
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        return self._tokens.find_by_user(actor.user_id)
 
     def is_proved(self, session: Session) -> bool:
         """Whether the password is not asked for at the moment."""
         return self._people.is_proved(session)
 
-    def make_app(
+    def make_app_password(
         self, actor: Actor, session: Session, name: str, *, fever: bool = False, proof: str = ""
     ) -> tuple[Token, str]:
         """Make a password for an app; return it with its secret, which is shown once.
@@ -71,7 +71,7 @@ class TokenService:
         token = Token(0, actor.user_id, TokenKind.APP, self._name(name), clock.now(), fever=bool(fever))
         return self._make(actor, session, token, proof)
 
-    def make_api(
+    def make_api_token(
         self,
         actor: Actor,
         session: Session,
@@ -104,22 +104,22 @@ class TokenService:
         return self._make(actor, session, token, proof)
 
     def _name(self, name: str) -> str:
-        found = " ".join(a_text(name, "name", most=NAME, empty=True).split())
+        found = " ".join(check_text(name, "name", limit=NAME, empty=True).split())
         if not found:
             raise InvalidError("Say what it is for: the name of the app or device.", field="name")
         return found
 
     def _make(self, actor: Actor, session: Session, token: Token, proof: str) -> tuple[Token, str]:
-        require(actor, Permission.USER_EDIT_SELF)
-        self._people.prove(actor, session, proof)
-        user = self._accounts.user(actor.user_id)
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        self._people.verify_password(actor, session, proof)
+        user = self._accounts.find_user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
-        if len(self._tokens.of_user(user.id)) >= self._settings.tokens_max:
+        if len(self._tokens.find_by_user(user.id)) >= self._settings.tokens_max:
             raise self._full()
         made, secret = self._tokens.make(token, user)
         # Of those that are made at one moment the last one sees all others, so that they are never too many.
-        if len(self._tokens.of_user(user.id)) > self._settings.tokens_max:
+        if len(self._tokens.find_by_user(user.id)) > self._settings.tokens_max:
             self._tokens.remove(user.id, made.id)
             raise self._full()
         log.info("token_made", user_id=user.id, token_id=made.id, kind=made.kind.value, fever=made.fever)
@@ -137,17 +137,17 @@ class TokenService:
         Raises:
             NotFoundError: he has no such one.
         """
-        require(actor, Permission.USER_EDIT_SELF)
-        if not self._tokens.remove(actor.user_id, an_id(token_id, "token")):
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        if not self._tokens.remove(actor.user_id, check_id(token_id, "token")):
             raise NotFoundError(token_id=token_id)
-        self._events.ends(actor.user_id)
+        self._events.end_streams(actor.user_id)
         log.info("token_revoked", user_id=actor.user_id, token_id=token_id)
 
     # -- programs
-    def give_back(self, caller: Caller) -> None:
+    def return_token(self, caller: Caller) -> None:
         """Delete the token that a program has come with; gone already is no error."""
         if self._tokens.remove(caller.user.id, caller.token.id):
-            self._events.ends(caller.user.id)
+            self._events.end_streams(caller.user.id)
             log.info("token_returned", user_id=caller.user.id, token_id=caller.token.id)
 
     def log_in(self, login: str, password: str, client: Client) -> Caller:
@@ -161,7 +161,7 @@ class TokenService:
         window = self._settings.login_window
         throttle(self._limiter, pair, limit=self._settings.login_failures, window=window)
         throttle(self._limiter, network, limit=PER_NETWORK, window=window)
-        found = self._tokens.app(login, password, client.agent)
+        found = self._tokens.find_app_caller(login, password, client.agent)
         if found is None:
             log.info("app_login_failed", network=client.network)
             raise AuthRequiredError(WRONG)
@@ -170,39 +170,39 @@ class TokenService:
         log.info("app_login", user_id=found.user.id, token_id=found.token.id)
         return found
 
-    def auth(self, password: str) -> str:
+    def build_reader_auth(self, password: str) -> str:
         """Return what an app gets that has logged in with this password."""
-        return auth_of(password)
+        return build_reader_auth(password)
 
-    def bearer(self, secret: str, client: Client) -> Caller:
+    def get_api_caller(self, secret: str, client: Client) -> Caller:
         """Return who comes with a token of the API, and count the request.
 
         Raises:
             AuthRequiredError: it opens nothing.
             RateLimitedError: too many requests within a minute.
         """
-        return self._known(self._tokens.bearer(secret, client.agent))
+        return self._known(self._tokens.find_api_caller(secret, client.agent))
 
-    def quota(self, caller: Caller) -> Quota:
+    def get_quota(self, caller: Caller) -> Quota:
         """Return how many requests are left to all programs of this user."""
         limit = self._settings.api_per_minute
-        return Quota(limit, _MINUTE, *self._limiter.left(f"api:{caller.user.id}", limit, _MINUTE))
+        return Quota(limit, _MINUTE, *self._limiter.count_left(f"api:{caller.user.id}", limit, _MINUTE))
 
-    def reader(self, auth: str, client: Client) -> Caller:
+    def get_reader_caller(self, auth: str, client: Client) -> Caller:
         """Return who comes with what his app got when it logged in.
 
         Raises:
             As :meth:`bearer`.
         """
-        return self._known(self._tokens.reader(auth, client.agent))
+        return self._known(self._tokens.find_reader_caller(auth, client.agent))
 
-    def fever(self, key: str, client: Client) -> Caller:
+    def get_fever_caller(self, key: str, client: Client) -> Caller:
         """Return who comes with a Fever key.
 
         Raises:
             As :meth:`bearer`.
         """
-        return self._known(self._tokens.fever(key, client.agent))
+        return self._known(self._tokens.find_fever_caller(key, client.agent))
 
     def _known(self, found: Caller | None) -> Caller:
         if found is None:

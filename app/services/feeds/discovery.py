@@ -9,8 +9,8 @@ from typing import Any
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import SEARCH_FAILED, NotFoundError, outside_word, search_message
-from app.gateways.feeds.discoveries import DiscoveryGateway, addresses
+from app.errors import SEARCH_FAILED, NotFoundError, get_public_word, get_search_message
+from app.gateways.feeds.discoveries import DiscoveryGateway, parse_addresses
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
@@ -18,8 +18,8 @@ from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredD
 from app.models.feeds.feed import Feed
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
-from app.services.access import require
-from app.services.validation import a_text, an_id
+from app.services.access import require_permission
+from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
 
@@ -52,28 +52,28 @@ class DiscoveryService:
             InvalidError: there is no web address in the text.
             StoreError: MongoDB or Redis does not answer.
         """
-        require(actor, Permission.FEED_DISCOVER)
-        address = a_text(address, "address", most=ADDRESS_MAX, empty=True)
+        require_permission(actor, Permission.FEED_DISCOVER)
+        address = check_text(address, "address", limit=ADDRESS_MAX, empty=True)
         now = clock.now()
-        for url in addresses(address):
-            known = self._feeds.find(url)
+        for url in parse_addresses(address):
+            known = self._feeds.find_by_url(url)
             # What is in error is looked at anew: the site may have mended it, or may have gone.
             if known is not None and known.last_seq and not known.error:
-                rate = self._feeds.rates([known.id], now).get(known.id)
+                rate = self._feeds.find_rates([known.id], now).get(known.id)
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
-        row = self._discoveries.ask(address, now)
+        row = self._discoveries.get_or_create(address, now)
         if row.result is not None:
             return self._answer(actor, row.key, row.result)
         return self._await(actor, row, self._settings.discovery_wait if wait is None else wait)
 
-    def look(self, actor: Actor, key: int) -> Discovery:
+    def get_progress(self, actor: Actor, key: int) -> Discovery:
         """Return how far a discovery is.
 
         Raises:
             NotFoundError: there is none with this key, or no longer.
         """
-        require(actor, Permission.FEED_DISCOVER)
-        row = self._discoveries.get(an_id(key, "key"), clock.now())
+        require_permission(actor, Permission.FEED_DISCOVER)
+        row = self._discoveries.find(check_id(key, "key"), clock.now())
         if row is None:
             raise NotFoundError(key=key)
         if row.result is not None:
@@ -86,12 +86,12 @@ class DiscoveryService:
         ``progress`` is told {"step": words}.
         """
         # The store is asked in threads: while it is silent, other jobs of this process go on.
-        row = await asyncio.to_thread(self._discoveries.get, key, clock.now())
+        row = await asyncio.to_thread(self._discoveries.find, key, clock.now())
         if row is None:
             return {"feeds": 0, "error": "gone"}
         if row.result is None:
             found = await self._discoveries.search(row, fetcher, lambda step: progress(step=step))
-            await asyncio.to_thread(self._discoveries.end, key, found, clock.now())
+            await asyncio.to_thread(self._discoveries.store_result, key, found, clock.now())
             log.info("discovered", key=key, feeds=len(found.feeds), error=found.error)
         else:
             found = row.result
@@ -105,26 +105,26 @@ class DiscoveryService:
         return self._ended(actor, row, outcome)
 
     def _ended(self, actor: Actor, row: StoredDiscovery, outcome: Outcome) -> Discovery:
-        stored = self._discoveries.get(row.key, clock.now())
+        stored = self._discoveries.find(row.key, clock.now())
         if stored is not None and stored.result is not None:
             return self._answer(actor, row.key, stored.result)
         # The job itself failed (crash, time limit): nothing is stored, so the next try searches anew.
         log.warning("discovery_failed", error=outcome.error)
-        return Discovery(row.key, row.address, error=SEARCH_FAILED, message=search_message(SEARCH_FAILED))
+        return Discovery(row.key, row.address, error=SEARCH_FAILED, message=get_search_message(SEARCH_FAILED))
 
     def _answer(self, actor: Actor, key: int, result: Discovered) -> Discovery:
         if result.error is None:
             feeds = self._offered(actor, result.feeds)
             return Discovery(key, result.address, feeds=feeds, more=result.more)
         # Who is no administrator learns nothing about what listens where (S13).
-        word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
-        return Discovery(key, result.address, error=word, message=search_message(word))
+        word = get_public_word(result.error, admin=actor.has_permission(Permission.ADMIN_SEE))
+        return Discovery(key, result.address, error=word, message=get_search_message(word))
 
     def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
         """Say of each feed who reads it here: what was found may be older than the answer."""
-        stored = [self._feeds.find(feed.url) for feed in found]
+        stored = [self._feeds.find_by_url(feed.url) for feed in found]
         ids = [known.id for known in stored if known]
-        mine = {own.feed_id for own in self._subscriptions.of_user(actor.user_id, ids)} if ids else set()
+        mine = {own.feed_id for own in self._subscriptions.find_by_user(actor.user_id, ids)} if ids else set()
         return tuple(
             dataclasses.replace(feed, feed_id=known.id, readers=known.subscribers, mine=known.id in mine)
             if known
@@ -133,7 +133,7 @@ class DiscoveryService:
         )
 
     def _step(self, ticket: Ticket) -> str:
-        return str(self._jobs.status(ticket.id).progress.get("step", ""))
+        return str(self._jobs.get_status(ticket.id).progress.get("step", ""))
 
 
 def _known(feed: Feed, rate: float | None) -> FoundFeed:

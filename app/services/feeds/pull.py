@@ -16,22 +16,22 @@ from typing import Final, Protocol
 
 from app import clock
 from app.config import Settings
-from app.gateways.feeds.digest import Digester, crashed
+from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
-from app.models.feeds.feed import DueFeed, Feed, FeedPoll, Rest
+from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.ports import EventPort, HostBudget
-from app.services.feeds.host_limits import Courtesy, asks_for_rest
+from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
 HOST_SHARE: Final = 6
 
 
-class Streamer(Protocol):
+class FetchStreamer(Protocol):
     """What a pull needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
 
-    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Yield each request's end as it comes."""
         ...
 
@@ -49,35 +49,35 @@ class PullService:
         events: EventPort | None = None,
     ) -> None:
         self._feeds = feeds
-        self._announce = events.new if events else None
+        self._announce = events.notify_new_entries if events else None
         self._settings = settings
-        self._courtesy = Courtesy(feeds, budget) if budget else None
+        self._courtesy = HostLimits(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
 
-    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+    def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return at most ``limit`` feeds that should be pulled, the longest due first."""
-        return self._feeds.due(now, limit)
+        return self._feeds.find_due(now, limit)
 
-    def count_due(self, now: dt.datetime, most: int) -> int:
+    def count_due(self, now: dt.datetime, limit: int) -> int:
         """Return how many feeds should be pulled, counted up to ``most``."""
-        return self._feeds.count_due(now, most)
+        return self._feeds.count_due(now, limit)
 
-    def batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
+    def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
         """Return the ids of these feeds in batches for one job each."""
-        return batches(feeds, self._settings.pull_batch)
+        return make_batches(feeds, self._settings.pull_batch)
 
-    def put_off(self, later: Mapping[int, float], now: dt.datetime) -> None:
+    def postpone_checks(self, delays: Mapping[int, float], now: dt.datetime) -> None:
         """Let feeds be due so many seconds from now."""
-        rests = [Rest(feed_id, now + dt.timedelta(seconds=wait)) for feed_id, wait in later.items()]
-        self._feeds.put_off(rests, now)
+        rests = [NextCheck(feed_id, now + dt.timedelta(seconds=wait)) for feed_id, wait in delays.items()]
+        self._feeds.postpone_checks(rests, now)
 
     async def pull(
         self,
         feed_ids: Sequence[int],
-        fetcher: Streamer,
+        fetcher: FetchStreamer,
         *,
         token: str | None = None,
-        dead: Sequence[str] = (),
+        dead_tokens: Sequence[str] = (),
         only_due: bool = False,
         urgent: bool | None = None,
         progress: Progress | None = None,
@@ -104,18 +104,18 @@ class PullService:
         """
         # All calls to the store are made in threads: one that does not answer for some seconds must
         # not stop the other jobs of this process, nor its signs of life.
-        polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead, only_due, urgent)
-        claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead=dead)
+        polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead_tokens, only_due, urgent)
+        claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens)
         batch = PullBatch(self._feeds, self._digester, claim, progress, self._announce)
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
         courtesy = self._courtesy
         flusher = asyncio.create_task(batch.keep_flushing())
         try:
-            async for fetched in fetcher.stream([_request(p) for p in polls.values()]):
+            async for fetched in fetcher.stream_fetches([_request(p) for p in polls.values()]):
                 await batch.add(polls[fetched.request.key], fetched)
-                if courtesy and asks_for_rest(fetched):
-                    await asyncio.to_thread(courtesy.heed, fetched)
+                if courtesy and has_backoff_request(fetched):
+                    await asyncio.to_thread(courtesy.record_backoff, fetched)
                 if flusher.done():
                     break  # by an error, which is this pull's own
         finally:
@@ -126,38 +126,38 @@ class PullService:
         return batch.result
 
     def _look(
-        self, feed_ids: Sequence[int], dead: Sequence[str], only_due: bool, urgent: bool | None
+        self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None
     ) -> tuple[dict[int, FeedPoll], int]:
         """Return the feeds that may be asked now, by id, and how many wait for their hosts."""
         now_ms = clock.now().timestamp() * 1000
-        free = [p for p in self._feeds.look(feed_ids) if _is_free(p, now_ms, dead)]
+        free = [p for p in self._feeds.find_polls(feed_ids) if _is_free(p, now_ms, dead_tokens)]
         polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
         urgent = not only_due if urgent is None else urgent
-        admitted = self._courtesy.admit(polls, urgent=urgent) if self._courtesy else polls
+        admitted = self._courtesy.admit_polls(polls, urgent=urgent) if self._courtesy else polls
         return admitted, len(polls) - len(admitted)
 
-    def suspect(self, feed_id: int, token: str, dead: Sequence[str] = ()) -> None:
+    def mark_suspect(self, feed_id: int, token: str, dead_tokens: Sequence[str] = ()) -> None:
         """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
         now = clock.now()
-        for feed in self._claim([feed_id], now, token=token, dead=dead):
-            self._feeds.store([crashed(feed, now, self._settings.error_backoff_max)], now)
+        for feed in self._claim([feed_id], now, token=token, dead_tokens=dead_tokens):
+            self._feeds.store_updates([make_crash_update(feed, now, self._settings.error_backoff_max)], now)
 
-    def is_given_up(self, feed_id: int) -> bool:
+    def is_suspended(self, feed_id: int) -> bool:
         """Return whether a feed rests because reading it crashed workers."""
         feed = self._feeds.get(feed_id)
         return feed.error == "crashed" and feed.next_check_at is not None and feed.next_check_at > clock.now()
 
-    def retain(self, feed_id: int) -> int:
+    def apply_retention(self, feed_id: int) -> int:
         """Drop a feed's oldest entries above the number that is kept; return how many went."""
-        return self._feeds.retain(feed_id)
+        return self._feeds.apply_retention(feed_id)
 
     def _claim(
-        self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead: Sequence[str]
+        self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead_tokens: Sequence[str]
     ) -> list[Feed]:
-        return self._feeds.claim(feed_ids, token, now, self._settings.claim_seconds, dead=dead)
+        return self._feeds.claim(feed_ids, token, now, self._settings.claim_seconds, dead_tokens=dead_tokens)
 
 
-def batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
+def make_batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
     """Return feeds in batches of at most ``size``, the feeds of a host beside each other.
 
     As long as there are batches enough, at most :data:`HOST_SHARE` feeds of one host come into each, so
@@ -188,8 +188,8 @@ def _is_due(poll: FeedPoll, now_ms: float) -> bool:
     return poll.due_ms is not None and poll.due_ms <= now_ms
 
 
-def _is_free(poll: FeedPoll, now_ms: float, dead: Sequence[str]) -> bool:
-    return poll.claimed_ms <= now_ms or poll.claim_token in dead
+def _is_free(poll: FeedPoll, now_ms: float, dead_tokens: Sequence[str]) -> bool:
+    return poll.claimed_ms <= now_ms or poll.claim_token in dead_tokens
 
 
 def _request(poll: FeedPoll) -> FetchRequest:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from app import clock, logs
 from app.errors import StoreError
-from app.gateways.feeds.digest import Digest, Digester, record_of
+from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
-from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, Rest
+from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, NextCheck
 from app.models.feeds.fetched import Fetched
 
 log = logs.get(__name__)
@@ -74,7 +74,7 @@ class PullBatch:
     ) -> None:
         self._feeds, self._digester, self._claim = feeds, digester, claim
         self._progress, self._announce = progress, announce
-        self._luck = digester.luck()
+        self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
         self._records: list[FetchRecord] = []
         self._waiting: list[tuple[Fetched, dt.datetime]] = []
@@ -86,10 +86,10 @@ class PullBatch:
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
         """Take an answer in; waits while the store is behind, so that bodies never pile up."""
         now = clock.now()
-        rest = self._digester.rest(poll, fetched, now, self._luck)
+        rest = self._digester.calculate_rest(poll, fetched, now, self._luck)
         if rest is not None:
             self._rests.append((poll.id, rest))
-            self._records.append(record_of(fetched, now))
+            self._records.append(make_fetch_record(fetched, now))
         else:
             self._waiting.append((fetched, now))
             self._bytes += len(fetched.body or b"")
@@ -135,7 +135,7 @@ class PullBatch:
     def _store_rests(self, rests: list[tuple[int, dt.timedelta]], records: list[FetchRecord]) -> None:
         """Store what brought nothing; runs in a thread. All rest from now on, at most a second later."""
         now = clock.now()
-        self._feeds.rest([Rest(feed_id, now + rest) for feed_id, rest in rests], now)
+        self._feeds.record_unchanged([NextCheck(feed_id, now + rest) for feed_id, rest in rests], now)
         self._feeds.record_fetches(records)
         result = self.result
         result.feeds += len(rests)
@@ -153,14 +153,14 @@ class PullBatch:
             if fetched.request.key in claimed:
                 # Another pull may have stored a later answer meanwhile: this one's time decides.
                 answers.append((claimed[fetched.request.key], fetched, came))
-                digests.append(self._digester.digest(*answers[-1]))
+                digests.append(self._digester.digest_fetch(*answers[-1]))
                 await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
         await asyncio.to_thread(self._store, answers, digests)
 
     def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
         """Store entries first, then feed states, then the log; runs in a thread."""
         try:
-            results = self._feeds.store([digest.update for digest in digests], clock.now())
+            results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
         except Exception as error:  # noqa: BLE001 — one holds what the store refuses; the others must not pay
             return self._store_apart(answers, digests, error)
         for digest, stored in zip(digests, results, strict=True):
@@ -168,7 +168,7 @@ class PullBatch:
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
-                self._feeds.retain(stored.feed_id)
+                self._feeds.apply_retention(stored.feed_id)
         # What was listed again is not new, but only the store knows it.
         self._feeds.record_fetches(
             [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
@@ -181,7 +181,7 @@ class PullBatch:
         if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error == "unreadable"):
             raise error  # the store is away, or it refuses even an error, which is small and ours
         if len(digests) == 1:
-            return self._store(answers, [self._digester.unreadable(*answers[0], error)])
+            return self._store(answers, [self._digester.make_unreadable(*answers[0], error)])
         for answer, digest in zip(answers, digests, strict=True):
             self._store([answer], [digest])
 

@@ -23,7 +23,7 @@ BATCHES: Final = 10
 _WINDOW = 60
 
 
-class Asking:
+class RefreshRequests:
     """Queues pulls for a user. All raise StoreError when MongoDB or Redis does not answer.
 
     Args:
@@ -33,14 +33,14 @@ class Asking:
     def __init__(self, feeds: FeedGateway, jobs: JobPort, limiter: Limiter, per_minute: int) -> None:
         self._feeds, self._jobs, self._limiter, self._per_minute = feeds, jobs, limiter, per_minute
 
-    def first(self, actor: Actor, feed_id: int) -> Ticket | None:
+    def request_first_pull(self, actor: Actor, feed_id: int) -> Ticket | None:
         """Pull a feed for a new subscriber; None: the updater does, within seconds."""
-        if self._limiter.wait(f"pull:{actor.user_id}", self._per_minute, _WINDOW):
+        if self._limiter.count_try(f"pull:{actor.user_id}", self._per_minute, _WINDOW):
             self._leave([feed_id])
             return None
         return self._queue([[feed_id]])[0]
 
-    def again(self, actor: Actor, feed_ids: Sequence[int]) -> list[Ticket]:
+    def request_pulls(self, actor: Actor, feed_ids: Sequence[int]) -> list[Ticket]:
         """Pull feeds anew; the updater pulls what is beyond the first hundred of many.
 
         Raises:
@@ -56,4 +56,4 @@ class Asking:
         return self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": list(b)}, Queue.PULL) for b in batches])
 
     def _leave(self, feed_ids: Sequence[int]) -> None:
-        self._feeds.ask(feed_ids, clock.now())
+        self._feeds.force_due(feed_ids, clock.now())

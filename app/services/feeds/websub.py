@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.errors import NotFoundError, StoreError
-from app.gateways.feeds.websubs import WebsubGateway, intent_of
+from app.gateways.feeds.websubs import WebsubGateway, parse_intent
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.feeds.websub import PushPull
+from app.models.feeds.websub import PushPullOutcome
 from app.models.jobs.jobs import Job, Queue, Task
 from app.ports import JobPort
 from app.services.feeds.pull import PullService
@@ -24,10 +24,10 @@ from app.services.feeds.pull_batch import PullResult
 log = logs.get(__name__)
 
 
-class Streamer(Protocol):
+class FetchStreamer(Protocol):
     """What asking a hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
 
-    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Yield each request's end as it comes."""
         ...
 
@@ -39,21 +39,21 @@ class WebsubService:
         on: False: hubs are not asked, and callbacks are not there.
     """
 
-    def __init__(self, websubs: WebsubGateway, pulls: PullService, jobs: JobPort, *, on: bool) -> None:
-        self._websubs, self._pulls, self._jobs, self._on = websubs, pulls, jobs, on
+    def __init__(self, websubs: WebsubGateway, pulls: PullService, jobs: JobPort, *, enabled: bool) -> None:
+        self._websubs, self._pulls, self._jobs, self._on = websubs, pulls, jobs, enabled
 
     # -- the callback
 
-    def answer(self, token: str, parameters: Mapping[str, str]) -> str:
+    def answer_hub(self, token: str, parameters: Mapping[str, str]) -> str:
         """Answer a hub that asks whether we meant it, or that refuses.
 
         Raises:
             NotFoundError: no such callback, or nothing like that was asked for.
         """
         self._require_on()
-        return self._websubs.answer(token, intent_of(parameters), clock.now())
+        return self._websubs.answer_hub(token, parse_intent(parameters), clock.now())
 
-    def push(self, token: str, signature: str, read: Callable[[], bytes]) -> None:
+    def accept_push(self, token: str, signature: str, read_body: Callable[[], bytes]) -> None:
         """Take a push: the feed is pulled at once, or as soon as the interval since the last is over.
 
         Args:
@@ -65,7 +65,7 @@ class WebsubService:
             NotFoundError: no such callback, or its feed is not wanted any more.
         """
         self._require_on()
-        pushed = self._websubs.take_push(token, signature, read, clock.now())
+        pushed = self._websubs.accept_push(token, signature, read_body, clock.now())
         if pushed.feed_id is None:
             return
         try:
@@ -79,30 +79,36 @@ class WebsubService:
 
     # -- the updater
 
-    def due(self, now: dt.datetime, limit: int) -> list[Job]:
+    def find_due_jobs(self, now: dt.datetime, limit: int) -> list[Job]:
         """Return the jobs that are due: pushes that wait first, then hubs that are to be asked.
 
         Harmless to queue again while they wait or run: their identity keeps them from doing so twice.
         """
         if not self._on:
             return []
-        subscriptions, feeds = self._websubs.due(now, limit)
+        subscriptions, feeds = self._websubs.find_due(now, limit)
         tend = [Job(Task.WEBSUB_TEND, {"id": each}, Queue.PULL_SYSTEM) for each in subscriptions]
         return [*map(_pull_job, feeds), *tend]
 
     # -- workers
 
-    async def tend(self, sub_id: int, fetcher: Streamer) -> dict[str, Any]:
+    async def tend_subscription(self, sub_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
         """Ask a hub for what a subscription needs now: subscribe, renew or unsubscribe."""
-        ask = await asyncio.to_thread(self._websubs.begin, sub_id, clock.now())
+        ask = await asyncio.to_thread(self._websubs.begin_request, sub_id, clock.now())
         if ask is None:
             return {"asked": None}
-        async for fetched in fetcher.stream([ask.request]):
-            await asyncio.to_thread(self._websubs.end, ask, fetched, clock.now())
+        async for fetched in fetcher.stream_fetches([ask.request]):
+            await asyncio.to_thread(self._websubs.end_request, ask, fetched, clock.now())
         return {"asked": ask.mode.value}
 
     async def pull(
-        self, feed_id: int, fetcher: Streamer, *, token: str, dead: Sequence[str] = (), last: bool = False
+        self,
+        feed_id: int,
+        fetcher: FetchStreamer,
+        *,
+        token: str,
+        dead_tokens: Sequence[str] = (),
+        last: bool = False,
     ) -> dict[str, int]:
         """Pull a feed whose hub has pushed.
 
@@ -113,15 +119,17 @@ class WebsubService:
         begun = await asyncio.to_thread(self._websubs.begin_pull, feed_id, clock.now(), last=last)
         if begun is None:
             return {"feeds": 0}
-        result = await self._pulls.pull([feed_id], fetcher, token=token, dead=dead, urgent=False)
+        result = await self._pulls.pull(
+            [feed_id], fetcher, token=token, dead_tokens=dead_tokens, urgent=False
+        )
         await asyncio.to_thread(self._websubs.end_pull, begun, _outcome(result), clock.now())
         return result.to_json()
 
 
-def _outcome(result: PullResult) -> PushPull:
+def _outcome(result: PullResult) -> PushPullOutcome:
     if not result.feeds:
-        return PushPull.NOT_ASKED
-    return PushPull.DONE if result.new or result.errors else PushPull.NOTHING_NEW
+        return PushPullOutcome.NOT_ASKED
+    return PushPullOutcome.DONE if result.new or result.errors else PushPullOutcome.NOTHING_NEW
 
 
 def _pull_job(feed_id: int) -> Job:

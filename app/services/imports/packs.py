@@ -11,9 +11,9 @@ from app.gateways.imports.packs import PackGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.imports.imports import Import, Pack
 from app.models.imports.opml import Outline
-from app.services.access import require
+from app.services.access import require_permission
 from app.services.imports.imports import ImportService
-from app.services.validation import a_text
+from app.services.validation import check_text
 
 log = logs.get(__name__)
 
@@ -35,10 +35,10 @@ class PackService:
         self._packs = packs
         self._imports = imports
 
-    def all(self, actor: Actor) -> list[PackView]:
+    def list_packs(self, actor: Actor) -> list[PackView]:
         """Return all packs by title."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return [self._view(pack) for pack in self._packs.all()]
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return [self._view(pack) for pack in self._packs.list_packs()]
 
     def get(self, actor: Actor, slug: str) -> PackView:
         """Return a pack.
@@ -46,8 +46,8 @@ class PackService:
         Raises:
             NotFoundError: there is none of this name.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._view(self._packs.get(a_text(slug, "slug", most=SLUG_MAX)))
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._view(self._packs.get(check_text(slug, "slug", limit=SLUG_MAX)))
 
     def subscribe(self, actor: Actor, slug: str, chosen: Collection[int] | None = None) -> Import:
         """Import a pack: all of it, or the feeds at these places.
@@ -56,8 +56,8 @@ class PackService:
             NotFoundError: there is none of this name.
             InvalidError: nothing is chosen, or he has all of it.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        view = self._view(self._packs.get(a_text(slug, "slug", most=SLUG_MAX)))
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        view = self._view(self._packs.get(check_text(slug, "slug", limit=SLUG_MAX)))
         feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
         if not feeds:
             raise InvalidError("Nothing is chosen. Tick at least one feed.")
@@ -66,7 +66,7 @@ class PackService:
         placed = tuple(dataclasses.replace(f, folders=f.folders or (title,)) for f in feeds)
         found = self._packs.read(view.pack)
         only = dataclasses.replace(found, feeds=placed, folders=())
-        return self._imports.begin(actor, only, title)
+        return self._imports.import_list(actor, only, title)
 
     def add(self, actor: Actor, title: str, about: str, body: bytes) -> Pack:
         """Make a pack of an OPML file.
@@ -76,13 +76,13 @@ class PackService:
             TooLargeError: a limit of the settings ``opml_…``.
             ExistsError: there is one of this name.
         """
-        require(actor, Permission.PACK_EDIT)
+        require_permission(actor, Permission.PACK_EDIT)
         title, about = _texts(title, about)
         pack = self._packs.add(title, about, body)
         log.info("pack_added", user_id=actor.user_id, pack=pack.slug)
         return pack
 
-    def edit(self, actor: Actor, slug: str, title: str, about: str, body: bytes | None = None) -> Pack:
+    def update(self, actor: Actor, slug: str, title: str, about: str, body: bytes | None = None) -> Pack:
         """Change a pack; without ``body`` its list stays.
 
         Raises:
@@ -90,9 +90,9 @@ class PackService:
             InvalidError: it is no OPML, or has no feed in it.
             TooLargeError: a limit of the settings ``opml_…``.
         """
-        require(actor, Permission.PACK_EDIT)
+        require_permission(actor, Permission.PACK_EDIT)
         title, about = _texts(title, about)
-        pack = self._packs.edit(a_text(slug, "slug", most=SLUG_MAX), title, about, body)
+        pack = self._packs.update(check_text(slug, "slug", limit=SLUG_MAX), title, about, body)
         log.info("pack_edited", user_id=actor.user_id, pack=pack.slug)
         return pack
 
@@ -102,8 +102,8 @@ class PackService:
         Raises:
             NotFoundError: there is none of this name.
         """
-        require(actor, Permission.PACK_EDIT)
-        self._packs.remove(a_text(slug, "slug", most=SLUG_MAX))
+        require_permission(actor, Permission.PACK_EDIT)
+        self._packs.remove(check_text(slug, "slug", limit=SLUG_MAX))
         log.info("pack_removed", user_id=actor.user_id, pack=slug)
 
     def _view(self, pack: Pack) -> PackView:
@@ -112,4 +112,6 @@ class PackService:
 
 
 def _texts(title: str, about: str) -> tuple[str, str]:
-    return a_text(title, "title", most=TITLE_MAX), a_text(about, "about", most=ABOUT_MAX, empty=True)
+    return check_text(title, "title", limit=TITLE_MAX), check_text(
+        about, "about", limit=ABOUT_MAX, empty=True
+    )

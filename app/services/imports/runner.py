@@ -20,11 +20,11 @@ from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeEr
 from app.gateways.feeds.digest import CUT
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.imports import ImportGateway
-from app.gateways.imports.rules import as_it_stands
-from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.imports.rules import settle_item
+from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor
-from app.models.imports.imports import FeedEnd, Import, ImportItem, ItemChange, ItemState
+from app.models.imports.imports import Import, ImportItem, ItemChange, ItemState, PollResult
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.sharing import own_addresses
 from app.models.subscriptions.subscription import Subscription
@@ -60,7 +60,7 @@ class _Asked:
 
     item: ImportItem
     feed_id: int
-    before: FeedEnd
+    before: PollResult
     since: float
 
 
@@ -72,7 +72,7 @@ class ImportRunner:
         imports: ImportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
-        erasing: ErasingGateway,
+        erasure: ErasureGateway,
         notifier: Notifier,
         following: FollowingService,
         jobs: JobPort,
@@ -82,15 +82,15 @@ class ImportRunner:
         self._imports = imports
         self._subscriptions = subscriptions
         self._feeds = feeds
-        self._erasing = erasing
+        self._erasing = erasure
         self._notifier, self._following = notifier, following
         self._jobs = jobs
         self._events = events
         self._settings = settings
 
-    def due(self) -> list[Job]:
+    def find_due_jobs(self) -> list[Job]:
         """Return the jobs of imports that should run and that nobody works on."""
-        return [job_of(found.user_id, found.id) for found in self._imports.due(clock.now())]
+        return [make_import_job(found.user_id, found.id) for found in self._imports.find_due(clock.now())]
 
     async def run(self, user_id: int, import_id: int, run: str, waiter: Waiter) -> dict[str, Any]:
         """Work on an import until it has ended, and return its counts.
@@ -103,16 +103,16 @@ class ImportRunner:
         Raises:
             StoreError: the store did not answer; the import waits for the next run.
         """
-        begun = await asyncio.to_thread(self._imports.begin, user_id, import_id, run, clock.now())
+        begun = await asyncio.to_thread(self._imports.begin_run, user_id, import_id, run, clock.now())
         if begun is None:
             return {"state": "waits"}
         log.info("import_begun", import_id=import_id, user_id=user_id, left=begun.left)
         work = await asyncio.to_thread(self._work, begun, run)
-        while await asyncio.to_thread(work.step):
+        while await asyncio.to_thread(work.run_step):
             tickets, ended = work.tickets, set[str]()
             async for outcome in waiter.await_many(tickets, PAUSE):
                 ended.add(outcome.id)
-            work.hear(ended)
+            work.note_ended_jobs(ended)
             if not tickets:  # nothing tells when a host lets its feeds be asked again: only the clock
                 await asyncio.sleep(PAUSE if work.waits else 0)
         done = await asyncio.to_thread(self._end, work)
@@ -120,7 +120,7 @@ class ImportRunner:
         return {"state": done.state.value if done else "left", **(done.counts if done else {})}
 
     def _next(self) -> None:
-        self._jobs.enqueue_many(self.due())
+        self._jobs.enqueue_many(self.find_due_jobs())
 
     def _work(self, begun: Import, run: str) -> _Work:
         return _Work(
@@ -132,7 +132,7 @@ class ImportRunner:
             self._events,
             begun,
             run,
-            own_host=own_addresses.host_of(self._settings.own_origin),
+            own_host=own_addresses.get_own_host(self._settings.own_origin),
             window=self._settings.import_window,
             patience=self._settings.import_patience,
         )
@@ -140,20 +140,20 @@ class ImportRunner:
     def _end(self, work: _Work) -> Import | None:
         if work.lost:
             user_id = work.running.user_id
-            if not self._imports.is_there(work.running) and self._erasing.is_begun(user_id):
+            if not self._imports.is_stored(work.running) and self._erasing.is_begun(user_id):
                 # This last step may have come behind the deletion of his account (G02).
                 self._erasing.finish(user_id, clock.now())
             return None
-        done = self._imports.end(work.running, work.run, clock.now())
+        done = self._imports.end_run(work.running, work.run, clock.now())
         if done is not None:
-            self._events.progress(done.user_id, done.id, done.report(clock.now()))
-            self._events.counts(done.user_id)
-            self._notifier.imported(done.user_id, done.id)
+            self._events.notify_progress(done.user_id, done.id, done.build_report(clock.now()))
+            self._events.notify_counts(done.user_id)
+            self._notifier.notify_import_finished(done.user_id, done.id)
             log.info("import_ended", import_id=done.id, **done.counts)
         return done
 
 
-def job_of(user_id: int, import_id: int) -> Job:
+def make_import_job(user_id: int, import_id: int) -> Job:
     """Return the job of an import; ids only, the rest is stored."""
     return Job(Task.IMPORT, {"user_id": user_id, "import_id": import_id}, Queue.IMPORT)
 
@@ -181,14 +181,14 @@ class _Work:
         self._following, self._own = following, own_host
         self.running, self.run, self.lost = running, run, False
         self._window, self._patience = window, patience
-        items = imports.items(running.user_id, running.id)
+        items = imports.find_items(running.user_id, running.id)
         self._states = {item.index: item.state for item in items}
         open_states = (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING)
         self._queue = [item for item in items if item.state in open_states][::-1]
         # What is tried again lies where its reader has put it; the folders of the file he may have deleted.
         fresh = [item for item in self._queue if item.state is not ItemState.RETRY]
         used = {place for item in fresh for place in item.folders}
-        self._folders = imports.folder_ids(running, used) if fresh else {}
+        self._folders = imports.get_or_create_folders(running, used) if fresh else {}
         self._asked: dict[int, _Asked] = {}
         self._jobs_of: dict[str, tuple[Ticket, list[int]]] = {}
         self._pulled: dict[int, float] = {}
@@ -205,12 +205,12 @@ class _Work:
         """Whether there is nothing to do but to wait for feeds."""
         return not self._queue or len(self._asked) >= self._window
 
-    def hear(self, ended: Iterable[str]) -> None:
+    def note_ended_jobs(self, ended: Iterable[str]) -> None:
         """Take in which jobs have ended."""
         for job_id in ended:
             self._heard.update(self._jobs_of.pop(job_id)[1])
 
-    def step(self) -> bool:
+    def run_step(self) -> bool:
         """Settle what was fetched, subscribe to the next few, write it all; False: nothing is left."""
         changes = self._settle()
         moved = bool(changes)
@@ -233,7 +233,7 @@ class _Work:
                 changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
                 continue
             try:
-                if handle := own_addresses.handle_at(item.url, (self._own,)):
+                if handle := own_addresses.parse_handle(item.url, (self._own,)):
                     changes[item.index] = self._follow_person(item, handle)
                     continue
                 feed_id, new = self._follow(item)
@@ -250,7 +250,7 @@ class _Work:
             else:
                 fresh.append((feed_id, dataclasses.replace(item, feed_id=feed_id)))
         if added:
-            self._events.follows(self.running.user_id, added=added)
+            self._events.notify_follows(self.running.user_id, added=added)
         return changes | self._ask(fresh)
 
     def _had(self, feed_id: int) -> bool:
@@ -261,13 +261,13 @@ class _Work:
     def _merged(self, items: Sequence[ImportItem]) -> list[ImportItem]:
         """Let what is tried again name the feed that its own one was merged into meanwhile."""
         again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
-        into = self._imports.successors(again) if again else {}
+        into = self._imports.find_successors(again) if again else {}
         return [dataclasses.replace(one, feed_id=into.get(one.feed_id or 0, one.feed_id)) for one in items]
 
     def _left(self, items: Sequence[ImportItem]) -> set[int]:
         """Return the feeds to be tried again that he has unsubscribed from since."""
         again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
-        mine = self._subscriptions.of_user(self.running.user_id, again) if again else []
+        mine = self._subscriptions.find_by_user(self.running.user_id, again) if again else []
         return set(again) - {one.feed_id for one in mine}
 
     def _follow(self, item: ImportItem) -> tuple[int, bool]:
@@ -293,7 +293,7 @@ class _Work:
             EventrError: as :meth:`FollowingService.follow`.
         """
         actor = Actor(self.running.user_id)
-        whom = self._following.person(actor, handle)
+        whom = self._following.get_person(actor, handle)
         feed_id = whom.profile.feed_id
         if not (whom.tie.follows or self._following.follow(actor, handle).follows):
             return ItemChange(ItemState.ADDED, None, None)  # he decides
@@ -308,7 +308,7 @@ class _Work:
 
     def _add_folders(self, feed_id: int, folder_ids: Sequence[int]) -> None:
         if folder_ids:
-            self._subscriptions.arrange(self.running.user_id, feed_id, folder_ids)
+            self._subscriptions.update_folders(self.running.user_id, feed_id, folder_ids)
 
     # -- fetching
 
@@ -317,12 +317,12 @@ class _Work:
 
         Two outlines may be of one feed, whose addresses only differed in the file.
         """
-        ends = self._imports.feed_ends([feed_id for feed_id, _ in items])
+        ends = self._imports.find_poll_results([feed_id for feed_id, _ in items])
         changes: dict[int, ItemChange] = {}
         asked: list[int] = []
         for feed_id, item in items:
             end = ends[feed_id]
-            if end.read and item.state is not ItemState.RETRY:
+            if end.has_succeeded and item.state is not ItemState.RETRY:
                 changes[item.index] = self._added(item, feed_id, end)
                 continue
             state = item.state if item.state is ItemState.RETRY else ItemState.FETCHING
@@ -349,7 +349,7 @@ class _Work:
         self._heard.clear()
         if every:
             self._looked = now
-        ends = self._imports.feed_ends([self._asked[index].feed_id for index in wanted])
+        ends = self._imports.find_poll_results([self._asked[index].feed_id for index in wanted])
         changes = {i: c for i in wanted if (c := self._judge(self._asked[i], ends, now)) is not None}
         for index in changes:
             del self._asked[index]
@@ -357,25 +357,25 @@ class _Work:
             self._ask_again(now)
         return changes
 
-    def _judge(self, asked: _Asked, ends: Mapping[int, FeedEnd], now: float) -> ItemChange | None:
+    def _judge(self, asked: _Asked, poll_results: Mapping[int, PollResult], now: float) -> ItemChange | None:
         """Return what has become of a feed that was asked for, None while it is not known."""
-        end = ends.get(asked.feed_id)
+        end = poll_results.get(asked.feed_id)
         if end is None:
             return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
         if end.error == CUT:
             return self._added(asked.item, asked.feed_id, end)  # what came of it as a whole is there
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
-            return as_it_stands(asked.feed_id, end)
+            return settle_item(asked.feed_id, end)
         if (
-            end.read
+            end.has_succeeded
             and not end.error
-            and (not asked.before.read or end.checked_at != asked.before.checked_at)
+            and (not asked.before.has_succeeded or end.checked_at != asked.before.checked_at)
         ):
             return self._added(asked.item, asked.feed_id, end)
         if now - asked.since < self._patience:
             return None
         # Its host lets nobody ask that often, or is stopped: it comes by itself, later.
-        return as_it_stands(asked.feed_id, end)
+        return settle_item(asked.feed_id, end)
 
     def _ask_again(self, now: float) -> None:
         """Queue once more what nobody has told anything of: its job was lost, or put off by its host."""
@@ -385,14 +385,14 @@ class _Work:
             del self._jobs_of[job]
         self._pull(sorted(late))
 
-    def _added(self, item: ImportItem, feed_id: int, end: FeedEnd) -> ItemChange:
+    def _added(self, item: ImportItem, feed_id: int, end: PollResult) -> ItemChange:
         self._name(item, feed_id, end)
         return ItemChange(ItemState.ADDED, None, feed_id)
 
-    def _name(self, item: ImportItem, feed_id: int, end: FeedEnd) -> None:
+    def _name(self, item: ImportItem, feed_id: int, end: PollResult) -> None:
         """Let a feed go by its own name, now that it is known, where the file says the same."""
         if item.title and item.title == end.title and item.state is not ItemState.RETRY:
-            self._subscriptions.unname(self.running.user_id, feed_id, item.title)
+            self._subscriptions.clear_title(self.running.user_id, feed_id, item.title)
 
     # -- writing
 
@@ -400,15 +400,17 @@ class _Work:
         """Write how far it is, first of all to learn whether it is ours still."""
         self._states |= {index: change.state for index, change in changes.items()}
         counts = Counter(state.value for state in self._states.values())
-        found = self._imports.note(self.running, self.run, counts, changes, clock.now(), moved=moved)
+        found = self._imports.save_progress(
+            self.running, self.run, counts, changes, clock.now(), has_progressed=moved
+        )
         if found is None:
             self.lost = True
-            if found := self._imports.note_late(self.running, self.run, changes, clock.now()):
-                self._events.progress(found.user_id, found.id, found.report(clock.now()))
+            if found := self._imports.save_late_progress(self.running, self.run, changes, clock.now()):
+                self._events.notify_progress(found.user_id, found.id, found.build_report(clock.now()))
             return
         if changes and time.monotonic() - self._told >= TELL:
             self._told = time.monotonic()
-            self._events.progress(found.user_id, found.id, found.report(clock.now()))
+            self._events.notify_progress(found.user_id, found.id, found.build_report(clock.now()))
 
 
 def _word(error: EventrError) -> str:

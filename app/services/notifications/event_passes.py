@@ -10,10 +10,10 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Token
 from app.models.accounts.user import Session
 from app.ports import EventPort
-from app.services.access import require
+from app.services.access import require_permission
 
 
-class LiveService:
+class EventPassService:
     """Hands out passes to the stream of events."""
 
     def __init__(
@@ -26,7 +26,7 @@ class LiveService:
         self._subscriptions, self._accounts, self._tokens = subscriptions, accounts, tokens
         self._events = events
 
-    def admit(self, actor: Actor, by: Session | Token) -> str:
+    def create_pass(self, actor: Actor, credential: Session | Token) -> str:
         """Return a pass with which a browser of the actor may listen; it holds for a minute.
 
         Args:
@@ -36,14 +36,14 @@ class LiveService:
             AuthRequiredError: that has just ended.
             StoreError: MongoDB or Redis does not answer.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         # The place first: what he subscribes to while his feeds are read lies behind it.
-        at = self._events.position()
+        at = self._events.get_position()
         # An end that was told before this place is no news behind it; so it is looked at once more.
-        if isinstance(by, Token):
-            lives = self._tokens.lives(actor.user_id, by.id)
+        if isinstance(credential, Token):
+            lives = self._tokens.is_token_alive(actor.user_id, credential.id)
         else:
-            lives = self._accounts.lives(by.key, actor.user_id)
+            lives = self._accounts.is_session_alive(credential.key, actor.user_id)
         if not lives:
             raise AuthRequiredError
-        return self._events.admit(actor.user_id, self._subscriptions.feed_ids(actor.user_id), at)
+        return self._events.issue_pass(actor.user_id, self._subscriptions.find_feed_ids(actor.user_id), at)

@@ -6,12 +6,12 @@ import datetime as dt
 
 from app import clock
 from app.errors import InvalidError
-from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.notifications.notifications import NotificationGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.discussion.comments import Note, NoteKind, NotePage
+from app.models.discussion.comments import NotificationKind, NotificationRow, NotificationRows
 from app.ports import EventPort
-from app.services.access import require
-from app.services.validation import a_text, a_time
+from app.services.access import require_permission
+from app.services.validation import check_text, check_time
 
 CURSOR_MAX = 64
 _DIGITS = 16
@@ -20,31 +20,31 @@ _DIGITS = 16
 class NotificationService:
     """Reads and marks the rows of the actor."""
 
-    def __init__(self, notes: NoteGateway, events: EventPort) -> None:
+    def __init__(self, notes: NotificationGateway, events: EventPort) -> None:
         self._notes, self._events = notes, events
 
-    def page(self, actor: Actor, cursor: str | None = None) -> NotePage:
+    def list_notifications(self, actor: Actor, cursor: str | None = None) -> NotificationRows:
         """Return a page of what the actor may see, the newest first; feeds that fail come before all."""
-        require(actor, Permission.ENTRY_READ)
-        found = self._notes.page(
-            actor.user_id, "" if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
+        require_permission(actor, Permission.ENTRY_READ)
+        found = self._notes.list_notifications(
+            actor.user_id, "" if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
         )
         if cursor is not None:
             return found
-        broken = self._notes.broken(actor.user_id, clock.now())
-        return NotePage((*broken, *found.notes), found.cursor)
+        broken = self._notes.list_failing_feeds(actor.user_id, clock.now())
+        return NotificationRows((*broken, *found.notes), found.cursor)
 
-    def one(self, actor: Actor, kind: NoteKind, subject: int) -> Note | None:
+    def find_notification(self, actor: Actor, kind: NotificationKind, subject: int) -> NotificationRow | None:
         """Return a row as the page shows it, None: he would not find it there."""
-        require(actor, Permission.ENTRY_READ)
-        return self._notes.one(actor.user_id, kind, subject)
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._notes.find_notification(actor.user_id, kind, subject)
 
-    def unread(self, actor: Actor) -> int:
+    def count_unread(self, actor: Actor) -> int:
         """Return how many unread rows there are, up to 99."""
-        require(actor, Permission.ENTRY_READ)
-        return self._notes.unread(actor.user_id)
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._notes.count_unread(actor.user_id)
 
-    def read(self, actor: Actor, ref: str, until: object = None) -> None:
+    def mark_read(self, actor: Actor, ref: str, until: object = None) -> None:
         """Mark a row (``like.1234``) as read; twice is the same as once.
 
         Args:
@@ -54,23 +54,25 @@ class NotificationService:
             InvalidError: this names no row, or no time.
             NotFoundError: it is about a feed that he does not follow.
         """
-        require(actor, Permission.ENTRY_MARK)
-        kind, _, subject = a_text(ref, "row", most=CURSOR_MAX).partition(".")
-        if kind not in list(NoteKind) or not (subject.isascii() and subject.isdigit()):
+        require_permission(actor, Permission.ENTRY_MARK)
+        kind, _, subject = check_text(ref, "row", limit=CURSOR_MAX).partition(".")
+        if kind not in list(NotificationKind) or not (subject.isascii() and subject.isdigit()):
             raise InvalidError("This is not an id.", field="row")
-        self._notes.read(actor.user_id, NoteKind(kind), int(subject[:_DIGITS]), clock.now(), _upto(until))
-        self._events.counts(actor.user_id)
+        self._notes.mark_read(
+            actor.user_id, NotificationKind(kind), int(subject[:_DIGITS]), clock.now(), _upto(until)
+        )
+        self._events.notify_counts(actor.user_id)
 
-    def read_all(self, actor: Actor, until: object = None) -> None:
+    def mark_all_read(self, actor: Actor, until: object = None) -> None:
         """Mark all as read, ``until``: without what came after it; twice is the same as once.
 
         Raises:
             InvalidError: this is no time.
         """
-        require(actor, Permission.ENTRY_MARK)
-        self._notes.read_all(actor.user_id, clock.now(), _upto(until))
-        self._events.counts(actor.user_id)
+        require_permission(actor, Permission.ENTRY_MARK)
+        self._notes.mark_all_read(actor.user_id, clock.now(), _upto(until))
+        self._events.notify_counts(actor.user_id)
 
 
 def _upto(until: object) -> dt.datetime | None:
-    return None if until is None else a_time(until, "until")
+    return None if until is None else check_time(until, "until")

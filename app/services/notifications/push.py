@@ -1,6 +1,7 @@
 """Tells people on their devices (web push): asked for in the settings, sent by workers, never in a request.
 
-A row of notifications that somebody wants to hear of is one job (``push.ring``), and each of his devices one
+A row of notifications that somebody wants to hear of is one job (``push.queue_pushes``), and each of his
+devices one
 more (``push.send``), which looks at the row again right before it sends: what was read meanwhile, or may be
 seen no more, is not sent. A message that is lost with Redis is lost; its row is on the page all the same.
 """
@@ -17,17 +18,17 @@ from app import clock, logs
 from app.config import Settings
 from app.errors import ForbiddenError, LaterError, NotFoundError, StoreError
 from app.gateways.notifications.devices import DeviceGateway
-from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.notifications.notifications import NotificationGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import Session
-from app.models.discussion.comments import Note, NoteKind
+from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.jobs import Job, Queue, Task
-from app.models.notifications.push import TEST, Device, Message, Off, Verdict
+from app.models.notifications.push import TEST, DeliveryOutcome, Device, Message, PushDisabledReason
 from app.ports import JobPort
-from app.services.access import Limiter, require, throttle
+from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifications import NotificationService
-from app.services.notifications.push_backoff import Patience
+from app.services.notifications.push_backoff import PushBackoff
 
 log = logs.get(__name__)
 
@@ -35,10 +36,10 @@ HOUR = 3600
 _SHORTER = 0.8
 
 
-class Streamer(Protocol):
+class PushFetcher(Protocol):
     """What is needed of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
 
-    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Yield each request's end as it comes."""
         ...
 
@@ -53,21 +54,21 @@ class PushService:
     def __init__(
         self,
         devices: DeviceGateway,
-        notes: NoteGateway,
+        notes: NotificationGateway,
         notifications: NotificationService,
-        said: Callable[[Note, str], Message],
-        trial: Callable[[str], Message],
+        build_message: Callable[[NotificationRow, str], Message],
+        build_test_message: Callable[[str], Message],
         jobs: JobPort,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._devices, self._notes, self._notifications = devices, notes, notifications
-        self._said, self._trial = said, trial
+        self._said, self._trial = build_message, build_test_message
         self._jobs, self._limiter, self._settings = jobs, limiter, settings
         self._pause = dt.timedelta(seconds=settings.push_pause)
         self._ttl = dt.timedelta(seconds=settings.push_ttl)
         # Shorter than the pauses of messages: the next try finds the host free again.
-        self._patience = Patience(
+        self._patience = PushBackoff(
             dt.timedelta(seconds=_SHORTER * settings.push_backoff_min),
             dt.timedelta(seconds=_SHORTER * settings.push_backoff_max),
             dt.timedelta(seconds=settings.push_timeout),
@@ -75,19 +76,19 @@ class PushService:
 
     # -- the settings page
     @property
-    def off(self) -> Off | None:
+    def disabled_reason(self) -> PushDisabledReason | None:
         """Why nobody can be told on his devices, None: everybody can."""
-        return self._devices.off
+        return self._devices.disabled_reason
 
-    def devices(self, actor: Actor) -> list[Device]:
+    def list_devices(self, actor: Actor) -> list[Device]:
         """Return the actor's devices, the newest first."""
-        require(actor, Permission.USER_EDIT_SELF)
-        return self._devices.seen_of(actor.user_id)
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        return self._devices.read_devices(actor.user_id)
 
-    def public_key(self, actor: Actor) -> str:
+    def get_public_key(self, actor: Actor) -> str:
         """Return the key that browsers know us by; empty: nobody has asked for one yet."""
-        require(actor, Permission.USER_EDIT_SELF)
-        return self._devices.public_key() or ""
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        return self._devices.find_public_key() or ""
 
     def make_key(self, actor: Actor) -> str:
         """Return the same, made if need be.
@@ -97,7 +98,7 @@ class PushService:
         """
         self._check(actor)
         self._devices.make_key(clock.now())
-        return self._devices.public_key() or ""
+        return self._devices.find_public_key() or ""
 
     def register(
         self,
@@ -138,12 +139,12 @@ class PushService:
         Raises:
             NotFoundError: it is none of his.
         """
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         if not self._devices.remove(actor.user_id, device_id):
             raise NotFoundError(device_id=device_id)
         log.info("device_removed", user_id=actor.user_id, device_id=device_id)
 
-    def test(self, actor: Actor) -> int:
+    def send_test(self, actor: Actor) -> int:
         """Send something to all of the actor's devices; return how many these are.
 
         Raises:
@@ -153,24 +154,24 @@ class PushService:
         """
         self._check(actor)
         self._throttle(actor)
-        devices = self._devices.of_user(actor.user_id)
+        devices = self._devices.list_devices(actor.user_id)
         at = _millis(clock.now())
         self._jobs.enqueue_many([_send_job(device.id, TEST, 0, at) for device in devices])
         return len(devices)
 
     def _check(self, actor: Actor) -> None:
-        require(actor, Permission.USER_EDIT_SELF)
-        if self.off is not None:
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        if self.disabled_reason is not None:
             raise ForbiddenError(user_id=actor.user_id)
 
     def _throttle(self, actor: Actor) -> None:
         throttle(self._limiter, f"push:{actor.user_id}", limit=self._settings.push_per_hour, window=HOUR)
 
     # -- what tells of things
-    def ring(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime) -> None:
+    def notify_devices(self, user_id: int, kind: NotificationKind, subject: int, now: dt.datetime) -> None:
         """Let somebody's devices be told soon of a row that has just changed; by the way: it never fails."""
         with contextlib.suppress(StoreError):
-            if self._devices.wants(user_id, kind):
+            if self._devices.wants_push(user_id, kind):
                 args = {"user_id": user_id, "kind": kind.value, "subject": subject, "at": _millis(now)}
                 self._queue(Job(Task.PUSH_RING, args, Queue.PULL_SYSTEM))
 
@@ -181,7 +182,7 @@ class PushService:
             log.warning("not_rung", task=job.task.value)
 
     # -- workers
-    def begin(self, user_id: int, kind: NoteKind, subject: int, at: int) -> int:
+    def enqueue_messages(self, user_id: int, kind: NotificationKind, subject: int, at: int) -> int:
         """Queue a message to each device of somebody, unless that row has rung a moment ago.
 
         Args:
@@ -191,21 +192,21 @@ class PushService:
             How many messages that are.
         """
         note = self._note(user_id, kind, subject)
-        if note is None or not self._notes.ring(note, _moment(at), self._pause):
+        if note is None or not self._notes.mark_pushed(note, _moment(at), self._pause):
             return 0
-        jobs = [_send_job(d.id, kind.value, subject, at) for d in self._devices.of_user(user_id)]
+        jobs = [_send_job(d.id, kind.value, subject, at) for d in self._devices.list_devices(user_id)]
         self._jobs.enqueue_many(jobs)
         return len(jobs)
 
-    def _note(self, user_id: int, kind: NoteKind, subject: int) -> Note | None:
+    def _note(self, user_id: int, kind: NotificationKind, subject: int) -> NotificationRow | None:
         """Return a row if somebody wants to hear of it and has not read it; as its page shows it to him."""
-        if not self._devices.wants(user_id, kind):
+        if not self._devices.wants_push(user_id, kind):
             return None
-        note = self._notifications.one(Actor(user_id), kind, subject)
+        note = self._notifications.find_notification(Actor(user_id), kind, subject)
         return None if note is None or note.read else note
 
-    async def send(
-        self, device_id: int, kind: str, subject: int, at: int, fetcher: Streamer, *, failures: int
+    async def send_message(
+        self, device_id: int, kind: str, subject: int, at: int, fetcher: PushFetcher, *, failures: int
     ) -> dict[str, Any]:
         """Send one message, if there is still something to tell.
 
@@ -215,10 +216,10 @@ class PushService:
         Raises:
             LaterError: the push service is to be asked again, and when.
         """
-        device = await asyncio.to_thread(self._devices.living, device_id)
+        device = await asyncio.to_thread(self._devices.find_live_device, device_id)
         if device is None:
             return {"verdict": "nothing"}
-        wait = self._patience.enter(device.service, device.user_id, clock.now())
+        wait = self._patience.acquire(device.service, device.user_id, clock.now())
         if wait:
             if failures + 1 >= self._settings.push_tries:
                 log.info("push_given_up", host=device.service)
@@ -230,15 +231,15 @@ class PushService:
             request = await asyncio.to_thread(self._request, device, kind, subject, at)
             if request is None:
                 return {"verdict": "nothing"}
-            answers = [fetched async for fetched in fetcher.stream([request])]
+            answers = [fetched async for fetched in fetcher.stream_fetches([request])]
             fetched = answers[0] if answers else None
-            silent = self._devices.is_silent(fetched)
+            silent = self._devices.is_unanswered(fetched)
         finally:
-            self._patience.leave(device.service, device.user_id, clock.now(), silent=silent)
+            self._patience.release(device.service, device.user_id, clock.now(), unanswered=silent)
         verdict, pause = await asyncio.to_thread(
-            self._devices.told, device, fetched, failures + 1, clock.now()
+            self._devices.record_result, device, fetched, failures + 1, clock.now()
         )
-        if verdict is Verdict.LATER:
+        if verdict is DeliveryOutcome.LATER:
             raise LaterError(pause, device_id=device_id)
         return {"verdict": verdict.value}
 
@@ -248,15 +249,15 @@ class PushService:
         # Kept by a service for no time at all it is still sent at once.
         if left <= dt.timedelta() and self._ttl:
             return None
-        language = self._devices.language(device)
+        language = self._devices.get_language(device)
         if kind == TEST:
             message = self._trial(language)
         else:
-            note = self._note(device.user_id, NoteKind(kind), subject)
+            note = self._note(device.user_id, NotificationKind(kind), subject)
             if note is None:
                 return None
             message = self._said(note, language)
-        return self._devices.request(device, message, max(0, int(left.total_seconds())), now)
+        return self._devices.build_request(device, message, max(0, int(left.total_seconds())), now)
 
 
 def _send_job(device_id: int, kind: str, subject: int, at: int) -> Job:

@@ -26,7 +26,7 @@ class _Record:
     busy: int = 0
 
 
-class Patience:
+class PushBackoff:
     """One process's memory of who answers; not for several threads at once.
 
     Args:
@@ -34,11 +34,11 @@ class Patience:
         turn: how long one message takes at most, and so who comes meanwhile waits.
     """
 
-    def __init__(self, pause: dt.timedelta, most: dt.timedelta, turn: dt.timedelta) -> None:
-        self._pause, self._most, self._turn = pause, most, turn
+    def __init__(self, pause: dt.timedelta, max_pause: dt.timedelta, turn: dt.timedelta) -> None:
+        self._pause, self._most, self._turn = pause, max_pause, turn
         self._records: collections.OrderedDict[Hashable, _Record] = collections.OrderedDict()
 
-    def enter(self, host: str, user_id: int, now: dt.datetime) -> dt.timedelta:
+    def acquire(self, host: str, user_id: int, now: dt.datetime) -> dt.timedelta:
         """Return how long a message is to be put off; nothing: it may go, and :meth:`leave` must follow.
 
         A host that answers is asked for whoever comes, and as often.
@@ -52,14 +52,14 @@ class Patience:
             record.busy += 1
         return dt.timedelta()
 
-    def leave(self, host: str, user_id: int, now: dt.datetime, *, silent: bool | None) -> None:
+    def release(self, host: str, user_id: int, now: dt.datetime, *, unanswered: bool | None) -> None:
         """Note how a message ended; ``silent`` None: nothing was learnt."""
         for key, record in ((host, self._record(host)), (user_id, self._record(user_id))):
             record.busy = max(0, record.busy - 1)
-            if silent is None:
+            if unanswered is None:
                 continue
-            record.proved = not silent
-            if silent:
+            record.proved = not unanswered
+            if unanswered:
                 pause = self._pause * (1 << min(record.silences, _DOUBLINGS))
                 record.silences, record.until = record.silences + 1, now + min(pause, self._most)
             else:

@@ -7,110 +7,114 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import quote
 
-from app.models.discussion.comments import Face, Note, NoteKind
+from app.models.discussion.comments import NotificationKind, NotificationRow, PersonSummary
 from app.models.notifications.push import TEST, Message
 
 #: Characters of a title in a message to a device: lines there are short.
 TITLE_MAX = 120
 
 
-class Words(Protocol):
+class Translations(Protocol):
     """A catalogue of gettext."""
 
     def gettext(self, message: str) -> str: ...
     def ngettext(self, msgid1: str, msgid2: str, num: int) -> str: ...
 
 
-def sentence(note: Note, words: Words) -> str:
+def format_sentence(note: NotificationRow, translations: Translations) -> str:
     """Return a row in words; not of feeds that fail."""
-    said = note.kind in (NoteKind.COMMENT, NoteKind.REPLY)
-    who = _who(note.faces, len(note.faces) if said else note.count, words)
-    what = _apart(note.title) if note.title else words.gettext("a post")
-    return _SENTENCES[note.kind](note, who, what, words)
+    said = note.kind in (NotificationKind.COMMENT, NotificationKind.REPLY)
+    who = _who(note.faces, len(note.faces) if said else note.count, translations)
+    what = _apart(note.title) if note.title else translations.gettext("a post")
+    return _SENTENCES[note.kind](note, who, what, translations)
 
 
-def goal(note: Note) -> str:
+def build_path(note: NotificationRow) -> str:
     """Return the path that a row leads to, empty: nowhere."""
-    if note.kind is NoteKind.FEED:
+    if note.kind is NotificationKind.FEED:
         return f"/feeds/{note.subject}"
-    if note.kind is NoteKind.IMPORT:
+    if note.kind is NotificationKind.IMPORT:
         return f"/imports/{note.subject}"
-    if note.kind is NoteKind.EXPORT:
+    if note.kind is NotificationKind.EXPORT:
         return "/settings/account#export"
-    if note.kind is NoteKind.RESHARE:
+    if note.kind is NotificationKind.RESHARE:
         return f"/shares/{note.target}/comments"
-    if note.kind.of_share:
-        at = f"?at={note.target}#c{note.target}" if note.target and note.kind is not NoteKind.LIKE else ""
+    if note.kind.is_about_share:
+        at = (
+            f"?at={note.target}#c{note.target}"
+            if note.target and note.kind is not NotificationKind.LIKE
+            else ""
+        )
         return f"/shares/{note.share_id}/comments{at}"
     return f"/@{quote(note.faces[0].handle)}" if note.faces[0].page else ""
 
 
-def message(note: Note, language: str) -> Message:
+def build_message(note: NotificationRow, language: str) -> Message:
     """Return a row as a device shows it: what the page says of it, and nothing more."""
     from app.runtime import translations  # late: workers that tell nobody need no catalogues
 
-    words = translations.translations(language)
+    words = translations.load_translations(language)
     if len(note.title) > TITLE_MAX:
         note = dataclasses.replace(note, title=note.title[: TITLE_MAX - 1].rstrip() + "…")
     return Message(
         title=_TITLES[note.kind](words),
-        body=sentence(note, words),
-        url=goal(note) or "/notifications",
+        body=format_sentence(note, words),
+        url=build_path(note) or "/notifications",
         tag=note.ref,
         lang=language,
-        dir=str(translations.locale(language).text_direction),
+        dir=str(translations.get_locale(language).text_direction),
     )
 
 
-def trial(language: str) -> Message:
+def build_test_message(language: str) -> Message:
     """Return what shows that something comes."""
     from app.runtime import translations
 
-    words = translations.translations(language)
+    words = translations.load_translations(language)
     return Message(
         title="Eventr",
         body=words.gettext("Notifications reach this device."),
         url="/settings/notifications",
         tag=TEST,
         lang=language,
-        dir=str(translations.locale(language).text_direction),
+        dir=str(translations.get_locale(language).text_direction),
         always=True,
     )
 
 
-_TITLES: Mapping[NoteKind, Callable[[Words], str]] = {
-    NoteKind.FOLLOWER: lambda words: words.gettext("New follower"),
-    NoteKind.REQUEST: lambda words: words.gettext("Somebody asks to follow you"),
-    NoteKind.RESHARE: lambda words: words.gettext("Shared again"),
-    NoteKind.LIKE: lambda words: words.gettext("New like"),
-    NoteKind.COMMENT: lambda words: words.gettext("New comment"),
-    NoteKind.REPLY: lambda words: words.gettext("New answer"),
-    NoteKind.MENTION: lambda words: words.gettext("You are mentioned"),
-    NoteKind.IMPORT: lambda words: words.gettext("Import ended"),
-    NoteKind.EXPORT: lambda words: words.gettext("Export ready"),
+_TITLES: Mapping[NotificationKind, Callable[[Translations], str]] = {
+    NotificationKind.FOLLOWER: lambda words: words.gettext("New follower"),
+    NotificationKind.REQUEST: lambda words: words.gettext("Somebody asks to follow you"),
+    NotificationKind.RESHARE: lambda words: words.gettext("Shared again"),
+    NotificationKind.LIKE: lambda words: words.gettext("New like"),
+    NotificationKind.COMMENT: lambda words: words.gettext("New comment"),
+    NotificationKind.REPLY: lambda words: words.gettext("New answer"),
+    NotificationKind.MENTION: lambda words: words.gettext("You are mentioned"),
+    NotificationKind.IMPORT: lambda words: words.gettext("Import ended"),
+    NotificationKind.EXPORT: lambda words: words.gettext("Export ready"),
 }
 
 
-def _follower(note: Note, who: str, what: str, words: Words) -> str:
+def _follower(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     return words.ngettext("%(who)s follows you", "%(who)s follow you", note.count) % {"who": who}
 
 
-def _request(note: Note, who: str, what: str, words: Words) -> str:
+def _request(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext("%(who)s asks to follow you", "%(who)s ask to follow you", note.count)
     return found % {"who": who}
 
 
-def _reshare(note: Note, who: str, what: str, words: Words) -> str:
+def _reshare(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext("%(who)s re-shared %(what)s", "%(who)s re-shared %(what)s", note.count)
     return found % {"who": who, "what": what}
 
 
-def _like(note: Note, who: str, what: str, words: Words) -> str:
+def _like(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext("%(who)s likes %(what)s", "%(who)s like %(what)s", note.count)
     return found % {"who": who, "what": what}
 
 
-def _comment(note: Note, who: str, what: str, words: Words) -> str:
+def _comment(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext(
         "%(who)s commented on %(what)s",
         "%(num)s comments on %(what)s by %(who)s",
@@ -119,7 +123,7 @@ def _comment(note: Note, who: str, what: str, words: Words) -> str:
     return found % {"who": who, "what": what, "num": note.count}
 
 
-def _reply(note: Note, who: str, what: str, words: Words) -> str:
+def _reply(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext(
         "%(who)s answered your comment on %(what)s",
         "%(num)s answers to your comment on %(what)s by %(who)s",
@@ -128,32 +132,32 @@ def _reply(note: Note, who: str, what: str, words: Words) -> str:
     return found % {"who": who, "what": what, "num": note.count}
 
 
-def _mention(note: Note, who: str, what: str, words: Words) -> str:
+def _mention(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     return words.gettext("%(who)s mentions you: %(what)s") % {"who": who, "what": what}
 
 
-def _import(note: Note, who: str, what: str, words: Words) -> str:
+def _import(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     return words.gettext("Your import has ended")
 
 
-def _export(note: Note, who: str, what: str, words: Words) -> str:
+def _export(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     return words.gettext("Your export is ready")
 
 
-_SENTENCES: Mapping[NoteKind, Callable[[Note, str, str, Words], str]] = {
-    NoteKind.FOLLOWER: _follower,
-    NoteKind.REQUEST: _request,
-    NoteKind.RESHARE: _reshare,
-    NoteKind.LIKE: _like,
-    NoteKind.COMMENT: _comment,
-    NoteKind.REPLY: _reply,
-    NoteKind.MENTION: _mention,
-    NoteKind.IMPORT: _import,
-    NoteKind.EXPORT: _export,
+_SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Translations], str]] = {
+    NotificationKind.FOLLOWER: _follower,
+    NotificationKind.REQUEST: _request,
+    NotificationKind.RESHARE: _reshare,
+    NotificationKind.LIKE: _like,
+    NotificationKind.COMMENT: _comment,
+    NotificationKind.REPLY: _reply,
+    NotificationKind.MENTION: _mention,
+    NotificationKind.IMPORT: _import,
+    NotificationKind.EXPORT: _export,
 }
 
 
-def _who(faces: tuple[Face, ...], count: int, words: Words) -> str:
+def _who(faces: tuple[PersonSummary, ...], count: int, words: Translations) -> str:
     """Return people for a sentence: two by name, the others by their number."""
     names = [_apart(face.name) for face in faces[:2]]
     if count <= 1 or len(names) < 2:

@@ -13,8 +13,8 @@ from app.models.operations.feed_list import FeedCounts, FeedList, FeedQuery
 from app.models.operations.hourly_stats import HOUR_MS
 from app.models.operations.throughput import Slot
 from app.ports import EnginePort, JobPort
-from app.services.access import require
-from app.services.validation import a_text, an_id
+from app.services.access import require_permission
+from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
 
@@ -35,39 +35,39 @@ class FeedListService:
     def __init__(self, lists: FeedListGateway, engine: EnginePort, jobs: JobPort) -> None:
         self._lists, self._engine, self._jobs = lists, engine, jobs
 
-    def page(self, actor: Actor, query: FeedQuery) -> FeedList:
+    def list_feeds(self, actor: Actor, query: FeedQuery) -> FeedList:
         """Return a page of a list.
 
         Raises:
             InvalidError: a text is too long, or the cursor is none of ours.
         """
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         checked = FeedQuery(
             query.filter,
-            a_text(query.word, "word", most=_WORD, empty=True),
-            a_text(query.text, "text", most=_TEXT, empty=True),
-            a_text(query.after, "after", most=_CURSOR, empty=True),
+            check_text(query.word, "word", limit=_WORD, empty=True),
+            check_text(query.text, "text", limit=_TEXT, empty=True),
+            check_text(query.after, "after", limit=_CURSOR, empty=True),
         )
-        return self._lists.page(checked, clock.now(), PAGE)
+        return self._lists.list_feeds(checked, clock.now(), PAGE)
 
-    def counts(self, actor: Actor) -> FeedCounts:
+    def count_feeds(self, actor: Actor) -> FeedCounts:
         """Return how many feeds there are of which kind."""
-        require(actor, Permission.ADMIN_SEE)
-        return self._lists.counts()
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._lists.count_feeds()
 
-    def day(self, actor: Actor) -> tuple[Slot, ...]:
+    def list_day_slots(self, actor: Actor) -> tuple[Slot, ...]:
         """Return what all schedules did in the last 24 hours and plan for the next two, by quarters."""
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         now = clock.now()
         hour = int(now.timestamp() * 1000) // HOUR_MS
-        found = self._engine.minutes(range(hour - 24, hour + 1))
-        planned = self._lists.planned(now, now + dt.timedelta(minutes=SLOT * AHEAD))
-        return throughput.day(found, planned, now, AHEAD)
+        found = self._engine.load_minutes(range(hour - 24, hour + 1))
+        planned = self._lists.count_planned(now, now + dt.timedelta(minutes=SLOT * AHEAD))
+        return throughput.list_day_slots(found, planned, now, AHEAD)
 
     def check_now(self, actor: Actor, feed_id: int) -> None:
         """Pull a feed now."""
-        require(actor, Permission.FEED_MANAGE)
-        feed_id = an_id(feed_id, "feed")
+        require_permission(actor, Permission.FEED_MANAGE)
+        feed_id = check_id(feed_id, "feed")
         self._jobs.enqueue(Job(Task.PULL, {"feed_ids": [feed_id]}, Queue.PULL))
         log.info("feed_checked", feed_id=feed_id, by=actor.user_id)
 
@@ -77,18 +77,18 @@ class FeedListService:
         Raises, as the next two:
             NotFoundError: there is no such feed.
         """
-        require(actor, Permission.FEED_MANAGE)
-        self._lists.pause(an_id(feed_id, "feed"))
+        require_permission(actor, Permission.FEED_MANAGE)
+        self._lists.pause(check_id(feed_id, "feed"))
         log.info("feed_paused", feed_id=feed_id, by=actor.user_id)
 
     def resume(self, actor: Actor, feed_id: int) -> None:
         """Poll a feed again, at once."""
-        require(actor, Permission.FEED_MANAGE)
-        self._lists.resume(an_id(feed_id, "feed"), clock.now())
+        require_permission(actor, Permission.FEED_MANAGE)
+        self._lists.resume(check_id(feed_id, "feed"), clock.now())
         log.info("feed_resumed", feed_id=feed_id, by=actor.user_id)
 
     def clear(self, actor: Actor, feed_id: int) -> None:
         """Forget a feed's errors and poll it at once."""
-        require(actor, Permission.FEED_MANAGE)
-        self._lists.clear(an_id(feed_id, "feed"), clock.now())
+        require_permission(actor, Permission.FEED_MANAGE)
+        self._lists.clear(check_id(feed_id, "feed"), clock.now())
         log.info("feed_cleared", feed_id=feed_id, by=actor.user_id)

@@ -12,7 +12,7 @@ from app.config import Settings
 from app.errors import InvalidError, UnsentError
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.operations import hourly_report
-from app.models.operations.hourly_report import Report, Situation
+from app.models.operations.hourly_report import HourlyReport, ReportFigures
 from app.models.operations.hourly_stats import HOUR_MS
 
 _log = logs.get(__name__)
@@ -24,12 +24,12 @@ _COUNTED = dt.timedelta(seconds=30)
 class Figures(Protocol):
     """Where figures come from; ``app.adapters.redis.stats.RedisFigures``. All raise StoreError."""
 
-    def situation(self, hour: int) -> Situation: ...
-    def reported(self) -> int: ...
-    def set_reported(self, hour: int) -> None: ...
+    def read_figures(self, hour: int) -> ReportFigures: ...
+    def get_reported_hour(self) -> int: ...
+    def set_reported_hour(self, hour: int) -> None: ...
 
 
-class Notifier(Protocol):
+class ReportSender(Protocol):
     """Who sends; ``app.adapters.apprise.AppriseNotifier``."""
 
     def send(self, title: str, body: str) -> tuple[int, int]: ...
@@ -38,11 +38,11 @@ class Notifier(Protocol):
 class ReportService:
     """There is no actor: the administrator has set whom to tell."""
 
-    def __init__(self, figures: Figures, notifier: Notifier, settings: Settings) -> None:
+    def __init__(self, figures: Figures, notifier: ReportSender, settings: Settings) -> None:
         self._figures, self._notifier, self._settings = figures, notifier, settings
         self._queued = 0
 
-    def due(self, now: dt.datetime) -> list[Job]:
+    def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the job that reports the hour that has ended, if that is to be queued now.
 
         However many processes ask: the job's identity is its hour, and what was sent is noted. It stays due
@@ -51,16 +51,16 @@ class ReportService:
         hour = _number(now - _COUNTED) - 1
         if not self._settings.report_urls or hour <= self._queued:
             return []
-        if self._figures.reported() >= hour:
+        if self._figures.get_reported_hour() >= hour:
             self._queued = hour
             return []
         return [Job(Task.REPORT, {"hour": hour}, Queue.MAINTENANCE)]
 
-    def queued(self, jobs: Sequence[Job]) -> None:
+    def mark_queued(self, jobs: Sequence[Job]) -> None:
         """Note that what was due is queued now; one that fails for good is not queued anew."""
         self._queued = max([self._queued, *(job.args["hour"] for job in jobs)])
 
-    def write(self) -> Report:
+    def compose_current(self) -> HourlyReport:
         """Return the report about the running hour as far as it has come."""
         return self._compose(_number(clock.now()))
 
@@ -72,10 +72,10 @@ class ReportService:
         Raises:
             UnsentError: no address took it.
         """
-        if self._figures.reported() >= hour:
+        if self._figures.get_reported_hour() >= hour:
             return {"sent": 0, "refused": 0}
         done = self._send(self._compose(hour))
-        self._figures.set_reported(hour)
+        self._figures.set_reported_hour(hour)
         return done
 
     def send_now(self) -> dict[str, int]:
@@ -86,18 +86,18 @@ class ReportService:
         """
         if not self._settings.report_urls:
             raise InvalidError("There is nobody to send to: set EVENTR_REPORT_URLS.")
-        return self._send(self.write())
+        return self._send(self.compose_current())
 
-    def _send(self, what: Report) -> dict[str, int]:
+    def _send(self, what: HourlyReport) -> dict[str, int]:
         sent, refused = self._notifier.send(what.title, what.body)
         if not sent:
             raise UnsentError
         _log.info("report_sent", sent=sent, refused=refused)
         return {"sent": sent, "refused": refused}
 
-    def _compose(self, hour: int) -> Report:
+    def _compose(self, hour: int) -> HourlyReport:
         name = urlsplit(self._settings.own_origin).hostname or "here"
-        return hourly_report.compose(self._figures.situation(hour), name)
+        return hourly_report.compose(self._figures.read_figures(hour), name)
 
 
 def _number(moment: dt.datetime) -> int:

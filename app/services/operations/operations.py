@@ -13,7 +13,7 @@ from app.models.operations import throughput
 from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT
 from app.models.operations.throughput import Hour, Throughput
 from app.ports import EnginePort
-from app.services.access import require
+from app.services.access import require_permission
 
 log = logs.get(__name__)
 
@@ -33,48 +33,50 @@ class OperationsService:
     def __init__(self, engine: EnginePort) -> None:
         self._engine = engine
 
-    def now(self, actor: Actor) -> Engine:
+    def get_engine(self, actor: Actor) -> Engine:
         """Return everything as it is now."""
-        require(actor, Permission.ADMIN_SEE)
-        return self._engine.now()
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._engine.load_engine()
 
-    def throughput(self, actor: Actor) -> Throughput:
+    def get_throughput(self, actor: Actor) -> Throughput:
         """Return the last hour by the minute."""
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         now = clock.now()
         hour = int(now.timestamp() * 1000) // HOUR_MS
-        found = self._engine.minutes([hour - 1, hour])
-        return Throughput(throughput.last_minutes(found, now, MINUTES), throughput.pace(found, now))
+        found = self._engine.load_minutes([hour - 1, hour])
+        return Throughput(
+            throughput.list_last_minutes(found, now, MINUTES), throughput.compute_pace(found, now)
+        )
 
-    def hours(self, actor: Actor) -> tuple[Hour, ...]:
+    def list_hours(self, actor: Actor) -> tuple[Hour, ...]:
         """Return the last 48 hours in which anything was counted, the newest first."""
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         newest = int(clock.now().timestamp() * 1000) // HOUR_MS
-        return throughput.by_hour(self._engine.hours(range(newest - HOURS_KEPT + 1, newest + 1)))
+        return throughput.list_hours(self._engine.load_hours(range(newest - HOURS_KEPT + 1, newest + 1)))
 
-    def running(self, actor: Actor) -> list[JobRecord]:
+    def list_running(self, actor: Actor) -> list[JobRecord]:
         """Return the jobs that workers hold."""
-        require(actor, Permission.ADMIN_SEE)
-        return self._engine.running()
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._engine.list_running()
 
-    def dead(self, actor: Actor, kind: DeadKind | None = None, cursor: str = "") -> DeadPage:
+    def list_dead(self, actor: Actor, kind: DeadKind | None = None, cursor: str = "") -> DeadPage:
         """Return dead tasks, newest first, of one kind or all."""
-        require(actor, Permission.ADMIN_SEE)
-        return self._engine.dead(kind, cursor or None, PAGE)
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._engine.list_dead(kind, cursor or None, PAGE)
 
-    def dead_kinds(self, actor: Actor) -> list[DeadKind]:
+    def count_dead_kinds(self, actor: Actor) -> list[DeadKind]:
         """Return the kinds of dead tasks with their numbers, the most frequent first."""
-        require(actor, Permission.ADMIN_SEE)
-        return self._engine.dead_kinds()
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._engine.list_dead_kinds()
 
-    def job(self, actor: Actor, job_id: str) -> JobRecord:
+    def get_job(self, actor: Actor, job_id: str) -> JobRecord:
         """Return all that is known of a job.
 
         Raises:
             NotFoundError: it ended and its record expired, or never was.
         """
-        require(actor, Permission.ADMIN_SEE)
-        found = self._engine.job(job_id) if _ID.fullmatch(job_id) else None
+        require_permission(actor, Permission.ADMIN_SEE)
+        found = self._engine.find_job(job_id) if _ID.fullmatch(job_id) else None
         if found is None:
             raise NotFoundError("This job is not known any more.")
         return found
@@ -104,24 +106,24 @@ class OperationsService:
         paused: bool | None = None,
         draining: bool | None = None,
     ) -> None:
-        require(actor, Permission.JOB_MANAGE)
+        require_permission(actor, Permission.JOB_MANAGE)
         if queue not in set(Queue):
             raise InvalidError("There is no such queue.", field="queue")
-        self._engine.switch(Queue(queue), paused=paused, draining=draining)
+        self._engine.set_switches(Queue(queue), paused=paused, draining=draining)
         log.info(event, queue=queue, by=actor.user_id)
 
-    def retry(self, actor: Actor, of: str | DeadKind) -> int:
+    def retry_dead(self, actor: Actor, target: str | DeadKind) -> int:
         """Queue a dead task again, or all of a kind; return how many were dead."""
-        require(actor, Permission.JOB_MANAGE)
-        count = self._engine.retry(of)
-        log.info("dead_retried", count=count, by=actor.user_id, **_named(of))
+        require_permission(actor, Permission.JOB_MANAGE)
+        count = self._engine.retry_dead(target)
+        log.info("dead_retried", count=count, by=actor.user_id, **_named(target))
         return count
 
-    def drop(self, actor: Actor, of: str | DeadKind) -> int:
+    def drop_dead(self, actor: Actor, target: str | DeadKind) -> int:
         """Forget a dead task, or all of a kind; return how many were dead."""
-        require(actor, Permission.JOB_MANAGE)
-        count = self._engine.drop(of)
-        log.info("dead_dropped", count=count, by=actor.user_id, **_named(of))
+        require_permission(actor, Permission.JOB_MANAGE)
+        count = self._engine.remove_dead(target)
+        log.info("dead_dropped", count=count, by=actor.user_id, **_named(target))
         return count
 
 

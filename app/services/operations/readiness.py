@@ -29,7 +29,7 @@ class Readiness:
         self._asking = threading.Lock()
         self._known: tuple[float, list[str]] | None = None
 
-    def missing(self) -> list[str]:
+    def find_missing(self) -> list[str]:
         """Return the names of the parts that do not answer; while somebody asks already, as it was before."""
         known = self._known
         if known and (self._timer() - known[0] < KEPT or not self._asking.acquire(blocking=False)):

@@ -10,14 +10,14 @@ from typing import Any
 from app.config import Settings
 from app.models.accounts.actor import Actor, Permission
 from app.models.operations import settings_view
-from app.models.operations.check_result import Finding
-from app.services.access import require
+from app.models.operations.check_result import CheckResult
+from app.services.access import require_permission
 
 #: Libraries whose versions are told, beside our own and Python's.
 _LIBRARIES = ("flask", "gunicorn", "pymongo", "redis", "rq", "lxml", "nh3", "pycurl")
 
 
-class MachineService:
+class ServerInfoService:
     """Nothing secret leaves it.
 
     Args:
@@ -27,21 +27,21 @@ class MachineService:
         ForbiddenError: the actor is no admin.
     """
 
-    def __init__(self, settings: Settings, examine: Callable[[Settings], Iterable[Finding]]) -> None:
+    def __init__(self, settings: Settings, examine: Callable[[Settings], Iterable[CheckResult]]) -> None:
         self._settings, self._examine = settings, examine
 
-    def settings(self, actor: Actor) -> list[dict[str, Any]]:
+    def list_settings(self, actor: Actor) -> list[dict[str, Any]]:
         """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets."""
-        require(actor, Permission.ADMIN_SEE)
-        return settings_view.rows(self._settings)
+        require_permission(actor, Permission.ADMIN_SEE)
+        return settings_view.list_settings(self._settings)
 
-    def versions(self, actor: Actor) -> list[tuple[str, str]]:
+    def list_versions(self, actor: Actor) -> list[tuple[str, str]]:
         """Return what runs here, with its version."""
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         found = [("Eventr", metadata.version("eventr")), ("Python", platform.python_version())]
         return found + [(name, metadata.version(name)) for name in _LIBRARIES]
 
-    def findings(self, actor: Actor) -> list[Finding]:
+    def run_checks(self, actor: Actor) -> list[CheckResult]:
         """Run the checks; stores that do not answer take three seconds each."""
-        require(actor, Permission.ADMIN_SEE)
+        require_permission(actor, Permission.ADMIN_SEE)
         return list(self._examine(self._settings))

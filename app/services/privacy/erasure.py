@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app import clock, logs
-from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.privacy.erasure import ErasureGateway
 from app.models.jobs.jobs import Job, Queue, Task
 
 log = logs.get(__name__)
@@ -18,15 +18,15 @@ log = logs.get(__name__)
 AT_ONCE = 100
 
 
-class ErasingService:
+class ErasureService:
     """Finds accounts that go, and deletes them."""
 
-    def __init__(self, erasing: ErasingGateway) -> None:
-        self._erasing = erasing
+    def __init__(self, erasure: ErasureGateway) -> None:
+        self._erasing = erasure
 
-    def due(self, now: dt.datetime) -> list[Job]:
+    def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the jobs of accounts that go; however often asked, each is one."""
-        return [job_of(user_id) for user_id in self._erasing.begun(AT_ONCE, now)]
+        return [make_erasure_job(user_id) for user_id in self._erasing.find_leaving(AT_ONCE, now)]
 
     def run(self, user_id: int) -> dict[str, str]:
         """Delete an account that goes, with all that is in it; one that stays is left alone.
@@ -44,6 +44,6 @@ class ErasingService:
         return {"state": "gone"}
 
 
-def job_of(user_id: int) -> Job:
+def make_erasure_job(user_id: int) -> Job:
     """Return the job that deletes an account."""
     return Job(Task.ERASE, {"user_id": user_id}, Queue.MAINTENANCE)

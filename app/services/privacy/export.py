@@ -10,14 +10,14 @@ from app.config import Settings
 from app.errors import EventrError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.privacy import exports as personal
-from app.gateways.privacy.exports import LostError, PersonalExportGateway
+from app.gateways.privacy.exports import ExportLostError, PersonalExportGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import Session
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.privacy.export import ExportState, PersonalExport
 from app.ports import JobPort
-from app.services.access import Limiter, require, throttle
-from app.services.accounts.admin_accounts import PeopleService
+from app.services.access import Limiter, require_permission, throttle
+from app.services.accounts.admin_accounts import AdminAccountService
 from app.services.notifications.notifier import Notifier
 
 log = logs.get(__name__)
@@ -29,7 +29,7 @@ AT_ONCE = 100
 _DAY = 86400
 
 
-class PersonalService:
+class PersonalExportService:
     """Asks for, makes and serves files.
 
     The password is asked for (W11) both to have a file made and to download it, unless this session entered
@@ -40,7 +40,7 @@ class PersonalService:
         self,
         exports: PersonalExportGateway,
         accounts: AccountGateway,
-        people: PeopleService,
+        people: AdminAccountService,
         notifier: Notifier,
         jobs: JobPort,
         limiter: Limiter,
@@ -50,28 +50,28 @@ class PersonalService:
         self._notifier, self._jobs, self._limiter = notifier, jobs, limiter
         self._per_day = settings.exports_per_day
 
-    def latest(self, actor: Actor) -> PersonalExport | None:
+    def find_latest(self, actor: Actor) -> PersonalExport | None:
         """Return the actor's file, being made or made; None: he has none."""
-        require(actor, Permission.USER_EDIT_SELF)
-        return self._exports.of_user(actor.user_id, clock.now())
+        require_permission(actor, Permission.USER_EDIT_SELF)
+        return self._exports.find_by_user(actor.user_id, clock.now())
 
     def is_proved(self, session: Session) -> bool:
         """Whether the password is not asked for at the moment."""
         return self._people.is_proved(session)
 
-    def prove(self, actor: Actor, session: Session, password: str) -> None:
+    def verify_password(self, actor: Actor, session: Session, password: str) -> None:
         """Let a session have and download a file, for some minutes.
 
         Raises:
             InvalidError: this is not the actor's password; field ``proof``.
             RateLimitedError: too many wrong ones.
         """
-        require(actor, Permission.USER_EDIT_SELF)
+        require_permission(actor, Permission.USER_EDIT_SELF)
         if not password and not self.is_proved(session):
             raise InvalidError("Enter your password: the file holds all that is yours.", field="proof")
-        self._people.prove(actor, session, password)
+        self._people.verify_password(actor, session, password)
 
-    def ask(self, actor: Actor, session: Session, password: str = "") -> None:
+    def request_export(self, actor: Actor, session: Session, password: str = "") -> None:
         """Let a job make a file of all that is the actor's, in the place of the one he has.
 
         Raises:
@@ -79,14 +79,14 @@ class PersonalService:
             RateLimitedError: too many wrong ones, or too many files within a day.
             StoreError: MongoDB does not answer. Without Redis it is made all the same.
         """
-        self.prove(actor, session, password)
-        found = self.latest(actor)
+        self.verify_password(actor, session, password)
+        found = self.find_latest(actor)
         if found is None or found.state is not ExportState.MAKING:
             throttle(self._limiter, f"export:{actor.user_id}", limit=self._per_day, window=_DAY)
-            if self._exports.ask(actor.user_id, clock.now()):
+            if self._exports.request_export(actor.user_id, clock.now()):
                 log.info("export_asked", user_id=actor.user_id)
         try:
-            self._jobs.enqueue(job_of(actor.user_id))
+            self._jobs.enqueue(make_export_job(actor.user_id))
         except EventrError as e:
             # It is stored: the updater queues it as soon as it can.
             log.warning("export_not_queued", user_id=actor.user_id, error=e.word)
@@ -97,12 +97,12 @@ class PersonalService:
         Raises:
             NotFoundError: he has no such file, it is not made yet, or its time is over.
         """
-        found = self.latest(actor)
+        found = self.find_latest(actor)
         if found is None or found.id != export_id or found.state is not ExportState.READY:
             raise NotFoundError
         return found
 
-    def download(
+    def open_download(
         self, actor: Actor, session: Session, export_id: str
     ) -> tuple[PersonalExport, Iterator[bytes]]:
         """Return a file and its bytes, in parts of some megabytes.
@@ -112,14 +112,14 @@ class PersonalService:
             InvalidError: the password is wanted first; field ``proof``.
         """
         found = self.get(actor, export_id)
-        self.prove(actor, session, "")
+        self.verify_password(actor, session, "")
         log.info("export_downloaded", user_id=actor.user_id, size=found.size, network=session.address)
-        return found, self._exports.parts(found)
+        return found, self._exports.iter_parts(found)
 
     # -- for workers and the updater
-    def due(self, now: dt.datetime) -> list[Job]:
+    def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the jobs of files that wait and that nobody works on; however often asked, each is one."""
-        return [job_of(user_id) for user_id in self._exports.silent(now, AT_ONCE)]
+        return [make_export_job(user_id) for user_id in self._exports.find_stalled(now, AT_ONCE)]
 
     def run(self, user_id: int) -> dict[str, str]:
         """Make the file that a user waits for.
@@ -132,23 +132,23 @@ class PersonalService:
         begun = self._exports.begin(user_id, clock.now())
         if begun is None:
             return {"state": "left"}
-        user = self._accounts.user(user_id)
+        user = self._accounts.find_user(user_id)
         try:
             if user is None:
-                raise LostError
+                raise ExportLostError
             made = self._exports.make(begun, user)
-        except LostError:
-            self._exports.drop(begun)
+        except ExportLostError:
+            self._exports.drop_parts(begun)
             return {"state": "left"}
         except TooLargeError:
             self._exports.fail(begun, clock.now(), too_large=True)
             log.warning("export_too_large", user_id=user_id)
             return {"state": "too_large"}
-        self._notifier.exported(user_id)
+        self._notifier.notify_export_finished(user_id)
         log.info("export_made", user_id=user_id, size=made.size, parts=made.parts)
         return {"state": "ready"}
 
 
-def job_of(user_id: int) -> Job:
+def make_export_job(user_id: int) -> Job:
     """Return the job that makes a user's file."""
     return Job(Task.EXPORT, {"user_id": user_id}, Queue.MAINTENANCE)

@@ -9,17 +9,17 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import StreamGateway
-from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
-from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
-from app.models.reading.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
+from app.models.reading.history import ActionKind, HistoryCursor, HistoryPage, MassAction
+from app.models.reading.stream import MARKED, MassMarkResult, Snapshot, StreamKind, StreamRef
 from app.ports import EventPort
-from app.services.access import require
-from app.services.reading.search import Finder
-from app.services.validation import a_text, an_id
+from app.services.access import require_permission
+from app.services.reading.search import EntrySearch
+from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
 
@@ -41,45 +41,45 @@ class MarkingService:
 
     def __init__(
         self,
-        reads: ReadGateway,
+        read_marks: ReadMarkGateway,
         streams: StreamGateway,
-        finder: Finder,
+        entry_search: EntrySearch,
         entries: EntryGateway,
-        undos: UndoGateway,
+        undos: UndoHistoryGateway,
         changes: ChangeGateway,
         events: EventPort,
         *,
-        most: int,
+        limit: int,
         history_rows: int,
         undo_ttl: float,
     ) -> None:
-        self._reads = reads
+        self._reads = read_marks
         self._streams = streams
-        self._finder = finder
+        self._finder = entry_search
         self._entries = entries
         self._undos = undos
         self._changes = changes
         self._events = events
-        self._most = most
+        self._most = limit
         self._history_rows = history_rows
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def mark_above(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
+    def mark_above(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarkResult:
         """Mark all rows above an entry as read, in the order of this list.
 
         Raises:
             NotFoundError: the list has expired, or the entry is not among its first rows.
             InvalidError: the list is of another stream.
         """
-        above, _, _ = self._split(self._list(actor, ref, snapshot), an_id(entry_id, "entry"))
+        above, _, _ = self._split(self._list(actor, ref, snapshot), check_id(entry_id, "entry"))
         now = clock.now()
-        marked, _cards = self._reads.mark_found(
+        marked, _cards = self._reads.mark_entries(
             actor.user_id, self._placed(actor, ref, above), now + self._undo_ttl
         )
         self._done(actor, ActionKind.ABOVE, ref, marked, now)
         return marked
 
-    def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
+    def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarkResult:
         """Mark all rows below an entry as read, however far the list goes on.
 
         Of marked and found entries it looks at the first rows, as above.
@@ -88,7 +88,7 @@ class MarkingService:
             As :meth:`mark_above`.
         """
         found = self._list(actor, ref, snapshot)
-        above, key, rest = self._split(found, an_id(entry_id, "entry"))
+        above, key, rest = self._split(found, check_id(entry_id, "entry"))
         now = clock.now()
         if ref.kind in WHOLE_FEEDS:
             seen = {feed.feed_id: feed.last_seq for feed in found.feeds.values()}
@@ -96,23 +96,23 @@ class MarkingService:
                 actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers([*above, key])
             )
         else:
-            marked, _cards = self._reads.mark_found(
+            marked, _cards = self._reads.mark_entries(
                 actor.user_id, self._placed(actor, ref, list(rest)), now + self._undo_ttl
             )
         self._done(actor, ActionKind.BELOW, ref, marked, now)
         return marked
 
-    def history(self, actor: Actor, after: HistoryPlace | None = None) -> HistoryPage:
+    def list_history(self, actor: Actor, after: HistoryCursor | None = None) -> HistoryPage:
         """Return a page of what the actor can still take back, the newest first."""
-        require(actor, Permission.ENTRY_MARK)
+        require_permission(actor, Permission.ENTRY_MARK)
         if after is not None:
-            a_text(after.token, "after", most=TOKEN_MAX)
-        return self._undos.history(actor.user_id, clock.now(), self._undo_ttl, self._history_rows, after)
+            check_text(after.token, "after", limit=TOKEN_MAX)
+        return self._undos.list_history(actor.user_id, clock.now(), self._undo_ttl, self._history_rows, after)
 
     def _list(self, actor: Actor, ref: StreamRef, snapshot: str) -> Snapshot:
-        require(actor, Permission.ENTRY_MARK)
-        token = a_text(snapshot, "snapshot", most=TOKEN_MAX)
-        found = self._streams.snapshot(actor.user_id, token, clock.now())
+        require_permission(actor, Permission.ENTRY_MARK)
+        token = check_text(snapshot, "snapshot", limit=TOKEN_MAX)
+        found = self._streams.get_snapshot(actor.user_id, token, clock.now())
         if found.ref != ref:
             raise InvalidError("This list was another one. Reload it.", field="snapshot")
         return found
@@ -132,7 +132,7 @@ class MarkingService:
         pages = self._finder if found.ref.kind is StreamKind.SEARCH else self._streams
         left, cursor = self._most, None
         while left > 0:
-            page = pages.keys(found, cursor, min(STRIDE, left))
+            page = pages.load_key_page(found, cursor, min(STRIDE, left))
             yield from page.keys
             left, cursor = left - len(page.keys), page.cursor
             if cursor is None:
@@ -142,16 +142,18 @@ class MarkingService:
         """Return rows with their numbers in their feeds, which marks do not know."""
         if ref.kind not in MARKED:
             return keys
-        return self._entries.placed(actor.user_id, [key.id for key in keys])
+        return self._entries.find_keys(actor.user_id, [key.id for key in keys])
 
     def _done(
-        self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarked, now: dt.datetime
+        self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarkResult, now: dt.datetime
     ) -> None:
         if marked.count and actor.synced:
-            self._changes.note_mass(actor.user_id, marked.undo)
+            self._changes.record_mass_mark(actor.user_id, marked.undo)
         if marked.count:
-            self._undos.note(actor.user_id, MassAction(marked.undo, kind, str(ref), marked.count, now))
-        self._events.counts(actor.user_id)
+            self._undos.record_action(
+                actor.user_id, MassAction(marked.undo, kind, str(ref), marked.count, now)
+            )
+        self._events.notify_counts(actor.user_id)
         log.info("marked_part", user_id=actor.user_id, part=kind.value, stream=str(ref), count=marked.count)
 
 

@@ -11,11 +11,11 @@ from app.errors import InvalidError, NotFoundError
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.grouping import GatheringGateway
-from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
@@ -24,8 +24,8 @@ from app.models.reading.history import ActionKind, MassAction
 from app.models.reading.stream import (
     Article,
     Cursor,
-    Marked,
-    MassMarked,
+    MarkResult,
+    MassMarkResult,
     Page,
     SourceFeed,
     StreamKind,
@@ -35,11 +35,11 @@ from app.models.reading.stream import (
 )
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort
-from app.services.access import require
+from app.services.access import require_permission
 from app.services.reading.pages import PageMaker
-from app.services.reading.search import Finder
+from app.services.reading.search import EntrySearch
 from app.services.subscriptions.tree import build_tree
-from app.services.validation import a_text, an_id, some_ids
+from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
 
@@ -66,15 +66,15 @@ class ReadingService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
-        reads: ReadGateway,
+        read_marks: ReadMarkGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
         entries: EntryGateway,
         streams: StreamGateway,
         tags: TagGateway,
-        finder: Finder,
-        gathering: GatheringGateway,
-        undos: UndoGateway,
+        entry_search: EntrySearch,
+        grouping: GroupingGateway,
+        undos: UndoHistoryGateway,
         changes: ChangeGateway,
         events: EventPort,
         *,
@@ -85,15 +85,17 @@ class ReadingService:
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
-        self._reads = reads
+        self._reads = read_marks
         self._feeds = feeds
         self._folders = folders
         self._entries = entries
         self._streams = streams
         self._tags = tags
-        self._finder = finder
-        self._gathering = gathering
-        self._pages = PageMaker(subscriptions, entries, streams, tags, finder, gathering, whole_max=whole_max)
+        self._finder = entry_search
+        self._gathering = grouping
+        self._pages = PageMaker(
+            subscriptions, entries, streams, tags, entry_search, grouping, whole_max=whole_max
+        )
         self._undos = undos
         self._changes = changes
         self._events = events
@@ -102,51 +104,51 @@ class ReadingService:
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def tree(self, actor: Actor) -> Tree:
+    def get_tree(self, actor: Actor) -> Tree:
         """Return the actor's folders and feeds with their unread counts."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        return self._tree(actor, sources, self._streams.counts(sources))
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
+        return self._tree(actor, sources, self._streams.count_unread(sources))
 
     def _tree(self, actor: Actor, sources: Sources, counts: Mapping[int, int]) -> Tree:
-        following = self._gathering.unread(sources, counts)
-        return build_tree(self._folders.of_user(actor.user_id), sources, counts, following)
+        following = self._gathering.count_unread_rows(sources, counts)
+        return build_tree(self._folders.find_by_user(actor.user_id), sources, counts, following)
 
-    def following(self, actor: Actor) -> int:
+    def count_following_unread(self, actor: Actor) -> int:
         """Return how many rows of what those share whom the actor follows are unread, as the tree does."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         if not actor.social:
             return 0
-        people = [s for s in self._gathering.people(actor.user_id) if not s.muted]
+        people = [s for s in self._gathering.find_people(actor.user_id) if not s.muted]
         if not people:
             return 0
-        sources = self._streams.sources(people)
-        return self._gathering.unread(sources, self._streams.counts(sources))
+        sources = self._streams.load_sources(people)
+        return self._gathering.count_unread_rows(sources, self._streams.count_unread(sources))
 
-    def page(self, actor: Actor, query: StreamQuery) -> Page:
+    def load_page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
 
         Raises:
             NotFoundError: no such stream of his, or its snapshot has expired.
             InvalidError: the cursor or limit does not fit.
         """
-        require(actor, Permission.ENTRY_READ)
+        require_permission(actor, Permission.ENTRY_READ)
         limit = self._limit(query)
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
-        sources = self._streams.sources(self._of_stream(actor, query.ref, muted=True))
-        feeds = _heard(query.ref, sources, self._streams.feeds(sources))
+        sources = self._streams.load_sources(self._of_stream(actor, query.ref, muted=True))
+        feeds = _heard(query.ref, sources, self._streams.build_source_feeds(sources))
         return self._first_page(actor, query, limit, sources, feeds)
 
     def _limit(self, query: StreamQuery) -> int:
-        most = self._whole_size * WHOLE_PAGES if query.whole else PAGE_MAX
-        usual = self._whole_size if query.whole else self._page_size
+        most = self._whole_size * WHOLE_PAGES if query.with_bodies else PAGE_MAX
+        usual = self._whole_size if query.with_bodies else self._page_size
         limit = usual if query.limit is None else query.limit
         if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
             raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
         return min(limit, most)
 
-    def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
+    def load_tree_and_page(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
 
         For the streams of all feeds and of all people everything is read once for both.
@@ -154,15 +156,15 @@ class ReadingService:
         Raises:
             As :meth:`page`.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         if query.ref.kind not in _TOGETHER or query.cursor or query.snapshot or query.limit:
             # The page first: entries that come in between are counted in the tree, and a list without
             # them asks again; the other way round it would show rows that the tree knows nothing of.
-            page = self.page(actor, query)
-            return self.tree(actor), page
-        require(actor, Permission.ENTRY_READ)
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        everyone = self._streams.feeds(sources)
+            page = self.load_page(actor, query)
+            return self.get_tree(actor), page
+        require_permission(actor, Permission.ENTRY_READ)
+        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
+        everyone = self._streams.build_source_feeds(sources)
         feeds = _heard(query.ref, sources, everyone)
         counts = {f: feed.unread for f, feed in everyone.items()}
         return self._tree(actor, sources, counts), self._first_page(
@@ -173,7 +175,7 @@ class ReadingService:
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
     ) -> Page:
         now = clock.now()
-        snapshot = self._streams.open(
+        snapshot = self._streams.open_snapshot(
             actor.user_id,
             query.ref,
             query.sort,
@@ -182,90 +184,92 @@ class ReadingService:
             now=now,
             show=query.show,
         )
-        page = self._pages.make(snapshot, None, limit, sources, whole=query.whole)
+        page = self._pages.make(snapshot, None, limit, sources, with_bodies=query.with_bodies)
         if query.ref.kind is StreamKind.SEARCH:
-            return self._finder.shown(page, query.ref)
+            return self._finder.add_snippets(page, query.ref)
         return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
-        snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
+        snapshot = self._streams.get_snapshot(
+            actor.user_id, check_text(query.snapshot, "snapshot"), clock.now()
+        )
         if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
-        page = self._pages.make(snapshot, cursor, limit, None, whole=query.whole)
+        page = self._pages.make(snapshot, cursor, limit, None, with_bodies=query.with_bodies)
         found = snapshot.ref.kind is StreamKind.SEARCH
-        return self._finder.shown(page, query.ref) if found else page
+        return self._finder.add_snippets(page, query.ref) if found else page
 
     def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:
         """Return the subscriptions of a stream; ``muted``: with those of people whom it leaves out."""
         user_id = actor.user_id
         match ref.kind:
             case StreamKind.ALL:
-                return [s for s in self._subscriptions.of_user(user_id) if muted or not s.muted]
+                return [s for s in self._subscriptions.find_by_user(user_id) if muted or not s.muted]
             case StreamKind.FOLLOWING:
-                return [s for s in self._gathering.people(user_id) if muted or not s.muted]
+                return [s for s in self._gathering.find_people(user_id) if muted or not s.muted]
             case StreamKind.SHARES:
-                return self._gathering.own(user_id)
+                return self._gathering.make_own_subscriptions(user_id)
             case StreamKind.FEED:
-                return [self._subscriptions.get(user_id, an_id(ref.id, "stream"))]
+                return [self._subscriptions.get(user_id, check_id(ref.id, "stream"))]
             case StreamKind.FOLDER:
-                folders = self._folders.below(user_id, an_id(ref.id, "stream"))
-                return self._subscriptions.in_folders(user_id, folders)
+                folders = self._folders.find_with_descendants(user_id, check_id(ref.id, "stream"))
+                return self._subscriptions.find_in_folders(user_id, folders)
             case StreamKind.SEARCH:
-                return self._finder.subscriptions(user_id, ref.query)
+                return self._finder.find_subscriptions(user_id, ref.query)
             case StreamKind.TAG:
-                self._tags.get(user_id, an_id(ref.id, "stream"))
+                self._tags.get(user_id, check_id(ref.id, "stream"))
                 return []
             case _:
                 return []
 
-    def newer(self, actor: Actor, snapshot: str) -> int:
+    def count_newer(self, actor: Actor, snapshot: str) -> int:
         """Return how many entries a stream has got since a snapshot ("12 new").
 
         Raises:
             NotFoundError: the snapshot expired, or was never his.
         """
-        require(actor, Permission.ENTRY_READ)
-        ref, lasts = self._streams.lasts(
-            actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), clock.now()
+        require_permission(actor, Permission.ENTRY_READ)
+        ref, lasts = self._streams.get_last_seqs(
+            actor.user_id, check_text(snapshot, "snapshot", limit=TOKEN_MAX), clock.now()
         )
         if ref.kind is StreamKind.SEARCH:
             return 0  # what is new in its feeds need not be what is searched for
-        return self._streams.newer(lasts, set(self._subscriptions.feed_ids(actor.user_id)))
+        return self._streams.count_newer(lasts, set(self._subscriptions.find_feed_ids(actor.user_id)))
 
-    def article(self, actor: Actor, entry_id: int) -> Article:
+    def get_article(self, actor: Actor, entry_id: int) -> Article:
         """Return an entry with its body; marks nothing.
 
         Raises:
             NotFoundError: no such entry, or not one he may see.
         """
-        require(actor, Permission.ENTRY_READ)
-        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        require_permission(actor, Permission.ENTRY_READ)
+        entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
         source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
         feeds = list({entry.feed_id, source})
-        mine = self._subscriptions.of_user(actor.user_id, feeds)
-        sources = self._streams.sources(mine, also=feeds)
+        mine = self._subscriptions.find_by_user(actor.user_id, feeds)
+        sources = self._streams.load_sources(mine, extra_feed_ids=feeds)
         card = sources.cards.get(source)
         root = entry.of.entry_id if entry.of else entry.id
-        marks = self._tags.marks(actor.user_id, [root])
-        sharers, shares = self._gathering.of_entry(actor.user_id, entry.id, entry.of)
+        marks = self._tags.find_marks(actor.user_id, [root])
+        sharers, shares = self._gathering.find_sharers(actor.user_id, entry.id, entry.of)
         return Article(
             entry=entry,
-            feed_title=sources.title(source),
-            language=sources.language(source),
+            feed_title=sources.get_title(source),
+            language=sources.get_language(source),
             site_url=card.site_url if card else None,
             read=sources.is_read(entry),
             starred=any(mark.starred for mark in marks.values()),
             subscribed=source in sources.subscriptions,
             source_id=source,
             person=card is not None and card.owner is not None,
-            tags=self._tags.names(actor.user_id, marks).get(root, ()),
+            tags=self._tags.find_by_marks(actor.user_id, marks).get(root, ()),
             sharers=sharers,
             shares=shares,
-            markable=sources.marks(entry.feed_id),
+            markable=sources.can_mark(entry.feed_id),
         )
 
-    def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
+    def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> MarkResult:
         """Mark entries as read, or keep them unread; twice is the same as once.
 
         Ids that are gone or not his are left out. What is gone needs no mark as read: a share may be taken
@@ -274,30 +278,30 @@ class ReadingService:
         Raises:
             NotFoundError: none of those to keep unread is an entry of his feeds.
         """
-        require(actor, Permission.ENTRY_MARK)
-        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
+        require_permission(actor, Permission.ENTRY_MARK)
+        wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed = self._places(actor, wanted)
-        cards = self._feeds.cards(list(by_feed))
+        cards = self._feeds.find_cards(list(by_feed))
         deltas = {}
         for f, seqs in by_feed.items():
             delta = self._reads.mark(actor.user_id, cards[f], seqs, read=bool(read))
             if delta is not None:
                 deltas[f] = delta
         if actor.synced:  # not before, as in star
-            self._changes.note(actor.user_id, by_feed)
+            self._changes.record_changes(actor.user_id, by_feed)
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
             self._feeds.touch([cards[f] for f in deltas], clock.now())
-        self._events.counts(actor.user_id)
+        self._events.notify_counts(actor.user_id)
         # Nobody is told by numbers what is in a stream that was closed.
-        return Marked({f: delta for f, delta in deltas.items() if not cards[f].hidden})
+        return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
 
-    def states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
+    def find_read_states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
         """Return by id whether he has read them; those that are gone or not of his feeds are left out."""
-        require(actor, Permission.ENTRY_READ)
-        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
-        return self._reads.states(actor.user_id, self._entries.placed(actor.user_id, wanted))
+        require_permission(actor, Permission.ENTRY_READ)
+        wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
+        return self._reads.find_read_states(actor.user_id, self._entries.find_keys(actor.user_id, wanted))
 
     def check_marks(self, actor: Actor, entry_id: int, *, unread: bool) -> None:
         """Refuse what cannot be starred, liked or (``unread``) kept unread, before any of it is done.
@@ -305,39 +309,43 @@ class ReadingService:
         Raises:
             NotFoundError: no such entry, or not one he may see; of an unread one: not of his feeds.
         """
-        require(actor, Permission.ENTRY_MARK)
-        self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
-        if unread and not self._subscriptions.of_user(actor.user_id, list(self._places(actor, [entry_id]))):
+        require_permission(actor, Permission.ENTRY_MARK)
+        self._entries.get_key(actor.user_id, check_id(entry_id, "entry_id"))
+        if unread and not self._subscriptions.find_by_user(
+            actor.user_id, list(self._places(actor, [entry_id]))
+        ):
             raise NotFoundError(entry_id=entry_id)
 
     def _places(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, list[int]]:
         """Return the numbers of entries by feed."""
         by_feed: dict[int, list[int]] = {}
-        keys = self._entries.placed(actor.user_id, entry_ids)
+        keys = self._entries.find_keys(actor.user_id, entry_ids)
         # The same article, shared by somebody he follows or in another of his feeds, is read there too.
-        same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
+        same = self._gathering.find_siblings(actor.user_id, keys) if actor.social else []
         for key in [*keys, *same]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         return by_feed
 
-    def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
+    def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarkResult:
         """Mark a whole stream as read, up to what the snapshot held; without one, up to now.
 
         Raises:
             NotFoundError: no such stream of his, or the snapshot has expired.
             InvalidError: starred entries are no such stream, or the snapshot is of another one.
         """
-        require(actor, Permission.ENTRY_MARK)
+        require_permission(actor, Permission.ENTRY_MARK)
         if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
             raise InvalidError("These entries are marked one by one.", field="stream")
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
-            return self._mark_found(actor, ref, a_text(snapshot, "snapshot", most=TOKEN_MAX))
+            return self._mark_found(actor, ref, check_text(snapshot, "snapshot", limit=TOKEN_MAX))
         now, seen = clock.now(), None
         # All of all, but for people whom he mutes: they are not in that list.
         everything = ref.kind is StreamKind.ALL and not actor.social
         feed_ids = None if everything else [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
-            then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
+            then, seen = self._streams.get_last_seqs(
+                actor.user_id, check_text(snapshot, "snapshot", limit=TOKEN_MAX), now
+            )
             if then != ref:
                 raise InvalidError("This list was another one. Reload it.", field="snapshot")
         marked, cards = self._reads.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
@@ -347,57 +355,59 @@ class ReadingService:
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
         return marked
 
-    def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarked:
+    def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarkResult:
         """Mark what a search or tag shows, entry by entry: its feeds hold others too."""
         now = clock.now()
-        snapshot = self._streams.snapshot(actor.user_id, token, now)
+        snapshot = self._streams.get_snapshot(actor.user_id, token, now)
         if snapshot.ref != ref:
             raise InvalidError("This list was another one. Reload it.", field="snapshot")
-        keys: Sequence[EntryKey] = self._pages.keys(snapshot, None, FOUND_MAX).keys
+        keys: Sequence[EntryKey] = self._pages.load_key_page(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
-            keys = self._entries.placed(actor.user_id, [key.id for key in keys])
-        marked, cards = self._reads.mark_found(actor.user_id, keys, now + self._undo_ttl)
+            keys = self._entries.find_keys(actor.user_id, [key.id for key in keys])
+        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._note(actor, ref, marked, now)
         log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
         return marked
 
-    def _note(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+    def _note(self, actor: Actor, ref: StreamRef, marked: MassMarkResult, now: dt.datetime) -> None:
         if marked.count and actor.synced:
-            self._changes.note_mass(actor.user_id, marked.undo)
+            self._changes.record_mass_mark(actor.user_id, marked.undo)
         if marked.count:
-            self._undos.note(
+            self._undos.record_action(
                 actor.user_id, MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
             )
-        self._events.counts(actor.user_id)
+        self._events.notify_counts(actor.user_id)
 
-    def undo(self, actor: Actor, token: str) -> None:
+    def undo_mass_mark(self, actor: Actor, token: str) -> None:
         """Take back a ``mark_all``; what was marked one by one since then stays, but for lists of what was
         found or tagged: what that made read becomes unread again.
 
         Raises:
             NotFoundError: it was too long ago, was undone already, or was never his.
         """
-        require(actor, Permission.ENTRY_MARK)
-        token = a_text(token, "token", most=TOKEN_MAX)
+        require_permission(actor, Permission.ENTRY_MARK)
+        token = check_text(token, "token", limit=TOKEN_MAX)
         if actor.synced:
-            self._changes.note_mass(actor.user_id, token)
-        self._reads.undo(actor.user_id, token, clock.now())
-        self._events.counts(actor.user_id)
+            self._changes.record_mass_mark(actor.user_id, token)
+        self._reads.undo_mass_mark(actor.user_id, token, clock.now())
+        self._events.notify_counts(actor.user_id)
         log.info("mark_undone", user_id=actor.user_id)
 
-    def star(self, actor: Actor, entry_id: int, on: bool) -> bool:
+    def set_starred(self, actor: Actor, entry_id: int, on: bool) -> bool:
         """Star or unstar an entry; return whether that changed anything.
 
         Raises:
             NotFoundError: no such entry, or not one he may see.
         """
-        require(actor, Permission.ENTRY_MARK)
-        changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+        require_permission(actor, Permission.ENTRY_MARK)
+        changed = self._entries.set_starred(
+            actor.user_id, check_id(entry_id, "entry_id"), bool(on), clock.now()
+        )
         # Not before: whoever asks in between would take what he gets for what is there after it.
         if actor.synced:
-            self._changes.note(actor.user_id, {}, [entry_id])
-        self._events.counts(actor.user_id)
+            self._changes.record_changes(actor.user_id, {}, [entry_id])
+        self._events.notify_counts(actor.user_id)
         return changed
 
 

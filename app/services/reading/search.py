@@ -7,24 +7,31 @@ import datetime as dt
 import time
 from collections.abc import Iterable, Sequence
 
-from app.gateways.reading.streams import KeyPage, StreamGateway, cut
+from app.gateways.reading.streams import KeyPage, StreamGateway, cut_page
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import Found, Name, SearchQuery, Wanted, is_seen, parse
+from app.models.reading.search import (
+    NameFilter,
+    SearchQuery,
+    SearchRequest,
+    SearchResult,
+    contains_term,
+    parse_query,
+)
 from app.models.reading.stream import (
     Cursor,
-    Looked,
     Page,
+    SearchSummary,
     Segment,
     Snapshot,
     Sort,
     SourceFeed,
     StreamRef,
 )
-from app.models.reading.tokenizer import fold
-from app.models.subscriptions.folder import inside
+from app.models.reading.tokenizer import fold_text
+from app.models.subscriptions.folder import find_descendants
 from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
 
@@ -36,7 +43,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS = dt.timedelta(milliseconds=1)
 
 
-class Finder:
+class EntrySearch:
     """Searches in one user's own subscriptions.
 
     Args:
@@ -45,83 +52,83 @@ class Finder:
 
     def __init__(
         self,
-        search: SearchPort,
+        engine: SearchPort,
         subscriptions: SubscriptionGateway,
         streams: StreamGateway,
         folders: FolderGateway,
         tags: TagGateway,
         *,
-        patience: float,
+        time_limit: float,
     ) -> None:
-        self._patience = patience
-        self._search = search
+        self._patience = time_limit
+        self._search = engine
         self._subscriptions = subscriptions
         self._streams = streams
         self._folders = folders
         self._tags = tags
 
-    def subscriptions(self, user_id: int, text: str) -> Sequence[Subscription]:
+    def find_subscriptions(self, user_id: int, text: str) -> Sequence[Subscription]:
         """Return the subscriptions that a query is about."""
-        query = parse(text)
-        mine = self._subscriptions.of_user(user_id)
+        query = parse_query(text)
+        mine = self._subscriptions.find_by_user(user_id)
         if query.shared is not None:
             mine = [s for s in mine if s.person is query.shared]
         if query.folders:
             mine = self._in_folders(user_id, mine, query.folders)
         if query.feeds:
-            titles = self._streams.sources(mine)
-            mine = [s for s in mine if _named(titles.title(s.feed_id), query.feeds)]
+            titles = self._streams.load_sources(mine)
+            mine = [s for s in mine if _named(titles.get_title(s.feed_id), query.feeds)]
         return mine
 
     def _in_folders(
-        self, user_id: int, mine: Sequence[Subscription], names: Iterable[Name]
+        self, user_id: int, subscriptions: Sequence[Subscription], names: Iterable[NameFilter]
     ) -> list[Subscription]:
-        folders = self._folders.of_user(user_id)
+        folders = self._folders.find_by_user(user_id)
         found: dict[bool, set[int]] = {True: set(), False: set()}
         for name in names:
-            meant = [folder.id for folder in folders if name.text in fold(folder.name)]
-            found[name.wanted] |= inside(folders, meant)
+            meant = [folder.id for folder in folders if name.text in fold_text(folder.name)]
+            found[name.wanted] |= find_descendants(folders, meant)
         wanted = any(name.wanted for name in names)
         return [
             s
-            for s in mine
+            for s in subscriptions
             if (not wanted or found[True].intersection(s.folder_ids))
             and not found[False].intersection(s.folder_ids)
         ]
 
-    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+    def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``.
 
         A page may be short or empty although there is more, when a long look found little; it has a
         cursor then.
         """
-        query = parse(snapshot.ref.query)
+        query = parse_query(snapshot.ref.query)
         if query.is_empty:
             return KeyPage([], None, None)
         wanted = self._wanted(snapshot, query)
-        found = Found([], (cursor.at, cursor.id) if cursor else None)
+        found = SearchResult([], (cursor.at, cursor.id) if cursor else None)
         keys: list[EntryKey] = []
         end = time.monotonic() + self._patience
         while True:
             found = self._search.find(dataclasses.replace(wanted, after=found.after), limit + 1)
             keys += self._filtered(snapshot, query, found)
             if len(keys) > limit or found.after is None:
-                return cut(keys[: limit + 1], limit, cursor)
+                return cut_page(keys[: limit + 1], limit, cursor)
             if time.monotonic() >= end:
                 return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
 
-    def shown(self, page: Page, ref: StreamRef) -> Page:
+    def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Let rows of a search show the place that was found, where their beginning does not hold it."""
-        query = parse(ref.query)
-        unseen = [r for r in page.rows if not any(is_seen(r.excerpt[:EXCERPT], t) for t in query.terms)]
+        query = parse_query(ref.query)
+        unseen = [r for r in page.rows if not any(contains_term(r.excerpt[:EXCERPT], t) for t in query.terms)]
         keys = [EntryKey(r.id, r.feed_id, 0, 0) for r in unseen]
-        passages = self._streams.passages(keys, query.terms)
+        passages = self._streams.find_snippets(keys, query.terms)
         rows = tuple(dataclasses.replace(r, excerpt=passages.get(r.id, r.excerpt)) for r in page.rows)
-        return dataclasses.replace(page, rows=rows, looked=Looked(query.terms, query.notes))
+        return dataclasses.replace(page, rows=rows, looked=SearchSummary(query.terms, query.notes))
 
-    def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> Wanted:
+    def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> SearchRequest:
         feeds, ids = snapshot.feeds, self._ids(snapshot.user_id, query)
-        return Wanted(
+        return SearchRequest(
             # What is kept for its marks lies below a feed's first number.
             feeds={
                 f.feed_id: (f.first_seq if ids is None else 1, f.last_seq)
@@ -141,30 +148,30 @@ class Finder:
         """Return the entries among which a search for marks looks, None: among all."""
         found: set[int] | None = None
         if query.starred:
-            found = self._streams.marked_ids(user_id, None, MARKED_MOST)
+            found = self._streams.find_marked_ids(user_id, None, MARKED_MOST)
         for tagged in self._tagged(user_id, [n for n in query.tags if n.wanted]):
             found = tagged if found is None else found & tagged
         return None if found is None else frozenset(found)
 
-    def _tagged(self, user_id: int, names: Sequence[Name]) -> Iterable[set[int]]:
-        mine = self._tags.of_user(user_id) if names else []
+    def _tagged(self, user_id: int, names: Sequence[NameFilter]) -> Iterable[set[int]]:
+        mine = self._tags.find_by_user(user_id) if names else []
         for name in names:
             ids: set[int] = set()
             for tag in mine:
-                if fold(tag.name) == name.text:
-                    ids |= self._streams.marked_ids(user_id, tag.id, MARKED_MOST)
+                if fold_text(tag.name) == name.text:
+                    ids |= self._streams.find_marked_ids(user_id, tag.id, MARKED_MOST)
             yield ids
 
-    def _filtered(self, snapshot: Snapshot, query: SearchQuery, found: Found) -> list[EntryKey]:
+    def _filtered(self, snapshot: Snapshot, query: SearchQuery, found: SearchResult) -> list[EntryKey]:
         """Leave out what the engine does not know: read states, and marks that must not be there."""
         keys, feeds = found.keys, snapshot.feeds
         if query.read is not None:
             keys = [k for k in keys if _is_read(feeds[k.feed_id], k.seq) is query.read]
         unwanted = [n.text for n in query.tags if not n.wanted]
         if query.starred is False or unwanted:
-            marks = self._streams.marks(snapshot.user_id, keys)
-            tags = self._tags.names(snapshot.user_id, marks)
-            bad = {i for i, found in tags.items() if any(fold(t.name) in unwanted for t in found)}
+            marks = self._streams.find_marks(snapshot.user_id, keys)
+            tags = self._tags.find_by_marks(snapshot.user_id, marks)
+            bad = {i for i, found in tags.items() if any(fold_text(t.name) in unwanted for t in found)}
             if query.starred is False:
                 bad |= {i for i, mark in marks.items() if mark.starred}
             keys = [k for k in keys if k.id not in bad]
@@ -180,8 +187,8 @@ def _is_read(feed: SourceFeed, seq: int) -> bool:
     return seq < feed.first_seq or feed.state.is_read(seq)
 
 
-def _named(title: str, names: Iterable[Name]) -> bool:
-    folded = fold(title)
+def _named(title: str, names: Iterable[NameFilter]) -> bool:
+    folded = fold_text(title)
     wanted = [n for n in names if n.wanted]
     return (not wanted or any(n.text in folded for n in wanted)) and not any(
         n.text in folded for n in names if not n.wanted

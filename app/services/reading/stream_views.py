@@ -10,8 +10,8 @@ from app.gateways.reading.stream_views import StreamViewGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.preferences import Preferences, check
 from app.models.reading.stream import StreamRef
-from app.models.reading.stream_view import FIELDS, StreamView, joined, settled
-from app.services.access import require
+from app.models.reading.stream_view import FIELDS, StreamView, complete_changes, merge_settings
+from app.services.access import require_permission
 
 log = logs.get(__name__)
 
@@ -23,17 +23,21 @@ class StreamViewService:
         self._views = views
 
     def get(
-        self, actor: Actor, ref: StreamRef, preferences: Preferences, asked: Mapping[str, str] | None = None
+        self,
+        actor: Actor,
+        ref: StreamRef,
+        preferences: Preferences,
+        overrides: Mapping[str, str] | None = None,
     ) -> StreamView:
         """Return how a stream is shown.
 
         Args:
             asked: goes before what is kept, and is not kept; empty values say nothing.
         """
-        require(actor, Permission.ENTRY_READ)
-        asked = {name: value for name, value in (asked or {}).items() if value}
-        kept = {} if len(asked) == len(FIELDS) else self._views.get(actor.user_id, ref)
-        return StreamView.of(preferences, kept, asked)
+        require_permission(actor, Permission.ENTRY_READ)
+        overrides = {name: value for name, value in (overrides or {}).items() if value}
+        kept = {} if len(overrides) == len(FIELDS) else self._views.get(actor.user_id, ref)
+        return StreamView.resolve(preferences, kept, overrides)
 
     def set(
         self, actor: Actor, ref: StreamRef, preferences: Preferences, changes: Mapping[str, str]
@@ -43,12 +47,12 @@ class StreamViewService:
         Raises:
             InvalidError: a name or value does not fit; names the field.
         """
-        require(actor, Permission.PREFERENCE_EDIT)
+        require_permission(actor, Permission.PREFERENCE_EDIT)
         if unknown := set(changes) - set(FIELDS):
             raise InvalidError("There is no such setting.", field=min(unknown))
         checked: dict[str, str] = {name: check(name, value) for name, value in changes.items()}
-        now = joined(preferences, self._views.get(actor.user_id, ref))
+        now = merge_settings(preferences, self._views.get(actor.user_id, ref))
         if checked:
-            self._views.set(actor.user_id, ref, settled(checked, now), clock.now())
+            self._views.set(actor.user_id, ref, complete_changes(checked, now), clock.now())
             log.info("view_changed", user_id=actor.user_id, stream=str(ref), fields=sorted(checked))
-        return StreamView.of(preferences, self._views.get(actor.user_id, ref))
+        return StreamView.resolve(preferences, self._views.get(actor.user_id, ref))

@@ -14,14 +14,14 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import Known, SightGateway
+from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import User
-from app.models.sharing.sharing import Audience, Profile, Tie
+from app.models.sharing.sharing import Audience, Profile, Relationship
 from app.ports import EventPort
-from app.services.access import Limiter, require, throttle
+from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifier import Notifier
-from app.services.validation import a_text, some_words
+from app.services.validation import check_text, check_words
 
 log = logs.get(__name__)
 
@@ -38,7 +38,7 @@ class Person:
     """Somebody's profile, as one who looks at it sees it."""
 
     profile: Profile
-    tie: Tie
+    tie: Relationship
     followers: int
 
 
@@ -53,7 +53,7 @@ class FollowingService:
         self,
         follows: FollowGateway,
         profiles: ProfileGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         accounts: AccountGateway,
         changes: ChangeGateway,
         notifier: Notifier,
@@ -63,14 +63,14 @@ class FollowingService:
         per_hour: int,
         undo_ttl: float,
     ) -> None:
-        self._follows, self._profiles, self._sight = follows, profiles, sight
+        self._follows, self._profiles, self._sight = follows, profiles, visibility
         self._accounts, self._changes = accounts, changes
         self._events, self._limiter = events, limiter
         self._notifier = notifier
         self._per_hour = per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def person(self, actor: Actor | None, handle: str, known: Known | None = None) -> Person:
+    def get_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
         """Return somebody's profile.
 
         Args:
@@ -79,13 +79,13 @@ class FollowingService:
         Raises:
             NotFoundError: there is none of this name, or it is not for this viewer.
         """
-        profile = self._profiles.named(handle)
-        tie = self._sight.tie(actor.user_id if actor else None, profile, known)
+        profile = self._profiles.get_by_name(handle)
+        tie = self._sight.find_relationship(actor.user_id if actor else None, profile, cache)
         if not profile.has_page(tie):
             raise NotFoundError(handle=handle[:64])
-        return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))
+        return Person(profile, tie, self._follows.count_followers([profile]).get(profile.user_id, 0))
 
-    def at_name(self, actor: Actor | None, handle: str, known: Known | None = None) -> Person:
+    def resolve_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
         """Return the profile that a name leads to: of who has it, or had it not long ago.
 
         Args:
@@ -95,40 +95,42 @@ class FollowingService:
             NotFoundError: as for :meth:`person`.
         """
         try:
-            return self.person(actor, handle, known)
+            return self.get_person(actor, handle, cache)
         except NotFoundError:
-            owner = None if self._accounts.named(handle) else self._accounts.once_named(handle)
-            name = self._accounts.names([owner]).get(owner) if owner is not None else None
+            owner = (
+                None if self._accounts.find_by_name(handle) else self._accounts.find_by_former_name(handle)
+            )
+            name = self._accounts.find_names([owner]).get(owner) if owner is not None else None
             if name is None:
                 raise
-            return self.person(actor, name, known)
+            return self.get_person(actor, name, cache)
 
-    def card(self, actor: Actor) -> Profile:
+    def preview_profile(self, actor: Actor) -> Profile:
         """Return the actor's own profile, or what it would be; nothing is made."""
-        require(actor, Permission.SHARE_EDIT)
-        return self._profiles.plan(self._user(actor))
+        require_permission(actor, Permission.SHARE_EDIT)
+        return self._profiles.preview_profile(self._user(actor))
 
-    def of_feed(self, actor: Actor, feed_id: int) -> str | None:
+    def find_feed_owner(self, actor: Actor, feed_id: int) -> str | None:
         """Return whose stream a feed is, by name; None: it is of the web, or of nobody he may see."""
-        require(actor, Permission.FEED_SEE)
-        owner = self._profiles.owner(feed_id)
-        profile = self._profiles.get(owner) if owner is not None else None
-        if profile is None or not profile.has_page(self._sight.tie(actor.user_id, profile)):
+        require_permission(actor, Permission.FEED_SEE)
+        owner = self._profiles.find_owner(feed_id)
+        profile = self._profiles.find(owner) if owner is not None else None
+        if profile is None or not profile.has_page(self._sight.find_relationship(actor.user_id, profile)):
             return None
         return profile.handle
 
-    def own(self, actor: Actor) -> Profile:
+    def get_or_create_profile(self, actor: Actor) -> Profile:
         """Return the actor's own profile, which is made where he has none yet."""
-        require(actor, Permission.SHARE_EDIT)
-        return self._profiles.ensure(self._user(actor), clock.now())
+        require_permission(actor, Permission.SHARE_EDIT)
+        return self._profiles.get_or_create_profile(self._user(actor), clock.now())
 
     def _user(self, actor: Actor) -> User:
-        user = self._accounts.user(actor.user_id)
+        user = self._accounts.find_user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         return user
 
-    def edit(
+    def update_profile(
         self,
         actor: Actor,
         *,
@@ -145,38 +147,40 @@ class FollowingService:
         Raises:
             InvalidError: a text is too long, or a link is no web address.
         """
-        require(actor, Permission.SHARE_EDIT)
+        require_permission(actor, Permission.SHARE_EDIT)
         given: dict[str, Any] = {
-            "display": None if display is None else a_text(display, "display", most=NAME_MAX, empty=True),
-            "bio": None if bio is None else some_words(bio, "bio", most=BIO_MAX),
+            "display": None
+            if display is None
+            else check_text(display, "display", limit=NAME_MAX, empty=True),
+            "bio": None if bio is None else check_words(bio, "bio", limit=BIO_MAX),
             "links": None if links is None else _links(links),
             "audience": None if audience is None else audience.value,
             "listed": listed,
             "open_lists": open_lists,
             "similar": similar,
         }
-        before = self.own(actor)
-        changed = self._profiles.change(before, {name: v for name, v in given.items() if v is not None})
+        before = self.get_or_create_profile(actor)
+        changed = self._profiles.update(before, {name: v for name, v in given.items() if v is not None})
         if audience is not None and changed.audience is not before.audience:
-            self._events.new({changed.feed_id: 0})
+            self._events.notify_new_entries({changed.feed_id: 0})
         if audience is Audience.PUBLIC:
             self._let_all_in(changed)
         return changed
 
     def _let_all_in(self, mine: Profile) -> None:
         """Let those follow who have asked to, where nobody has to ask any more; safe to run again."""
-        asking = self._follows.requests(mine.user_id, LET_IN)
+        asking = self._follows.list_requests(mine.user_id, LET_IN)
         # Looked at after the asks: who asks once it has been narrowed again is not among them.
-        if self._profiles.audience(mine.user_id) is not Audience.PUBLIC:
+        if self._profiles.get_audience(mine.user_id) is not Audience.PUBLIC:
             return
-        known = self._accounts.names(asking)
+        known = self._accounts.find_names(asking)
         for asker in asking:
             # Blocked just now; or he has as many subscriptions as he may, and goes on asking.
             with contextlib.suppress(NotFoundError, TooLargeError):
                 if asker in known:
                     self._answer(mine, asker, True)
 
-    def follow(self, actor: Actor, handle: str) -> Tie:
+    def follow(self, actor: Actor, handle: str) -> Relationship:
         """Follow somebody, or ask to; return what they are then.
 
         Raises:
@@ -185,15 +189,15 @@ class FollowingService:
             RateLimitedError: too many within the hour.
             TooLargeError: he has as many subscriptions as he may.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        whom = self._profiles.named(handle)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self._profiles.get_by_name(handle)
         throttle(self._limiter, f"follow:{actor.user_id}", limit=self._per_hour, window=HOUR)
-        was = self._sight.tie(actor.user_id, whom)
+        was = self._sight.find_relationship(actor.user_id, whom)
         tie = self._follows.follow(actor.user_id, whom, clock.now())
         if tie.follows:
-            self._events.follows(actor.user_id, added=[whom.feed_id])
-        self._events.counts(whom.user_id)
-        self._notifier.followed(actor.user_id, whom.user_id, was, tie)
+            self._events.notify_follows(actor.user_id, added=[whom.feed_id])
+        self._events.notify_counts(whom.user_id)
+        self._notifier.notify_followed(actor.user_id, whom.user_id, was, tie)
         log.info("followed", user_id=actor.user_id, whom=whom.user_id, requested=tie.requested)
         return tie
 
@@ -203,51 +207,51 @@ class FollowingService:
         Raises:
             NotFoundError: there is nobody of this name, or nobody whom the actor may see.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        whom = self._profiles.named(handle)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self._profiles.get_by_name(handle)
         token = self._follows.unfollow(actor.user_id, whom, clock.now() + self._undo_ttl)
         if token is None:
-            self.person(actor, handle)
+            self.get_person(actor, handle)
         if token:
-            self._events.follows(actor.user_id, removed=[whom.feed_id])
+            self._events.notify_follows(actor.user_id, removed=[whom.feed_id])
             log.info("unfollowed", user_id=actor.user_id, whom=whom.user_id)
         return token or None
 
-    def answer(self, actor: Actor, handle: str, yes: bool) -> bool:
+    def answer_request(self, actor: Actor, handle: str, yes: bool) -> bool:
         """Let somebody follow who asked to, or not; False: he does not ask any more.
 
         Raises:
             NotFoundError: there is nobody of this name.
             TooLargeError: that one has as many subscriptions as he may, and goes on asking.
         """
-        require(actor, Permission.SHARE_EDIT)
-        asker, mine = self._account(handle), self.own(actor)
+        require_permission(actor, Permission.SHARE_EDIT)
+        asker, mine = self._account(handle), self.get_or_create_profile(actor)
         try:
             return self._answer(mine, asker, yes)
         except TooLargeError as e:
             raise TooLargeError(handle=handle[:64]) from e  # its words are for who has too many
 
     def _answer(self, mine: Profile, asker: int, yes: bool) -> bool:
-        done = self._follows.answer(mine, asker, yes, clock.now())
+        done = self._follows.answer_request(mine, asker, yes, clock.now())
         if done and yes:
-            self._events.follows(asker, added=[mine.feed_id])
+            self._events.notify_follows(asker, added=[mine.feed_id])
         return done
 
-    def mute(self, actor: Actor, handle: str, on: bool) -> None:
+    def set_muted(self, actor: Actor, handle: str, on: bool) -> None:
         """Leave somebody out of what one's list of all shows, or take him in again.
 
         Raises:
             NotFoundError: there is nobody of this name, or nobody whom the actor may see.
             ForbiddenError: it is himself.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        whom = self.person(actor, handle).profile if on else self._profiles.named(handle)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self.get_person(actor, handle).profile if on else self._profiles.get_by_name(handle)
         if whom.user_id == actor.user_id:
             raise ForbiddenError("This is you.")
-        self._follows.mute(actor.user_id, whom, on, clock.now())
-        if actor.synced and not on:  # not before, as in ReadingService.star
-            self._changes.note_feed(actor.user_id, whom.feed_id)
-        self._events.counts(actor.user_id)
+        self._follows.set_muted(actor.user_id, whom, on, clock.now())
+        if actor.synced and not on:  # not before, as in ReadingService.set_starred
+            self._changes.record_feed(actor.user_id, whom.feed_id)
+        self._events.notify_counts(actor.user_id)
 
     def block(self, actor: Actor, handle: str) -> None:
         """Neither sees the other from now on.
@@ -256,47 +260,47 @@ class FollowingService:
             NotFoundError: there is nobody of this name.
             ForbiddenError: it is himself.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._account(handle)
         if whom == actor.user_id:
             raise ForbiddenError("This is you.")
         left = self._follows.block(actor.user_id, whom, clock.now())
         for user_id in (actor.user_id, whom):
-            self._events.follows(user_id, removed=left)
+            self._events.notify_follows(user_id, removed=left)
         log.info("blocked", user_id=actor.user_id, whom=whom)
 
     def unblock(self, actor: Actor, handle: str) -> bool:
         """Let somebody see again what everybody sees; False: he was not blocked."""
-        require(actor, Permission.SUBSCRIPTION_EDIT)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         return self._follows.unblock(actor.user_id, self._account(handle))
 
-    def dismiss(self, actor: Actor, handle: str) -> bool:
+    def remove_follower(self, actor: Actor, handle: str) -> bool:
         """Take a follower away; False: he was none."""
-        require(actor, Permission.SHARE_EDIT)
-        reader, mine = self._account(handle), self.own(actor)
-        gone = self._follows.dismiss(mine, reader, clock.now())
+        require_permission(actor, Permission.SHARE_EDIT)
+        reader, mine = self._account(handle), self.get_or_create_profile(actor)
+        gone = self._follows.remove_follower(mine, reader, clock.now())
         if gone:
-            self._events.follows(reader, removed=[mine.feed_id])
+            self._events.notify_follows(reader, removed=[mine.feed_id])
         return gone
 
-    def requests(self, actor: Actor) -> list[str]:
+    def list_requests(self, actor: Actor) -> list[str]:
         """Return the names of those who ask to follow the actor."""
-        require(actor, Permission.SHARE_EDIT)
-        return self._names(self._follows.requests(actor.user_id, ROWS))
+        require_permission(actor, Permission.SHARE_EDIT)
+        return self._names(self._follows.list_requests(actor.user_id, ROWS))
 
     def _names(self, user_ids: Sequence[int]) -> list[str]:
-        names = self._accounts.names(user_ids)
+        names = self._accounts.find_names(user_ids)
         return [names[u] for u in user_ids if u in names]
 
     def _account(self, handle: str) -> int:
-        found = self._accounts.named(handle)
+        found = self._accounts.find_by_name(handle)
         if found is None:
             raise NotFoundError(handle=handle[:64])
         return found
 
 
 def _links(links: Sequence[str]) -> list[str]:
-    kept = [a_text(link, "links", most=LINK_MAX) for link in links if link.strip()]
+    kept = [check_text(link, "links", limit=LINK_MAX) for link in links if link.strip()]
     if len(kept) > LINKS_MAX:
         raise InvalidError("At most %(most)s links.", field="links", most=LINKS_MAX)
     for link in kept:

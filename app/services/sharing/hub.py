@@ -18,7 +18,7 @@ from app.errors import NotFoundError, StoreError
 from app.gateways.sharing.hub import HubGateway
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.jobs import Job, Queue, Task
-from app.models.sharing.hub import HubForm, Question
+from app.models.sharing.hub import HubForm, IntentVerification
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
 
@@ -29,10 +29,10 @@ HOUR = 3600
 _TURNS = 2
 
 
-class Streamer(Protocol):
+class CallbackFetcher(Protocol):
     """What the hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
 
-    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         """Yield each request's end as it comes."""
         ...
 
@@ -51,12 +51,12 @@ class HubService:
         jobs: JobPort,
         limiter: Limiter,
         *,
-        on: bool,
+        enabled: bool,
         per_hour: int,
-        patience: float,
+        timeout: float,
     ) -> None:
         self._hubs, self._jobs, self._limiter = hubs, jobs, limiter
-        self._on, self._per_hour, self._patience = on, per_hour, patience
+        self._on, self._per_hour, self._patience = enabled, per_hour, timeout
         self._asking = False
 
     @property
@@ -64,7 +64,7 @@ class HubService:
         """Where to subscribe, for feeds to name; None: there is no hub."""
         return self._hubs.address if self._on else None
 
-    def request(self, form: HubForm, network: str) -> None:
+    def submit_request(self, form: HubForm, network: str) -> None:
         """Take a request; its callback is asked in the background whether it meant it.
 
         Args:
@@ -78,11 +78,11 @@ class HubService:
         if not self._on:
             raise NotFoundError
         throttle(self._limiter, f"hub:{network}", limit=self._per_hour, window=HOUR)
-        sub_id = self._hubs.request(form, clock.now())
+        sub_id = self._hubs.submit_request(form, clock.now())
         if sub_id is not None:
             self._queue(_verify_job(sub_id))
 
-    def tell(self, feed_id: int) -> None:
+    def notify_subscribers(self, feed_id: int) -> None:
         """Let subscribers of a stream hear soon that it changed; takes no longer the more they are.
 
         It is written down with the change already: what fails here the updater finds.
@@ -90,7 +90,7 @@ class HubService:
         if not self._on:
             return
         with contextlib.suppress(StoreError):
-            if self._hubs.is_heard(feed_id):
+            if self._hubs.has_subscribers(feed_id):
                 self._queue(_push_job(feed_id))
 
     def _queue(self, job: Job) -> None:
@@ -101,16 +101,16 @@ class HubService:
 
     # -- the updater
 
-    def due(self, now: dt.datetime, limit: int) -> list[Job]:
+    def find_due_jobs(self, now: dt.datetime, limit: int) -> list[Job]:
         """Return the jobs that are due; harmless to queue again while they wait or run."""
         if not self._on:
             return []
-        verify, push = self._hubs.due(now, limit)
+        verify, push = self._hubs.find_due(now, limit)
         return [*map(_verify_job, verify), *map(_push_job, push)]
 
     # -- workers
 
-    async def verify(self, sub_id: int, fetcher: Streamer) -> dict[str, Any]:
+    async def verify_intents(self, sub_id: int, fetcher: CallbackFetcher) -> dict[str, Any]:
         """Ask a callback whether it meant what was asked in its name, and all others that are due.
 
         Together, and one such job at a time: strangers name these addresses, and slow ones hold up neither
@@ -120,12 +120,12 @@ class HubService:
             return {"confirmed": None}
         self._asking = True
         try:
-            questions = await asyncio.to_thread(self._hubs.questions, sub_id, clock.now())
+            questions = await asyncio.to_thread(self._hubs.begin_verifications, sub_id, clock.now())
             by_id = {question.subscriber.id: question for question in questions}
             meant: dict[int, bool] = {}
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TURNS * self._patience):
-                    async for fetched in fetcher.stream([question.request for question in questions]):
+                    async for fetched in fetcher.stream_fetches([question.request for question in questions]):
                         question = by_id.pop(fetched.request.key)
                         meant[question.subscriber.id] = await self._asked(question, fetched)
             for question in by_id.values():
@@ -134,10 +134,10 @@ class HubService:
             self._asking = False
         return {"confirmed": meant.get(sub_id)}
 
-    async def _asked(self, question: Question, fetched: Fetched | None) -> bool:
-        return await asyncio.to_thread(self._hubs.end, question, fetched, clock.now())
+    async def _asked(self, question: IntentVerification, fetched: Fetched | None) -> bool:
+        return await asyncio.to_thread(self._hubs.finish_verification, question, fetched, clock.now())
 
-    async def push(self, feed_id: int, fetcher: Streamer, *, seconds: float) -> dict[str, int]:
+    async def push_changes(self, feed_id: int, fetcher: CallbackFetcher, *, seconds: float) -> dict[str, int]:
         """Push what changed in a stream to all who are owed it, for a while; the updater finds the rest.
 
         Args:
@@ -148,15 +148,15 @@ class HubService:
         last_begin = time.monotonic() + seconds / 3
         pushed = dropped = 0
         while time.monotonic() < last_begin:
-            batch = await asyncio.to_thread(self._hubs.take, feed_id, clock.now())
+            batch = await asyncio.to_thread(self._hubs.claim_deliveries, feed_id, clock.now())
             if not batch:
                 break
             answers: list[Fetched] = []
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(of_batch):
-                    async for fetched in fetcher.stream([d.request for d in batch]):
+                    async for fetched in fetcher.stream_fetches([d.request for d in batch]):
                         answers.append(fetched)
-            got, gone = await asyncio.to_thread(self._hubs.told, batch, answers, clock.now())
+            got, gone = await asyncio.to_thread(self._hubs.record_results, batch, answers, clock.now())
             pushed, dropped = pushed + got, dropped + gone
             log.info("hub_pushed", feed_id=feed_id, sent=len(batch), arrived=got, dropped=gone)
         return {"pushed": pushed, "dropped": dropped}

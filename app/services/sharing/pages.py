@@ -10,20 +10,20 @@ from urllib.parse import unquote
 from app.errors import NotFoundError
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.pages import SharedGateway
-from app.gateways.sharing.visibility import Known
+from app.gateways.sharing.visibility import RequestCache
 from app.models.accounts.actor import Actor
 from app.models.sharing.hub import Document
 from app.models.sharing.pages import (
     ChainView,
     FeedDocument,
     FeedFormat,
+    ShareCount,
     SharedItem,
     SharedPart,
-    Tally,
 )
 from app.services.sharing.following import FollowingService, Person
 from app.services.sharing.sharing import CURSOR_MAX
-from app.services.validation import a_text, an_id
+from app.services.validation import check_id, check_text
 
 #: The ends of the addresses of feeds, and what they hold.
 FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
@@ -39,7 +39,7 @@ class PersonPage:
 
     person: Person
     bio: str
-    count: Tally
+    count: ShareCount
     part: SharedPart
 
 
@@ -49,7 +49,7 @@ class SharedService:
     def __init__(self, shared: SharedGateway, chains: ChainGateway, following: FollowingService) -> None:
         self._shared, self._chains, self._following = shared, chains, following
 
-    def page(self, actor: Actor | None, handle: str, before: int | None = None) -> PersonPage:
+    def get_person_page(self, actor: Actor | None, handle: str, before: int | None = None) -> PersonPage:
         """Return a page of somebody's stream.
 
         Args:
@@ -58,33 +58,33 @@ class SharedService:
         Raises:
             NotFoundError: there is nobody of this name, or his page is not for this viewer.
         """
-        known = Known()
-        person = self._following.at_name(actor, handle, known)
-        after = None if before is None else an_id(before, "before")
+        known = RequestCache()
+        person = self._following.resolve_person(actor, handle, known)
+        after = None if before is None else check_id(before, "before")
         viewer = actor.user_id if actor else None
         return PersonPage(
             person,
-            self._shared.bio(person.profile),
-            self._shared.count(viewer, person.profile, known),
-            self._shared.page(viewer, person.profile, after, known),
+            self._shared.render_bio(person.profile),
+            self._shared.count_shares(viewer, person.profile, known),
+            self._shared.list_shares(viewer, person.profile, after, known),
         )
 
-    def share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
+    def get_share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
         """Return one share of somebody, with its text.
 
         Raises:
             NotFoundError: he has no such share, or it is not for this viewer.
         """
-        return self._share(actor, handle, share_id, Known())
+        return self._share(actor, handle, share_id, RequestCache())
 
     def _share(
-        self, actor: Actor | None, handle: str, share_id: int, known: Known
+        self, actor: Actor | None, handle: str, share_id: int, known: RequestCache
     ) -> tuple[Person, SharedItem]:
-        person = self._following.at_name(actor, handle, known)
+        person = self._following.resolve_person(actor, handle, known)
         viewer = actor.user_id if actor else None
-        return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"), known)
+        return person, self._shared.get_share(viewer, person.profile, check_id(share_id, "share"), known)
 
-    def chain(
+    def get_chain(
         self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
     ) -> tuple[Person, ChainView]:
         """Return a page of the tree of all shares of what somebody shared.
@@ -93,15 +93,15 @@ class SharedService:
             NotFoundError: as for :meth:`share`.
             InvalidError: the cursor does not fit.
         """
-        known = Known()
+        known = RequestCache()
         person, item = self._share(actor, handle, share_id, known)
-        after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
-        page = self._chains.page(actor.user_id if actor else None, item.share.of, after, known)
-        notes = self._shared.notes([n.by for n in page.nodes if n.by])
+        after = None if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
+        page = self._chains.list_chain(actor.user_id if actor else None, item.share.of, after, known)
+        notes = self._shared.render_notes([n.by for n in page.nodes if n.by])
         return person, ChainView(item=item, page=page, notes=notes)
 
-    def document(
-        self, handle: str, form: FeedFormat, known: Collection[str] = (), since: dt.datetime | None = None
+    def build_feed(
+        self, handle: str, form: FeedFormat, etags: Collection[str] = (), since: dt.datetime | None = None
     ) -> FeedDocument:
         """Return the feed of what everybody may see of a stream.
 
@@ -112,14 +112,16 @@ class SharedService:
         Raises:
             NotFoundError: there is nobody of this name, or his stream is not for everybody.
         """
-        return self._shared.document(self._following.at_name(None, handle).profile, form, known, since)
+        return self._shared.build_feed(
+            self._following.resolve_person(None, handle).profile, form, etags, since
+        )
 
     @property
     def hub(self) -> str | None:
         """The address of this server's hub, None: it has none."""
         return self._shared.hub
 
-    def served(self, topic: str) -> Document | None:
+    def find_document(self, topic: str) -> Document | None:
         """Return what anybody is served at the address of a feed of ours, None where there is none."""
         start, _, end = topic.rpartition("/")
         form = next((f for f, file in FILES.items() if file == end), None)
@@ -127,8 +129,8 @@ class SharedService:
             return None
         try:
             # By its own name alone: a topic is one address.
-            person = self._following.person(None, unquote(start.rpartition("@")[2]))
-            found = self._shared.document(person.profile, form, (), None)
+            person = self._following.get_person(None, unquote(start.rpartition("@")[2]))
+            found = self._shared.build_feed(person.profile, form, (), None)
         except NotFoundError:
             return None
         return Document(found.body or b"", TYPES[form])

@@ -9,10 +9,10 @@ from app.errors import NotFoundError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.sharing.sharing import STRANGER, Audience, Profile, Tie, TieKind
-from app.services.access import require
+from app.models.sharing.sharing import STRANGER, Audience, Profile, Relationship, RelationshipKind
+from app.services.access import require_permission
 from app.services.sharing.following import ROWS, FollowingService, Person
 
 
@@ -25,7 +25,7 @@ class Contact:
 
     handle: str
     name: str
-    tie: Tie = STRANGER
+    tie: Relationship = STRANGER
     open: bool = False
 
 
@@ -54,7 +54,7 @@ class Circle:
     blocked: tuple[Contact, ...]
 
 
-class ContactService:
+class PeopleListService:
     """Lists of people, each as far as the one who looks may see it."""
 
     def __init__(
@@ -62,14 +62,14 @@ class ContactService:
         people: FollowingService,
         follows: FollowGateway,
         profiles: ProfileGateway,
-        sight: SightGateway,
+        visibility: VisibilityGateway,
         accounts: AccountGateway,
     ) -> None:
         self._people = people
-        self._follows, self._profiles, self._sight = follows, profiles, sight
+        self._follows, self._profiles, self._sight = follows, profiles, visibility
         self._accounts = accounts
 
-    def followers(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
+    def list_followers(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
         """Return a page of who follows somebody.
 
         Raises:
@@ -78,7 +78,7 @@ class ContactService:
         person = self._shown(actor, handle)
         return self._followers(actor, person.profile, after, all=person.tie.own)
 
-    def following(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
+    def list_following(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
         """Return a page of whom somebody follows; ``after`` counts.
 
         Raises:
@@ -88,59 +88,59 @@ class ContactService:
         found = self._following(actor, person.profile.user_id, after, all=person.tie.own)
         return dataclasses.replace(found, owner=person.profile)
 
-    def circle(self, actor: Actor, following: int = 0, followers: int = 0) -> Circle:
+    def list_circle(self, actor: Actor, following: int = 0, followers: int = 0) -> Circle:
         """Return the actor's people; the two numbers say where a page of them begins."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        me, mine = actor.user_id, self._people.card(actor)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        me, mine = actor.user_id, self._people.preview_profile(actor)
         readers = self._followers(actor, mine, followers, all=True) if mine.feed_id else Contacts((), None, 0)
         return Circle(
             following=self._following(actor, me, following, all=True),
             followers=readers,
-            requests=self._contacts(actor, self._follows.requests(me, ROWS), all=True),
-            asked=self._laid(actor, TieKind.REQUEST),
-            muted=self._laid(actor, TieKind.MUTE),
-            blocked=self._laid(actor, TieKind.BLOCK),
+            requests=self._contacts(actor, self._follows.list_requests(me, ROWS), all=True),
+            asked=self._laid(actor, RelationshipKind.REQUEST),
+            muted=self._laid(actor, RelationshipKind.MUTE),
+            blocked=self._laid(actor, RelationshipKind.BLOCK),
         )
 
-    def laid(self, actor: Actor, kind: TieKind) -> tuple[Contact, ...]:
+    def list_by_kind(self, actor: Actor, kind: RelationshipKind) -> tuple[Contact, ...]:
         """Return whom the actor mutes, blocks or asked to follow: the first hundred."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._laid(actor, kind)
 
     def _shown(self, actor: Actor | None, handle: str) -> Person:
-        person = self._people.at_name(actor, handle)
+        person = self._people.resolve_person(actor, handle)
         if not (person.tie.own or person.profile.open_lists):
             raise NotFoundError(handle=handle[:64])
         return person
 
-    def _followers(self, actor: Actor | None, whom: Profile, after: int, *, all: bool) -> Contacts:
-        found = self._follows.followers(whom, after, ROWS + 1)
+    def _followers(self, actor: Actor | None, recipient: Profile, after: int, *, all: bool) -> Contacts:
+        found = self._follows.list_followers(recipient, after, ROWS + 1)
         people = self._contacts(actor, [user_id for _, user_id in found[:ROWS]], all=all)
-        total = self._follows.counts([whom]).get(whom.user_id, 0)
-        return Contacts(people, found[ROWS - 1][0] if len(found) > ROWS else None, total, whom)
+        total = self._follows.count_followers([recipient]).get(recipient.user_id, 0)
+        return Contacts(people, found[ROWS - 1][0] if len(found) > ROWS else None, total, recipient)
 
     def _following(self, actor: Actor | None, user_id: int, after: int, *, all: bool) -> Contacts:
-        owners = self._profiles.owners([s.feed_id for s in self._follows.followed(user_id)])
+        owners = self._profiles.find_owners([s.feed_id for s in self._follows.find_followed(user_id)])
         people = sorted(
             self._contacts(actor, list(owners.values()), all=all), key=lambda c: c.name.casefold()
         )
         end = after + ROWS
         return Contacts(tuple(people[after:end]), end if len(people) > end else None, len(people))
 
-    def _laid(self, actor: Actor, kind: TieKind) -> tuple[Contact, ...]:
-        return self._contacts(actor, self._follows.laid(actor.user_id, kind, ROWS), all=True)
+    def _laid(self, actor: Actor, kind: RelationshipKind) -> tuple[Contact, ...]:
+        return self._contacts(actor, self._follows.list_by_kind(actor.user_id, kind, ROWS), all=True)
 
     def _contacts(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> tuple[Contact, ...]:
         """Return people in this order, also those without a page where ``all`` are wanted."""
-        profiles = self._profiles.some(user_ids)
-        ties = self._sight.ties(actor.user_id if actor else None, profiles.values())
-        names = self._accounts.names([u for u in user_ids if u not in profiles]) if all else {}
+        profiles = self._profiles.find_many(user_ids)
+        ties = self._sight.find_relationships(actor.user_id if actor else None, profiles.values())
+        names = self._accounts.find_names([u for u in user_ids if u not in profiles]) if all else {}
         found = []
         for user_id in user_ids:
             if profile := profiles.get(user_id):
                 tie = ties[user_id]
                 seen = profile.has_page(tie)
-                if all or (seen and profile.lets_see(Audience.PUBLIC, tie)):
+                if all or (seen and profile.allows_view(Audience.PUBLIC, tie)):
                     # What he calls himself is his to show; the account's name is known anyway.
                     name = profile.name if seen else profile.handle
                     found.append(Contact(profile.handle, name, tie, open=seen))

@@ -25,14 +25,14 @@ from app.models.sharing.sharing import (
     Profile,
     Share,
     ShareBox,
-    Shared,
     Sharer,
+    ShareResult,
 )
 from app.ports import EventPort
-from app.services.access import Limiter, require, throttle
+from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.hub import HubService
-from app.services.validation import a_text, an_id, some_words
+from app.services.validation import check_id, check_text, check_words
 
 log = logs.get(__name__)
 
@@ -78,7 +78,7 @@ class SharingService:
 
     def share(
         self, actor: Actor, entry_id: int, *, note: str = "", audience: Audience | None = None
-    ) -> Shared:
+    ) -> ShareResult:
         """Share an entry with whoever follows; twice is the same as once.
 
         Args:
@@ -89,12 +89,12 @@ class SharingService:
             InvalidError: it may not be passed on, or the note is too long.
             RateLimitedError: too many within the hour.
         """
-        require(actor, Permission.SHARE_EDIT)
-        note, now = some_words(note, "note", most=self._note_length), clock.now()
-        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        require_permission(actor, Permission.SHARE_EDIT)
+        note, now = check_words(note, "note", limit=self._note_length), clock.now()
+        entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
         origin = entry.of.entry_id if entry.of else entry.id
-        if known := self._sharing.of(actor.user_id, origin):
-            return Shared(known, existed=True)
+        if known := self._sharing.find_own_share(actor.user_id, origin):
+            return ShareResult(known, existed=True)
         if entry.lost:
             raise NotFoundError(entry_id=entry_id)
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
@@ -104,46 +104,46 @@ class SharingService:
         try:
             share = self._sharing.share(profile, entry, note, audience or profile.audience, now)
         except ExistsError:
-            other = self._sharing.of(actor.user_id, origin)
+            other = self._sharing.find_own_share(actor.user_id, origin)
             if other is None:
                 raise
-            return Shared(other, existed=True)
+            return ShareResult(other, existed=True)
         self._note(actor, {entry.id, origin})
         self._tell(share)
-        self._notifier.shared(share)
+        self._notifier.notify_shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
-        return Shared(share)
+        return ShareResult(share)
 
     def _note(self, actor: Actor, entry_ids: set[int]) -> None:
         if actor.synced:
-            self._changes.note(actor.user_id, {}, entry_ids)
+            self._changes.record_changes(actor.user_id, {}, entry_ids)
 
     def _check_open(self, feed_id: int) -> None:
         """Refuse what comes from an address that is a key itself: who reads it has paid, or was trusted."""
         if self._feeds.is_secret(feed_id):
             raise InvalidError("The address of this feed is yours alone, so its entries cannot be shared.")
 
-    def post(self, actor: Actor, title: str, words: str, *, audience: Audience | None = None) -> Share:
+    def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
         """Publish something of one's own.
 
         Raises:
             InvalidError: there are no words, or too many.
             RateLimitedError: too many within the hour.
         """
-        require(actor, Permission.SHARE_EDIT)
-        words, now = some_words(words, "note", most=self._note_length), clock.now()
-        title = a_text(title, "title", most=TITLE_MAX, empty=True)
-        if not words:
+        require_permission(actor, Permission.SHARE_EDIT)
+        text, now = check_words(text, "note", limit=self._note_length), clock.now()
+        title = check_text(title, "title", limit=TITLE_MAX, empty=True)
+        if not text:
             raise InvalidError("Write something first.", field="note")
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
         profile = self._profile(actor, now)
-        share = self._sharing.post(profile, title, words, audience or profile.audience, now)
+        share = self._sharing.publish_post(profile, title, text, audience or profile.audience, now)
         self._tell(share)
-        self._notifier.shared(share)
+        self._notifier.notify_shared(share)
         log.info("posted", user_id=actor.user_id, share_id=share.id)
         return share
 
-    def edit(
+    def update_share(
         self, actor: Actor, share_id: int, *, note: str | None = None, audience: Audience | None = None
     ) -> Share:
         """Change what one wrote to a share, or for whom it is; readers see that it was edited.
@@ -156,9 +156,9 @@ class SharingService:
             InvalidError: the note is too long, or there are no words left in a post.
             RateLimitedError: too many within the hour.
         """
-        require(actor, Permission.SHARE_EDIT)
-        note = None if note is None else some_words(note, "note", most=self._note_length)
-        now, known = clock.now(), self._sharing.get(actor.user_id, an_id(share_id, "share"))
+        require_permission(actor, Permission.SHARE_EDIT)
+        note = None if note is None else check_words(note, "note", limit=self._note_length)
+        now, known = clock.now(), self._sharing.get_share(actor.user_id, check_id(share_id, "share"))
         if known.user_id != actor.user_id:
             raise NotFoundError(share_id=share_id)
         if known.is_post and note == "":
@@ -166,14 +166,14 @@ class SharingService:
         # Each change can tell others that they are mentioned.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
         profile = self._profile(actor, now)
-        was, edited = self._sharing.edit(profile, known.id, now, note=note, audience=audience)
+        was, edited = self._sharing.update_share(profile, known.id, now, note=note, audience=audience)
         if edited.feed_id != was.feed_id:
             self._tell(was, new=0)  # whoever saw it there sees it no more
         self._tell(edited, new=int(edited.feed_id != was.feed_id))
-        self._notifier.edited(was, edited)
+        self._notifier.notify_share_edited(was, edited)
         return edited
 
-    def remove(self, actor: Actor, share_id: int) -> str:
+    def remove_share(self, actor: Actor, share_id: int) -> str:
         """Take a share back; what others made of it stays.
 
         Returns:
@@ -182,9 +182,11 @@ class SharingService:
         Raises:
             NotFoundError: he has no such share.
         """
-        require(actor, Permission.SHARE_EDIT)
+        require_permission(actor, Permission.SHARE_EDIT)
         now = clock.now()
-        was, token = self._sharing.remove(actor.user_id, an_id(share_id, "share"), now + self._undo_ttl, now)
+        was, token = self._sharing.remove_share(
+            actor.user_id, check_id(share_id, "share"), now + self._undo_ttl, now
+        )
         self._note(actor, {was.of.entry_id})
         self._tell(was, new=0)
         log.info("unshared", user_id=actor.user_id, share_id=was.id)
@@ -196,106 +198,106 @@ class SharingService:
         Returns:
             As :meth:`remove`; None: he does not share it.
         """
-        require(actor, Permission.SHARE_EDIT)
-        entry_id = an_id(entry_id, "entry_id")
-        mine = self._sharing.of(actor.user_id, entry_id)
+        require_permission(actor, Permission.SHARE_EDIT)
+        entry_id = check_id(entry_id, "entry_id")
+        mine = self._sharing.find_own_share(actor.user_id, entry_id)
         if mine is None:
             try:
-                seen = self._sharing.get(actor.user_id, entry_id)
+                seen = self._sharing.get_share(actor.user_id, entry_id)
             except NotFoundError:
                 return None
-            mine = self._sharing.of(actor.user_id, seen.of.entry_id)
-        return self.remove(actor, mine.id) if mine else None
+            mine = self._sharing.find_own_share(actor.user_id, seen.of.entry_id)
+        return self.remove_share(actor, mine.id) if mine else None
 
-    def restore(self, actor: Actor, token: str) -> Share:
+    def restore_share(self, actor: Actor, token: str) -> Share:
         """Take a ``remove`` back.
 
         Raises:
             NotFoundError: it was too long ago, was taken back already, or was never his.
             ExistsError: he has shared it again; that stays as it is.
         """
-        require(actor, Permission.SHARE_EDIT)
+        require_permission(actor, Permission.SHARE_EDIT)
         now = clock.now()
         profile = self._profile(actor, now)
-        share = self._sharing.restore(profile, a_text(token, "token", most=TOKEN_MAX), now)
+        share = self._sharing.restore_share(profile, check_text(token, "token", limit=TOKEN_MAX), now)
         self._note(actor, {share.of.entry_id})
         self._tell(share)
         return share
 
-    def box(self, actor: Actor, entry: Entry) -> ShareBox:
+    def get_share_box(self, actor: Actor, entry: Entry) -> ShareBox:
         """Return what the actor can do with an entry that he sees, and how it came to him."""
-        require(actor, Permission.SHARE_EDIT)
+        require_permission(actor, Permission.SHARE_EDIT)
         of = entry.of or Origin(entry.id, entry.feed_id)
-        mine = self._sharing.of(actor.user_id, of.entry_id)
-        first, total = self._chains.first(actor.user_id, of)
-        box = ShareBox(mine, (), self.audience(actor), first=first, total=total)
+        mine = self._sharing.find_own_share(actor.user_id, of.entry_id)
+        first, total = self._chains.find_first(actor.user_id, of)
+        box = ShareBox(mine, (), self.get_audience(actor), first=first, total=total)
         if entry.of is None:
-            return dataclasses.replace(box, passable=not self._feeds.is_secret(entry.feed_id))
-        share = self._sharing.get(actor.user_id, entry.id)
-        passable, widest = self._sharing.passable(actor.user_id, entry)
-        via = tuple(self.via(actor, share))
-        return dataclasses.replace(box, via=via, widest=widest, passable=passable and not entry.lost)
+            return dataclasses.replace(box, can_reshare=not self._feeds.is_secret(entry.feed_id))
+        share = self._sharing.get_share(actor.user_id, entry.id)
+        passable, widest = self._sharing.check_reshare(actor.user_id, entry)
+        via = tuple(self.list_chain_sharers(actor, share))
+        return dataclasses.replace(box, via=via, widest=widest, can_reshare=passable and not entry.lost)
 
-    def mine(self, actor: Actor, entry: Entry) -> int | None:
+    def find_own_share(self, actor: Actor, entry: Entry) -> int | None:
         """Return the actor's own share of what an entry is or holds, None: he has not shared it."""
-        require(actor, Permission.ENTRY_READ)
-        found = self._sharing.of(actor.user_id, entry.of.entry_id if entry.of else entry.id)
+        require_permission(actor, Permission.ENTRY_READ)
+        found = self._sharing.find_own_share(actor.user_id, entry.of.entry_id if entry.of else entry.id)
         return found.id if found else None
 
-    def audience(self, actor: Actor) -> Audience:
+    def get_audience(self, actor: Actor) -> Audience:
         """Return for whom the actor's stream is, or would be."""
-        return self._profiles.audience(actor.user_id)
+        return self._profiles.get_audience(actor.user_id)
 
-    def get(self, actor: Actor | None, share_id: int) -> Share:
+    def get_share(self, actor: Actor | None, share_id: int) -> Share:
         """Return a share that may be seen.
 
         Raises:
             NotFoundError: there is none, or it is not for this person.
         """
-        return self._sharing.get(actor.user_id if actor else None, an_id(share_id, "share"))
+        return self._sharing.get_share(actor.user_id if actor else None, check_id(share_id, "share"))
 
-    def chain(self, actor: Actor | None, share_id: int, cursor: str | None = None) -> ChainPage:
+    def list_chain(self, actor: Actor | None, share_id: int, cursor: str | None = None) -> ChainPage:
         """Return a page of the tree of all shares of what a share is of, as far as the viewer may see.
 
         Raises:
             NotFoundError: there is no such share, or it is not for this person.
             InvalidError: the cursor does not fit.
         """
-        share = self.get(actor, share_id)
+        share = self.get_share(actor, share_id)
         viewer = actor.user_id if actor else None
-        after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
-        return self._chains.page(viewer, share.of, after)
+        after = None if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
+        return self._chains.list_chain(viewer, share.of, after)
 
-    def via(self, actor: Actor | None, share: Share) -> Sequence[Sharer | None]:
+    def list_chain_sharers(self, actor: Actor | None, share: Share) -> Sequence[Sharer | None]:
         """Return the way of a share, from the one it was taken from back to the root's first.
 
         None stands for one whom the viewer may not see, or who took it back.
         """
-        return self._chains.via(actor.user_id if actor else None, share)
+        return self._chains.list_chain_sharers(actor.user_id if actor else None, share)
 
-    def sources(self, actor: Actor, shares: Sequence[Share]) -> dict[int, int]:
+    def find_sources(self, actor: Actor, shares: Sequence[Share]) -> dict[int, int]:
         """Return the share that each of these was taken from, where the viewer may see that one (W04)."""
         wanted = {share.id: share.source for share in shares if share.source is not None}
-        seen = self._chains.known(actor.user_id, list(set(wanted.values())))
+        seen = self._chains.filter_visible(actor.user_id, list(set(wanted.values())))
         return {share_id: source for share_id, source in wanted.items() if source in seen}
 
-    def way(self, actor: Actor | None, share: Share) -> Chain:
+    def build_chain(self, actor: Actor | None, share: Share) -> Chain:
         """Return the way of a share as a feed tells it: hops on other servers, then those here, itself last.
 
         What the viewer may not see of it, or what was taken back, is a hop without a name.
         """
-        return self._chains.way(actor.user_id if actor else None, share)
+        return self._chains.build_chain(actor.user_id if actor else None, share)
 
     def _profile(self, actor: Actor, now: dt.datetime) -> Profile:
-        user = self._accounts.user(actor.user_id)
+        user = self._accounts.find_user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
-        return self._profiles.ensure(user, now)
+        return self._profiles.get_or_create_profile(user, now)
 
     def _tell(self, share: Share, new: int = 1) -> None:
         # Nobody but himself follows what he keeps to himself; of a closed stream nobody hears anything.
-        mine = self._profiles.get(share.user_id)
-        if mine is not None and mine.shown_to is not Audience.PRIVATE:
-            self._events.new({share.feed_id: new})
-        self._hub.tell(share.feed_id)
-        self._events.counts(share.user_id)
+        mine = self._profiles.find(share.user_id)
+        if mine is not None and mine.visible_to is not Audience.PRIVATE:
+            self._events.notify_new_entries({share.feed_id: new})
+        self._hub.notify_subscribers(share.feed_id)
+        self._events.notify_counts(share.user_id)

@@ -10,28 +10,28 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.websubs import WebsubGateway
-from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.stream import MassMarked
+from app.models.reading.stream import MassMarkResult
 from app.models.subscriptions.bulk_edit import (
     LOOSE,
+    BulkEditPage,
+    BulkEditQuery,
+    BulkEditRow,
     Condition,
-    ManagerPage,
-    ManagerQuery,
-    ManagerRow,
     Order,
     parse_cursor,
 )
 from app.models.subscriptions.subscription import Subscription
-from app.models.subscriptions.undo import Returned
+from app.models.subscriptions.undo import RestoreResult
 from app.ports import EventPort
-from app.services.access import require
-from app.services.feeds.refresh_requests import Asking
+from app.services.access import require_permission
+from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.notifications.notifier import Notifier
-from app.services.validation import a_text, an_id, some_ids
+from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
 
@@ -40,7 +40,7 @@ FEEDS_MAX = 20_000
 TOKEN_MAX = 64
 
 
-class ManagerService:
+class BulkEditService:
     """The table of subscriptions, and what is done to many of them; each deed is taken back as one.
 
     Args:
@@ -50,103 +50,103 @@ class ManagerService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
-        reads: ReadGateway,
+        read_marks: ReadMarkGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
         streams: StreamGateway,
         websubs: WebsubGateway,
-        asking: Asking,
+        refresh_requests: RefreshRequests,
         events: EventPort,
         notifier: Notifier,
         *,
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
-        self._reads = reads
+        self._reads = read_marks
         self._feeds = feeds
         self._folders = folders
         self._streams = streams
         self._websubs = websubs
-        self._asking = asking
+        self._asking = refresh_requests
         self._events = events
         self._notifier = notifier
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def page(self, actor: Actor, query: ManagerQuery) -> ManagerPage:
+    def load_page(self, actor: Actor, query: BulkEditQuery) -> BulkEditPage:
         """Return a page of at most 100 rows.
 
         Raises:
             InvalidError: the cursor does not fit.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         all_rows, now = self._rows(actor), clock.now()
         if query.order is Order.RATE:
             all_rows = self._rated(all_rows)
         found = [row for row in all_rows if _fits(row, query, now)]
-        found.sort(key=lambda row: row.key(query.order))
+        found.sort(key=lambda row: row.make_sort_key(query.order))
         total = len(found)
         if query.after:
             border = parse_cursor(query.after, query.order)
-            found = [row for row in found if row.key(query.order) > border]
+            found = [row for row in found if row.make_sort_key(query.order) > border]
         rows, more = found[:ROWS], len(found) > ROWS
-        counts = collections.Counter(c for row in all_rows for c in row.conditions(now))
-        return ManagerPage(
+        counts = collections.Counter(c for row in all_rows for c in row.find_conditions(now))
+        return BulkEditPage(
             rows=tuple(rows if query.order is Order.RATE else self._rated(rows)),
             total=total,
             subscriptions=len(all_rows),
             counts=counts,
-            folders=tuple(self._folders.of_user(actor.user_id)),
-            after=rows[-1].cursor(query.order) if more else "",
+            folders=tuple(self._folders.find_by_user(actor.user_id)),
+            after=rows[-1].make_cursor(query.order) if more else "",
         )
 
-    def found(self, actor: Actor, query: ManagerQuery) -> list[int]:
+    def find_feed_ids(self, actor: Actor, query: BulkEditQuery) -> list[int]:
         """Return the feeds of all pages of a query."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         now = clock.now()
         return [row.feed_id for row in self._rows(actor) if _fits(row, query, now)]
 
-    def one(self, actor: Actor, feed_id: int) -> ManagerRow:
+    def get_row(self, actor: Actor, feed_id: int) -> BulkEditRow:
         """Return the row of one subscription.
 
         Raises:
             NotFoundError: he is not subscribed to this feed.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        mine = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        mine = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
         (row,) = self._rated(self._made([mine]))
         return row
 
-    def _rows(self, actor: Actor) -> list[ManagerRow]:
-        return self._made(self._subscriptions.of_user(actor.user_id))
+    def _rows(self, actor: Actor) -> list[BulkEditRow]:
+        return self._made(self._subscriptions.find_by_user(actor.user_id))
 
-    def _made(self, subscriptions: Sequence[Subscription]) -> list[ManagerRow]:
-        sources = self._streams.sources(subscriptions)
-        counts = self._streams.counts(sources)
+    def _made(self, subscriptions: Sequence[Subscription]) -> list[BulkEditRow]:
+        sources = self._streams.load_sources(subscriptions)
+        counts = self._streams.count_unread(sources)
         rows = []
         for feed_id, card in sources.cards.items():
             mine = sources.subscriptions[feed_id]
             newest = dt.datetime.fromtimestamp(card.newest / 1000, dt.UTC) if card.newest else None
             where = mine.folder_ids, mine.paused
             title = mine.title or card.title or card.url
-            row = ManagerRow(feed_id, title, card.url, counts[feed_id], card.error, *where, newest)
+            row = BulkEditRow(feed_id, title, card.url, counts[feed_id], card.error, *where, newest)
             rows.append(dataclasses.replace(row, person=mine.person))
         return rows
 
-    def _rated(self, rows: Sequence[ManagerRow]) -> list[ManagerRow]:
-        rates = self._feeds.rates([row.feed_id for row in rows], clock.now())
+    def _rated(self, rows: Sequence[BulkEditRow]) -> list[BulkEditRow]:
+        rates = self._feeds.find_rates([row.feed_id for row in rows], clock.now())
         return [dataclasses.replace(row, rate=rates.get(row.feed_id, 0.0)) for row in rows]
 
-    def mark_read(self, actor: Actor, feed_ids: Sequence[int]) -> MassMarked:
-        """Mark all entries of these feeds as read; ``ReadingService.undo`` takes it back.
+    def mark_read(self, actor: Actor, feed_ids: Sequence[int]) -> MassMarkResult:
+        """Mark all entries of these feeds as read; ``ReadingService.undo_mass_mark`` takes it back.
 
         Raises:
             InvalidError: too many, or not ids.
         """
-        require(actor, Permission.ENTRY_MARK)
-        now, feeds = clock.now(), some_ids(feed_ids, "feed", FEEDS_MAX)
+        require_permission(actor, Permission.ENTRY_MARK)
+        now, feeds = clock.now(), check_ids(feed_ids, "feed", FEEDS_MAX)
         marked, cards = self._reads.mark_all(actor.user_id, feeds, None, now + self._undo_ttl)
         self._feeds.touch(cards, now)
-        self._events.counts(actor.user_id)
+        self._events.notify_counts(actor.user_id)
         log.info("marked_feeds", user_id=actor.user_id, feeds=len(feeds), count=marked.count)
         return marked
 
@@ -159,28 +159,33 @@ class ManagerService:
         Raises:
             InvalidError: too many, or not ids.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        now, feeds = clock.now(), some_ids(feed_ids, "feed", FEEDS_MAX)
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        now, feeds = clock.now(), check_ids(feed_ids, "feed", FEEDS_MAX)
         token, gone = self._subscriptions.remove_many(actor.user_id, feeds, now + self._undo_ttl)
-        self._websubs.leave_unread(gone, now)
-        self._events.follows(actor.user_id, removed=gone)
+        self._websubs.leave_unsubscribed(gone, now)
+        self._events.notify_follows(actor.user_id, removed=gone)
         log.info("unsubscribed_many", user_id=actor.user_id, count=len(gone))
         return token, len(gone)
 
-    def restore(self, actor: Actor, token: str) -> Returned:
+    def restore(self, actor: Actor, token: str) -> RestoreResult:
         """Take back an ``unsubscribe`` of many; people who want to be asked by now are.
 
         Raises:
             NotFoundError: it was too long ago, was taken back already, or was never his.
             TooLargeError: he has as many subscriptions as he may.
         """
-        require(actor, Permission.SUBSCRIPTION_EDIT)
-        token = a_text(token, "token", most=TOKEN_MAX)
-        folders = {folder.id for folder in self._folders.of_user(actor.user_id)}
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        token = check_text(token, "token", limit=TOKEN_MAX)
+        folders = {folder.id for folder in self._folders.find_by_user(actor.user_id)}
         done = self._subscriptions.restore_many(actor.user_id, token, folders, clock.now())
-        self._notifier.asked(actor.user_id, done.asked)
-        self._events.follows(actor.user_id, added=[s.feed_id for s in done.back])
-        log.info("resubscribed_many", user_id=actor.user_id, count=len(done.back), asked=len(done.asked))
+        self._notifier.notify_follow_requested(actor.user_id, done.requested_user_ids)
+        self._events.notify_follows(actor.user_id, added=[s.feed_id for s in done.restored])
+        log.info(
+            "resubscribed_many",
+            user_id=actor.user_id,
+            count=len(done.restored),
+            asked=len(done.requested_user_ids),
+        )
         return done
 
     def refresh(self, actor: Actor, feed_ids: Sequence[int]) -> int:
@@ -190,15 +195,15 @@ class ManagerService:
             InvalidError: too many, or not ids.
             RateLimitedError: he asked too often.
         """
-        require(actor, Permission.FEED_REFRESH)
-        feeds = some_ids(feed_ids, "feed", FEEDS_MAX)
-        mine = [s.feed_id for s in self._subscriptions.of_user(actor.user_id, feeds) if not s.person]
-        self._asking.again(actor, mine)
+        require_permission(actor, Permission.FEED_REFRESH)
+        feeds = check_ids(feed_ids, "feed", FEEDS_MAX)
+        mine = [s.feed_id for s in self._subscriptions.find_by_user(actor.user_id, feeds) if not s.person]
+        self._asking.request_pulls(actor, mine)
         return len(mine)
 
 
-def _fits(row: ManagerRow, query: ManagerQuery, now: dt.datetime) -> bool:
-    if query.condition is not Condition.ALL and query.condition not in row.conditions(now):
+def _fits(row: BulkEditRow, query: BulkEditQuery, now: dt.datetime) -> bool:
+    if query.condition is not Condition.ALL and query.condition not in row.find_conditions(now):
         return False
     if query.folder == LOOSE and row.folder_ids:
         return False

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from app import clock, logs
 from app.gateways.subscriptions.folders import FolderGateway
-from app.gateways.subscriptions.ordering import PlaceGateway
+from app.gateways.subscriptions.ordering import OrderingGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.subscriptions.folder import Folder, PlaceMode
+from app.models.subscriptions.folder import Folder, FolderEditMode
 from app.ports import EventPort
-from app.services.access import require
-from app.services.validation import a_text, an_id, some_ids
+from app.services.access import require_permission
+from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
 
@@ -29,17 +29,17 @@ class FolderService:
     """
 
     def __init__(
-        self, folders: FolderGateway, places: PlaceGateway, events: EventPort, *, undo_ttl: float
+        self, folders: FolderGateway, ordering: OrderingGateway, events: EventPort, *, undo_ttl: float
     ) -> None:
         self._folders = folders
-        self._places = places
+        self._places = ordering
         self._events = events
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def list(self, actor: Actor) -> list[Folder]:
+    def list_folders(self, actor: Actor) -> list[Folder]:
         """Return the actor's folders in their order."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._folders.of_user(actor.user_id)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._folders.find_by_user(actor.user_id)
 
     def create(self, actor: Actor, name: str, *, parent: int | None = None) -> Folder:
         """Create a folder.
@@ -49,9 +49,9 @@ class FolderService:
             ExistsError: there is one with this name.
             NotFoundError: he has no folder ``parent``.
         """
-        require(actor, Permission.FOLDER_EDIT)
-        parent = None if parent is None else an_id(parent, "parent")
-        folder = self._folders.add(actor.user_id, a_text(name, "name", most=128), parent)
+        require_permission(actor, Permission.FOLDER_EDIT)
+        parent = None if parent is None else check_id(parent, "parent")
+        folder = self._folders.add(actor.user_id, check_text(name, "name", limit=128), parent)
         log.info("folder_created", user_id=actor.user_id, folder_id=folder.id)
         return folder
 
@@ -62,9 +62,9 @@ class FolderService:
             NotFoundError: he has no such folder.
             ExistsError: there is one with this name.
         """
-        require(actor, Permission.FOLDER_EDIT)
-        name = a_text(name, "name", most=128)
-        return self._folders.rename(actor.user_id, an_id(folder_id, "folder_id"), name)
+        require_permission(actor, Permission.FOLDER_EDIT)
+        name = check_text(name, "name", limit=128)
+        return self._folders.rename(actor.user_id, check_id(folder_id, "folder_id"), name)
 
     def delete(self, actor: Actor, folder_id: int) -> str:
         """Delete a folder; its feeds stay.
@@ -75,9 +75,9 @@ class FolderService:
         Raises:
             NotFoundError: he has no such folder.
         """
-        require(actor, Permission.FOLDER_EDIT)
+        require_permission(actor, Permission.FOLDER_EDIT)
         expires = clock.now() + self._undo_ttl
-        token = self._folders.remove(actor.user_id, an_id(folder_id, "folder_id"), expires)
+        token = self._folders.remove(actor.user_id, check_id(folder_id, "folder_id"), expires)
         log.info("folder_deleted", user_id=actor.user_id, folder_id=folder_id)
         return token
 
@@ -88,12 +88,16 @@ class FolderService:
             NotFoundError: it was too long ago, was taken back already, or was never his.
             InvalidError: there are too many by now, or where it lay is too deep.
         """
-        require(actor, Permission.FOLDER_EDIT)
-        folder = self._folders.restore(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())
+        require_permission(actor, Permission.FOLDER_EDIT)
+        folder = self._folders.restore(
+            actor.user_id, check_text(token, "token", limit=TOKEN_MAX), clock.now()
+        )
         log.info("folder_restored", user_id=actor.user_id, folder_id=folder.id)
         return folder
 
-    def move(self, actor: Actor, folder_id: int, *, parent: int | None, after: int | None = None) -> str:
+    def move_folder(
+        self, actor: Actor, folder_id: int, *, parent: int | None, after: int | None = None
+    ) -> str:
         """Put a folder into another, or to the top (None), with all that is in it.
 
         Args:
@@ -107,10 +111,10 @@ class FolderService:
             InvalidError: it would lie in itself, or too deep.
             ExistsError: there is one of its name.
         """
-        require(actor, Permission.FOLDER_EDIT)
+        require_permission(actor, Permission.FOLDER_EDIT)
         parent, after = _folder(parent, "parent"), _after(after)
         token = self._places.move_folder(
-            actor.user_id, an_id(folder_id, "folder_id"), parent, after, self._expires()
+            actor.user_id, check_id(folder_id, "folder_id"), parent, after, self._expires()
         )
         self._changed(actor, "folder_moved", folder_id=folder_id)
         return token
@@ -135,15 +139,15 @@ class FolderService:
         Raises:
             NotFoundError: he has no such subscription or folder.
         """
-        require(actor, Permission.FOLDER_EDIT)
+        require_permission(actor, Permission.FOLDER_EDIT)
         source, target = _folder(source, "source"), _folder(target, "target")
-        feed_id = an_id(feed_id, "feed_id")
+        feed_id = check_id(feed_id, "feed_id")
         token = self._places.move_feed(actor.user_id, feed_id, source, target, _after(after), self._expires())
         self._changed(actor, "feed_placed", feed_id=feed_id)
         return token
 
-    def place(
-        self, actor: Actor, feed_ids: Sequence[int], folder_ids: Sequence[int], mode: PlaceMode
+    def place_feeds(
+        self, actor: Actor, feed_ids: Sequence[int], folder_ids: Sequence[int], mode: FolderEditMode
     ) -> tuple[str, int]:
         """Put feeds into folders (``ADD``), take them out (``REMOVE``), or let them lie in these only
         (``MOVE``; without folders: outside of all).
@@ -155,11 +159,11 @@ class FolderService:
             NotFoundError: he has no such folder.
             InvalidError: too many at once.
         """
-        require(actor, Permission.FOLDER_EDIT)
-        folders = some_ids(folder_ids, "folder_ids", FOLDERS_MAX)
-        self._folders.check(actor.user_id, folders)
-        feeds = some_ids(feed_ids, "feed_ids", FEEDS_MAX)
-        token, count = self._places.place(actor.user_id, feeds, folders, mode, self._expires())
+        require_permission(actor, Permission.FOLDER_EDIT)
+        folders = check_ids(folder_ids, "folder_ids", FOLDERS_MAX)
+        self._folders.check_folders(actor.user_id, folders)
+        feeds = check_ids(feed_ids, "feed_ids", FEEDS_MAX)
+        token, count = self._places.place_feeds(actor.user_id, feeds, folders, mode, self._expires())
         self._changed(actor, "feeds_placed", count=count, mode=mode.value)
         return token, count
 
@@ -170,8 +174,8 @@ class FolderService:
             NotFoundError: it was too long ago, was taken back already, or was never his.
             InvalidError, ExistsError: the folder's old place is taken.
         """
-        require(actor, Permission.FOLDER_EDIT)
-        self._places.restore(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())
+        require_permission(actor, Permission.FOLDER_EDIT)
+        self._places.restore(actor.user_id, check_text(token, "token", limit=TOKEN_MAX), clock.now())
         self._changed(actor, "move_undone")
 
     def _expires(self) -> dt.datetime:
@@ -179,13 +183,13 @@ class FolderService:
 
     def _changed(self, actor: Actor, event: str, **ids: object) -> None:
         # Folders count what lies in them: his other devices ask again.
-        self._events.counts(actor.user_id)
+        self._events.notify_counts(actor.user_id)
         log.info(event, user_id=actor.user_id, **ids)
 
 
 def _folder(value: int | None, field: str) -> int | None:
-    return None if value is None else an_id(value, field)
+    return None if value is None else check_id(value, field)
 
 
 def _after(value: int | None) -> int | None:
-    return value if value in (None, 0) else an_id(value, "after")
+    return value if value in (None, 0) else check_id(value, "after")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from app.gateways.reading.streams import Sources
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
-from app.models.subscriptions.folder import Folder, parents
+from app.models.subscriptions.folder import Folder, resolve_parents
 from app.models.subscriptions.sort_key import rank
 from app.models.subscriptions.subscription import TOP
 
@@ -20,7 +20,7 @@ def build_tree(
         counts: unread entries by feed. following: unread rows of what people share.
     """
     feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
-    above = parents(folders)
+    above = resolve_parents(folders)
     known = set(above)
     orders = {feed_id: mine.orders for feed_id, mine in sources.subscriptions.items() if mine.orders}
     inside: dict[int, list[TreeFeed]] = {f: [] for f in known}

@@ -18,10 +18,12 @@ KEY = 64
 class IdempotencyService:
     """Keeps the first answer to each key of a user."""
 
-    def __init__(self, kept: IdempotencyGateway) -> None:
-        self._kept = kept
+    def __init__(self, idempotency: IdempotencyGateway) -> None:
+        self._kept = idempotency
 
-    def once(self, actor: Actor, key: str, digest: bytes, work: Callable[[], Answer]) -> tuple[Answer, bool]:
+    def run_once(
+        self, actor: Actor, key: str, digest: bytes, operation: Callable[[], Answer]
+    ) -> tuple[Answer, bool]:
         """Run ``work`` and return its answer, or the one that it gave before and True.
 
         What came to nothing through no fault of the request (5xx, too often) is not kept.
@@ -46,10 +48,10 @@ class IdempotencyService:
             return begun, True
         answer = None
         try:
-            answer = work()
+            answer = operation()
         finally:
             if answer is None or answer.status >= 500 or answer.status == RateLimitedError.http_status:
-                self._kept.drop(actor.user_id, key, begun)
+                self._kept.release(actor.user_id, key, begun)
             else:
                 self._kept.end(actor.user_id, key, begun, answer)
         return answer, False

@@ -9,20 +9,20 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
-from app.gateways.reading.read_marks import ReadGateway
-from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.gateways.sync.filters import Shelf
-from app.gateways.sync.streams import SyncGateway
+from app.gateways.sync.filters import SyncScope
+from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.history import ActionKind, MassAction
-from app.models.reading.stream import MassMarked, StreamKind, StreamRef
-from app.models.sync.sync import Part, PartKind, SyncQuery, called
+from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
 from app.ports import EventPort
-from app.services.access import require
+from app.services.access import require_permission
 from app.services.sync.reading import KEYS_MAX
-from app.services.sync.scope import Shelves
+from app.services.sync.scope import SyncScopeBuilder
 
 log = logs.get(__name__)
 
@@ -36,25 +36,27 @@ class SyncMarkService:
 
     def __init__(
         self,
-        shelves: Shelves,
+        scopes: SyncScopeBuilder,
         subscriptions: SubscriptionGateway,
-        reads: ReadGateway,
+        read_marks: ReadMarkGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
-        sync: SyncGateway,
-        undos: UndoGateway,
+        sync: SyncStreamGateway,
+        undos: UndoHistoryGateway,
         changes: ChangeGateway,
         events: EventPort,
         *,
         undo_ttl: float,
     ) -> None:
-        self._shelves, self._sync = shelves, sync
-        self._subscriptions, self._reads = subscriptions, reads
+        self._shelves, self._sync = scopes, sync
+        self._subscriptions, self._reads = subscriptions, read_marks
         self._feeds, self._folders = feeds, folders
         self._undos, self._changes, self._events = undos, changes, events
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def mark_before(self, actor: Actor, part: Part, when: dt.datetime | None) -> MassMarked | None:
+    def mark_before(
+        self, actor: Actor, stream: SyncStream, before: dt.datetime | None
+    ) -> MassMarkResult | None:
         """Mark what of a stream had come by a time as read, None: all of it; it can be undone for a day.
 
         Returns:
@@ -64,89 +66,89 @@ class SyncMarkService:
             NotFoundError: no such feed or label of his.
             InvalidError: this stream is not one that is marked.
         """
-        require(actor, Permission.ENTRY_MARK)
-        shelf = self._shelves.asked(actor, SyncQuery((part,)))
-        feeds = self._markable(shelf, part)
+        require_permission(actor, Permission.ENTRY_MARK)
+        shelf = self._shelves.build_for_query(actor, SyncQuery((stream,)))
+        feeds = self._markable(shelf, stream)
         if feeds is None:
-            return self._mark_listed(actor, shelf, part, when)
-        return self._mark_feeds(actor, shelf, feeds, _ref(shelf, part), when) if feeds else None
+            return self._mark_listed(actor, shelf, stream, before)
+        return self._mark_feeds(actor, shelf, feeds, _ref(shelf, stream), before) if feeds else None
 
-    def mark_folder_before(self, actor: Actor, folder_id: int, when: dt.datetime | None) -> None:
+    def mark_folder_before(self, actor: Actor, folder_id: int, before: dt.datetime | None) -> None:
         """Mark what of a folder had come by a time as read, as :meth:`mark_before` does.
 
         Raises:
             NotFoundError: he has no such folder.
         """
-        require(actor, Permission.ENTRY_MARK)
-        if all(folder.id != folder_id for folder in self._folders.of_user(actor.user_id)):
+        require_permission(actor, Permission.ENTRY_MARK)
+        if all(folder.id != folder_id for folder in self._folders.find_by_user(actor.user_id)):
             raise NotFoundError(folder_id=folder_id)
-        shelf = self._shelves.of(actor, self._subscriptions.in_folders(actor.user_id, [folder_id]))
-        self._mark_feeds(actor, shelf, list(shelf.feeds), StreamRef(StreamKind.FOLDER, folder_id), when)
+        shelf = self._shelves.build(actor, self._subscriptions.find_in_folders(actor.user_id, [folder_id]))
+        self._mark_feeds(actor, shelf, list(shelf.feeds), StreamRef(StreamKind.FOLDER, folder_id), before)
 
     def _mark_feeds(
-        self, actor: Actor, shelf: Shelf, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
-    ) -> MassMarked:
+        self, actor: Actor, scope: SyncScope, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
+    ) -> MassMarkResult:
         now = clock.now()
-        seen = None if when is None else self._sync.last_before(shelf, feeds, when)
+        seen = None if when is None else self._sync.find_last_before(scope, feeds, when)
         marked, cards = self._reads.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._done(actor, ref, marked, now)
         return marked
 
-    def _markable(self, shelf: Shelf, part: Part) -> list[int] | None:
-        mine = shelf.sources.subscriptions
-        match part.kind:
+    def _markable(self, scope: SyncScope, stream: SyncStream) -> list[int] | None:
+        mine = scope.sources.subscriptions
+        match stream.kind:
             # Who is muted is in none of these lists.
-            case PartKind.READING | PartKind.UNREAD:
+            case SyncStreamKind.READING | SyncStreamKind.UNREAD:
                 return [f for f, s in mine.items() if not s.muted]
-            case PartKind.FRIENDS | PartKind.COMMENTED:
+            case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
                 return [f for f, s in mine.items() if s.person and not s.muted]
-            case PartKind.FEED:
-                return [part.id]
-            case PartKind.LABEL if shelf.tag(part.name) is None:
-                return shelf.labelled(part.name)
-            case PartKind.STARRED | PartKind.LABEL | PartKind.LIKED:
+            case SyncStreamKind.FEED:
+                return [stream.id]
+            case SyncStreamKind.LABEL if scope.find_tag(stream.name) is None:
+                return scope.find_labelled_feeds(stream.name)
+            case SyncStreamKind.STARRED | SyncStreamKind.LABEL | SyncStreamKind.LIKED:
                 return None
-            case PartKind.READ:
+            case SyncStreamKind.READ:
                 return []
             case _:
                 raise InvalidError("This list cannot be marked as read.", field="s")
 
     def _mark_listed(
-        self, actor: Actor, shelf: Shelf, part: Part, when: dt.datetime | None
-    ) -> MassMarked | None:
+        self, actor: Actor, scope: SyncScope, stream: SyncStream, when: dt.datetime | None
+    ) -> MassMarkResult | None:
         """Mark entries one by one: their feeds hold others too."""
-        query = SyncQuery((part,), include=(Part(PartKind.UNREAD),), until=when, limit=KEYS_MAX)
-        keys, _ = self._sync.page(shelf, query)
+        query = SyncQuery((stream,), include=(SyncStream(SyncStreamKind.UNREAD),), until=when, limit=KEYS_MAX)
+        keys, _ = self._sync.load_page(scope, query)
         if not keys:
             return None
         now = clock.now()
-        marked, cards = self._reads.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
-        self._done(actor, _ref(shelf, part), marked, now)
+        self._done(actor, _ref(scope, stream), marked, now)
         return marked
 
-    def _done(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+    def _done(self, actor: Actor, ref: StreamRef, marked: MassMarkResult, now: dt.datetime) -> None:
         if marked.count:
-            self._changes.note_mass(actor.user_id, marked.undo)
+            self._changes.record_mass_mark(actor.user_id, marked.undo)
             action = MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
-            self._undos.note(actor.user_id, action)
-        self._events.counts(actor.user_id)
+            self._undos.record_action(actor.user_id, action)
+        self._events.notify_counts(actor.user_id)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
 
 
-def _ref(shelf: Shelf, part: Part) -> StreamRef:
+def _ref(scope: SyncScope, stream: SyncStream) -> StreamRef:
     """Return the list of the web that is named in the history of what can be taken back."""
-    match part.kind:
-        case PartKind.FEED:
-            return StreamRef(StreamKind.FEED, part.id)
-        case PartKind.LABEL:
-            if (tag := shelf.tag(part.name)) is not None:
+    match stream.kind:
+        case SyncStreamKind.FEED:
+            return StreamRef(StreamKind.FEED, stream.id)
+        case SyncStreamKind.LABEL:
+            if (tag := scope.find_tag(stream.name)) is not None:
                 return StreamRef(StreamKind.TAG, tag)
-            return StreamRef(StreamKind.FOLDER, called(shelf.folders, part.name)[0])
-        case PartKind.FRIENDS | PartKind.COMMENTED:
+            return StreamRef(StreamKind.FOLDER, find_by_name(scope.folders, stream.name)[0])
+        case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
             return StreamRef(StreamKind.FOLLOWING)
-        case PartKind.STARRED:
+        case SyncStreamKind.STARRED:
             return StreamRef(StreamKind.STARRED)
         case _:
             return StreamRef(StreamKind.ALL)

@@ -9,22 +9,22 @@ from app import clock, logs
 from app.errors import NotFoundError, TooLargeError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
-from app.gateways.reading.grouping import GatheringGateway
+from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.gateways.sync.filters import micros
+from app.gateways.sync.filters import to_micros
 from app.gateways.sync.items import SyncItemGateway
-from app.gateways.sync.streams import SyncGateway
+from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MAX_ID
 from app.models.reading.tag import Tag
 from app.models.subscriptions.folder import Folder
-from app.models.sync.sync import Place, SyncFeed, SyncItem, SyncQuery, Unread
-from app.services.access import require
-from app.services.sync.scope import Shelves
+from app.models.sync.sync import SyncCursor, SyncFeed, SyncItem, SyncQuery, UnreadCounts
+from app.services.access import require_permission
+from app.services.sync.scope import SyncScopeBuilder
 
 log = logs.get(__name__)
 
@@ -41,45 +41,45 @@ class SyncService:
 
     def __init__(
         self,
-        shelves: Shelves,
+        scopes: SyncScopeBuilder,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         accounts: AccountGateway,
         folders: FolderGateway,
         tags: TagGateway,
         streams: StreamGateway,
-        gathering: GatheringGateway,
-        sync: SyncGateway,
+        grouping: GroupingGateway,
+        sync: SyncStreamGateway,
         items: SyncItemGateway,
     ) -> None:
-        self._shelves = shelves
+        self._shelves = scopes
         self._subscriptions, self._feeds, self._accounts = subscriptions, feeds, accounts
         self._folders, self._tags = folders, tags
-        self._streams, self._gathering = streams, gathering
+        self._streams, self._gathering = streams, grouping
         self._sync, self._items = sync, items
 
     # -- what there is
-    def folders(self, actor: Actor) -> list[Folder]:
+    def list_folders(self, actor: Actor) -> list[Folder]:
         """Return the actor's folders."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._folders.of_user(actor.user_id)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._folders.find_by_user(actor.user_id)
 
-    def tags(self, actor: Actor) -> list[Tag]:
+    def list_tags(self, actor: Actor) -> list[Tag]:
         """Return the actor's tags."""
-        require(actor, Permission.ENTRY_READ)
-        return self._tags.of_user(actor.user_id)
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._tags.find_by_user(actor.user_id)
 
-    def feeds(self, actor: Actor) -> list[SyncFeed]:
+    def list_feeds(self, actor: Actor) -> list[SyncFeed]:
         """Return the actor's subscriptions by name, people whom he follows among them."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        names = {f.id: f.name for f in self._folders.of_user(actor.user_id)}
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        counts = self._streams.counts(sources)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        names = {f.id: f.name for f in self._folders.find_by_user(actor.user_id)}
+        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
+        counts = self._streams.count_unread(sources)
         found = [
             SyncFeed(
                 mine,
                 sources.cards[f],
-                sources.title(f),
+                sources.get_title(f),
                 tuple(dict.fromkeys(names[i] for i in mine.folder_ids if i in names)),
                 counts[f],
             )
@@ -88,57 +88,57 @@ class SyncService:
         ]
         return sorted(found, key=lambda feed: (feed.title.casefold(), feed.card.id))
 
-    def feed_of(self, actor: Actor, url: str) -> int | None:
+    def find_feed_by_url(self, actor: Actor, url: str) -> int | None:
         """Return the feed that the actor reads at an address, None: none."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        feed = self._feeds.find(url)
-        mine = self._subscriptions.of_user(actor.user_id, [feed.id]) if feed else []
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        feed = self._feeds.find_by_url(url)
+        mine = self._subscriptions.find_by_user(actor.user_id, [feed.id]) if feed else []
         return mine[0].feed_id if mine else None
 
-    def title_of(self, actor: Actor, feed_id: int) -> str:
+    def get_feed_title(self, actor: Actor, feed_id: int) -> str:
         """Return what the actor calls a feed; "" for none."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        mine = self._subscriptions.of_user(actor.user_id, [feed_id])
-        return self._streams.sources(mine, also=[feed_id]).title(feed_id)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        mine = self._subscriptions.find_by_user(actor.user_id, [feed_id])
+        return self._streams.load_sources(mine, extra_feed_ids=[feed_id]).get_title(feed_id)
 
-    def handles(self, actor: Actor, user_ids: Collection[int]) -> dict[int, str]:
+    def find_handles(self, actor: Actor, user_ids: Collection[int]) -> dict[int, str]:
         """Return the names of people whose streams the actor reads."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._accounts.names(list(user_ids)) if user_ids else {}
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._accounts.find_names(list(user_ids)) if user_ids else {}
 
-    def ids_of(self, actor: Actor, handles: Sequence[str]) -> dict[str, int]:
+    def find_user_ids(self, actor: Actor, handles: Sequence[str]) -> dict[str, int]:
         """Return the accounts of people whom the actor knows by name."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        found = {handle: self._accounts.named(handle) for handle in handles}
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        found = {handle: self._accounts.find_by_name(handle) for handle in handles}
         return {handle: user_id for handle, user_id in found.items() if user_id is not None}
 
-    def address(self, actor: Actor, text: str) -> str:
+    def resolve_address(self, actor: Actor, text: str) -> str:
         """Return the address that somebody means by what he typed.
 
         Raises:
             InvalidError: there is no address in it.
         """
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._feeds.address(text)
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._feeds.resolve_address(text)
 
-    def name_of(self, actor: Actor, user_id: int) -> str:
+    def get_handle(self, actor: Actor, user_id: int) -> str:
         """Return the name of an account, for who may be asked about by that name.
 
         Raises:
             NotFoundError: there is none.
         """
-        found = self.handles(actor, [user_id])
+        found = self.find_handles(actor, [user_id])
         if user_id not in found:
             raise NotFoundError(user_id=user_id)
         return found[user_id]
 
-    def unread(self, actor: Actor) -> Unread:
+    def count_unread(self, actor: Actor) -> UnreadCounts:
         """Return all of the actor's unread counts."""
         feeds: dict[int, tuple[int, int]] = {}
         labels: dict[str, tuple[int, int]] = {}
         people: dict[int, int] = {}
         total = friends = (0, 0)
-        for feed in self.feeds(actor):
+        for feed in self.list_feeds(actor):
             one = feeds[feed.card.id] = (feed.unread, feed.card.newest * 1000)
             for label in feed.labels:
                 labels[label] = _added(labels.get(label, (0, 0)), one)
@@ -147,53 +147,55 @@ class SyncService:
             if not feed.subscription.muted:
                 total = _added(total, one)
                 friends = _added(friends, one) if feed.subscription.person else friends
-        return Unread(feeds, labels, total, friends, people)
+        return UnreadCounts(feeds, labels, total, friends, people)
 
     # -- streams
-    def page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], Place | None]:
+    def load_page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
         """Return the keys of a page, and its end where another one may follow.
 
         Raises:
             NotFoundError: no such feed or label of his.
             InvalidError: too many streams at once.
         """
-        require(actor, Permission.ENTRY_READ)
-        return self._sync.page(self._shelves.asked(actor, query), query)
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._sync.load_page(self._shelves.build_for_query(actor, query), query)
 
-    def contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], Place | None]:
+    def load_contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], SyncCursor | None]:
         """Return the items of a page, and its end where another one may follow.
 
         Raises:
             As :meth:`page`.
         """
-        require(actor, Permission.ENTRY_READ)
-        shelf = self._shelves.asked(actor, query)
-        keys, end = self._sync.page(shelf, query)
-        return self._items.items(actor.user_id, keys, shelf.folders), end
+        require_permission(actor, Permission.ENTRY_READ)
+        shelf = self._shelves.build_for_query(actor, query)
+        keys, end = self._sync.load_page(shelf, query)
+        return self._items.load_items(actor.user_id, keys, shelf.folders), end
 
-    def count(self, actor: Actor, query: SyncQuery) -> tuple[int, dt.datetime | None]:
+    def count_entries(self, actor: Actor, query: SyncQuery) -> tuple[int, dt.datetime | None]:
         """Return how many entries a stream has, and the sort time of its newest.
 
         Raises:
             As :meth:`page`.
         """
-        require(actor, Permission.ENTRY_READ)
-        shelf = self._shelves.asked(actor, query)
-        return self._sync.count(shelf, query)
+        require_permission(actor, Permission.ENTRY_READ)
+        shelf = self._shelves.build_for_query(actor, query)
+        return self._sync.count_entries(shelf, query)
 
-    def items(self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True) -> list[SyncItem]:
+    def load_items(
+        self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True
+    ) -> list[SyncItem]:
         """Return items by id, sorted; ids that are gone or not for him are left out.
 
         Raises:
             TooLargeError: more than :data:`IDS_MAX` ids.
         """
-        require(actor, Permission.ENTRY_READ)
+        require_permission(actor, Permission.ENTRY_READ)
         _check_count(entry_ids)
-        keys = self._items.placed(actor.user_id, list(dict.fromkeys(entry_ids)))
+        keys = self._items.find_keys(actor.user_id, list(dict.fromkeys(entry_ids)))
         keys.sort(key=lambda k: (k.at, k.id), reverse=newest_first)
-        return self._items.items(actor.user_id, keys, self._folders.of_user(actor.user_id))
+        return self._items.load_items(actor.user_id, keys, self._folders.find_by_user(actor.user_id))
 
-    def arrived(
+    def load_arrived(
         self,
         actor: Actor,
         *,
@@ -208,40 +210,42 @@ class SyncService:
         Args:
             feed_ids: only of these of his feeds; None: of all but those of people whom he mutes.
         """
-        require(actor, Permission.ENTRY_READ)
+        require_permission(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
-        mine = self._subscriptions.of_user(actor.user_id, wanted)
-        shelf = self._shelves.of(actor, [s for s in mine if wanted is not None or not s.muted])
+        mine = self._subscriptions.find_by_user(actor.user_id, wanted)
+        shelf = self._shelves.build(actor, [s for s in mine if wanted is not None or not s.muted])
         most = _settled(above) if below is None else below
-        keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
-        return self._items.items(actor.user_id, keys, shelf.folders)
+        keys = self._sync.find_arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
+        return self._items.load_items(actor.user_id, keys, shelf.folders)
 
-    def unread_ids(self, actor: Actor) -> list[int]:
+    def list_unread_ids(self, actor: Actor) -> list[int]:
         """Return all that is unread, rising: apps take everything else for read.
 
         Who is muted stays out of it, as out of the lists of all.
         """
-        require(actor, Permission.ENTRY_READ)
-        mine = [s for s in self._subscriptions.of_user(actor.user_id) if not s.muted]
-        return self._sync.unread(self._shelves.of(actor, mine))
+        require_permission(actor, Permission.ENTRY_READ)
+        mine = [s for s in self._subscriptions.find_by_user(actor.user_id) if not s.muted]
+        return self._sync.find_unread_ids(self._shelves.build(actor, mine))
 
-    def starred_ids(self, actor: Actor) -> list[int]:
+    def list_starred_ids(self, actor: Actor) -> list[int]:
         """Return all that is starred, rising: what bears the star, and each share of that in his feeds."""
-        require(actor, Permission.ENTRY_READ)
-        return self._sync.starred(self._shelves.of(actor, self._gathering.people(actor.user_id)))
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._sync.find_starred_ids(
+            self._shelves.build(actor, self._gathering.find_people(actor.user_id))
+        )
 
-    def total(self, actor: Actor) -> int:
+    def count_all_entries(self, actor: Actor) -> int:
         """Return how many entries the actor's feeds hold, without those of people whom he mutes."""
-        require(actor, Permission.ENTRY_READ)
-        mine = [s for s in self._subscriptions.of_user(actor.user_id) if not s.muted]
-        sources = self._streams.sources(mine)
-        return sum(feed.total for feed in self._streams.feeds(sources).values())
+        require_permission(actor, Permission.ENTRY_READ)
+        mine = [s for s in self._subscriptions.find_by_user(actor.user_id) if not s.muted]
+        sources = self._streams.load_sources(mine)
+        return sum(feed.total for feed in self._streams.build_source_feeds(sources).values())
 
-    def stamp(self, actor: Actor, feed_id: int) -> str | None:
+    def make_stamp(self, actor: Actor, feed_id: int) -> str | None:
         """Return what differs as soon as a page of a feed would, without reading it; None: not his feed."""
-        require(actor, Permission.ENTRY_READ)
-        found = self._subscriptions.of_user(actor.user_id, [feed_id])
-        card = self._feeds.cards([feed_id]).get(feed_id)
+        require_permission(actor, Permission.ENTRY_READ)
+        found = self._subscriptions.find_by_user(actor.user_id, [feed_id])
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
         if not found or card is None:
             return None
         if card.owner is not None:
@@ -249,11 +253,11 @@ class SyncService:
         mine = found[0]
         # Who subscribes again begins with another state, whose revisions are counted from nothing.
         numbers = (mine.id, mine.rev, card.first_seq, card.last_seq)
-        folders = self._folders.of_user(actor.user_id) if mine.folder_ids else []
+        folders = self._folders.find_by_user(actor.user_id) if mine.folder_ids else []
         names = sorted((f.id, f.name) for f in folders if f.id in mine.folder_ids)
-        names += sorted((tag.id, tag.name) for tag in self._tags.of_user(actor.user_id))
+        names += sorted((tag.id, tag.name) for tag in self._tags.find_by_user(actor.user_id))
         parts = (numbers, mine.title, card.title, card.site_url, names)
-        return f"{parts}.{self._sync.stamp(actor.user_id, feed_id)}"
+        return f"{parts}.{self._sync.make_stamp(actor.user_id, feed_id)}"
 
 
 def _settled(above: int) -> int:
@@ -263,7 +267,7 @@ def _settled(above: int) -> int:
     of a smaller one that came to light after it; so the very newest wait until he asks the next time. Not for
     who is reading page after page, whose place is new itself.
     """
-    now = micros(clock.now())
+    now = to_micros(clock.now())
     return now - SETTLE if 0 < above < now - RECENT else MAX_ID
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from app.errors import InvalidError, NotFoundError
-from app.gateways.reading.grouping import ALL_READ, GatheringGateway
+from app.gateways.reading.grouping import ALL_READ, GroupingGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.sharing.visibility import SightGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.gateways.sync.filters import Shelf
+from app.gateways.sync.filters import SyncScope
 from app.models.accounts.actor import Actor
 from app.models.subscriptions.subscription import Subscription
-from app.models.sync.sync import PartKind, SyncQuery, called
+from app.models.sync.sync import SyncQuery, SyncStreamKind, find_by_name
 
 #: Streams that one question may join or sift by.
 PARTS_MAX = 50
 
 
-class Shelves:
+class SyncScopeBuilder:
     """Builds shelves; who may ask is checked by who calls."""
 
     def __init__(
@@ -29,55 +29,59 @@ class Shelves:
         folders: FolderGateway,
         tags: TagGateway,
         streams: StreamGateway,
-        gathering: GatheringGateway,
-        sight: SightGateway,
+        grouping: GroupingGateway,
+        visibility: VisibilityGateway,
     ) -> None:
         self._subscriptions, self._folders, self._tags = subscriptions, folders, tags
-        self._streams, self._gathering, self._sight = streams, gathering, sight
+        self._streams, self._gathering, self._sight = streams, grouping, visibility
 
-    def asked(self, actor: Actor, query: SyncQuery) -> Shelf:
+    def build_for_query(self, actor: Actor, query: SyncQuery) -> SyncScope:
         """Return what a query is about.
 
         Raises:
             NotFoundError: no such feed or label of his.
             InvalidError: too many streams at once.
         """
-        parts = (*query.parts, *query.include, *query.exclude)
+        parts = (*query.streams, *query.include, *query.exclude)
         if len(parts) > PARTS_MAX:
             raise InvalidError("These are more lists than can be joined.", field="s")
-        feed_ids = [part.id for part in query.parts if part.kind is PartKind.FEED]
-        alone = len(feed_ids) == len(query.parts)
-        mine = self._subscriptions.of_user(actor.user_id, feed_ids if alone else None)
+        feed_ids = [part.id for part in query.streams if part.kind is SyncStreamKind.FEED]
+        alone = len(feed_ids) == len(query.streams)
+        mine = self._subscriptions.find_by_user(actor.user_id, feed_ids if alone else None)
         others = self._others(actor, feed_ids, mine)
         mine += others
-        if any(part.kind is PartKind.SHARED for part in parts):
-            mine += self._gathering.own(actor.user_id)
-        shelf = self.of(actor, mine, [s.feed_id for s in others])
-        for part in query.parts:
-            if part.kind is PartKind.FEED and part.id not in shelf.sources.subscriptions:
+        if any(part.kind is SyncStreamKind.SHARED for part in parts):
+            mine += self._gathering.make_own_subscriptions(actor.user_id)
+        shelf = self.build(actor, mine, [s.feed_id for s in others])
+        for part in query.streams:
+            if part.kind is SyncStreamKind.FEED and part.id not in shelf.sources.subscriptions:
                 raise NotFoundError("You have no such subscription.", feed_id=part.id)
-            if part.kind is PartKind.LABEL and not _has(shelf, part.name):
+            if part.kind is SyncStreamKind.LABEL and not _has(shelf, part.name):
                 raise NotFoundError("You have no such folder or tag.", label=part.name)
         return shelf
 
     def _others(
-        self, actor: Actor, feed_ids: Sequence[int], mine: Sequence[Subscription]
+        self, actor: Actor, feed_ids: Sequence[int], subscriptions: Sequence[Subscription]
     ) -> list[Subscription]:
         """Return what stands for subscriptions to people whose streams are looked at without following."""
-        missing = set(feed_ids) - {s.feed_id for s in mine}
-        seen = self._sight.open_streams(actor.user_id, list(missing)) if missing else []
+        missing = set(feed_ids) - {s.feed_id for s in subscriptions}
+        seen = self._sight.filter_open_streams(actor.user_id, list(missing)) if missing else []
         return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
 
-    def of(self, actor: Actor, mine: Sequence[Subscription], visited: Collection[int] = ()) -> Shelf:
+    def build(
+        self, actor: Actor, subscriptions: Sequence[Subscription], visited: Collection[int] = ()
+    ) -> SyncScope:
         """Return these subscriptions with what they lie in.
 
         Args:
             visited: feeds of people whose streams are looked at without following.
         """
-        sources = self._streams.sources(mine)
-        folders, tags = self._folders.of_user(actor.user_id), self._tags.of_user(actor.user_id)
-        return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags, visited)
+        sources = self._streams.load_sources(subscriptions)
+        folders, tags = self._folders.find_by_user(actor.user_id), self._tags.find_by_user(actor.user_id)
+        return SyncScope(
+            actor.user_id, sources, self._streams.build_source_feeds(sources), folders, tags, visited
+        )
 
 
-def _has(shelf: Shelf, name: str) -> bool:
-    return shelf.tag(name) is not None or bool(called(shelf.folders, name))
+def _has(scope: SyncScope, name: str) -> bool:
+    return scope.find_tag(name) is not None or bool(find_by_name(scope.folders, name))

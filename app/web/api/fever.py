@@ -19,11 +19,11 @@ from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
-from app.models.sync.sync import Part, PartKind, SyncFeed, SyncItem
+from app.models.sync.sync import SyncFeed, SyncItem, SyncStream, SyncStreamKind
 from app.web.api import programs
 from app.web.api.greader import shapes
-from app.web.context import services
-from app.web.security.sessions import client, for_programs
+from app.web.context import get_services
+from app.web.security.sessions import for_programs, get_client
 from app.web.view import i18n
 
 log = logs.get(__name__)
@@ -40,16 +40,16 @@ _TIME = re.compile(r"([0-9]{1,16})(?:\.[0-9]{0,9})?", re.ASCII)
 Json = dict[str, Any]
 
 
-def blueprint() -> Blueprint:
+def build_blueprint() -> Blueprint:
     """Return the route below each of the addresses that apps try."""
     made = Blueprint("fever", __name__)
-    made.after_request(programs.open_to_all)
+    made.after_request(programs.allow_all_origins)
     made.register_error_handler(EventrError, _refused)
     for rule in MOUNTS:
         made.add_url_rule(
             rule,
             "answer",
-            answer,
+            answer_request,
             methods=["GET", "POST", "OPTIONS"],
             provide_automatic_options=False,
             strict_slashes=False,
@@ -58,15 +58,15 @@ def blueprint() -> Blueprint:
 
 
 @for_programs
-def answer() -> Response:
+def answer_request() -> Response:
     """Answer all questions of a request."""
     if request.method == "OPTIONS":
         return Response(status=204)
-    programs.check_body(programs.limit())
-    asked = programs.parameters()
-    g.caller = services().tokens.fever(asked.get("api_key", "").strip(), client())
+    programs.check_body(programs.get_body_limit())
+    asked = programs.read_parameters()
+    g.caller = get_services().tokens.get_fever_caller(asked.get("api_key", "").strip(), get_client())
     g.user = g.caller.user
-    return _json(_Questions(g.caller.actor, asked).answers())
+    return _json(_Questions(g.caller.actor, asked).answer_all())
 
 
 def _json(body: Json, status: int = 200) -> Response:
@@ -79,7 +79,9 @@ def _refused(error: Exception) -> Response:
     log.info("fever_refused", error=error.word, status=error.http_status, **error.ids)
     if isinstance(error, AuthRequiredError):
         return _json({"api_version": VERSION, "auth": 0})
-    response = _json({"api_version": VERSION, "auth": 1, "error": i18n.said(error)}, error.http_status)
+    response = _json(
+        {"api_version": VERSION, "auth": 1, "error": i18n.translate_error(error)}, error.http_status
+    )
     if isinstance(error, RateLimitedError | StoreError):
         response.headers["Retry-After"] = str(error.ids.get("retry_after", 10))
     return response
@@ -90,9 +92,9 @@ class _Questions:
 
     def __init__(self, actor: Actor, asked: MultiDict[str, str]) -> None:
         self._actor, self._asked = actor, asked
-        self._sync = services().sync
+        self._sync = get_services().sync
 
-    def answers(self) -> Json:
+    def answer_all(self) -> Json:
         """Return what all of them are answered, after what is to be marked was."""
         found: Json = {
             "api_version": VERSION,
@@ -102,40 +104,40 @@ class _Questions:
         marked = self._mark()
         asked = self._asked
         if "groups" in asked or "feeds" in asked:
-            feeds = self._sync.feeds(self._actor)
+            feeds = self._sync.list_feeds(self._actor)
             if "groups" in asked:
-                folders = self._sync.folders(self._actor)
+                folders = self._sync.list_folders(self._actor)
                 found["groups"] = [{"id": f.id, "title": f.name} for f in folders]
             if "feeds" in asked:
-                handles = self._sync.handles(self._actor, {f.card.owner for f in feeds if f.card.owner})
+                handles = self._sync.find_handles(self._actor, {f.card.owner for f in feeds if f.card.owner})
                 found["feeds"] = [_feed(f, handles.get(f.card.owner or 0)) for f in feeds]
             found["feeds_groups"] = _members(feeds)
         if "favicons" in asked:
             found["favicons"] = [{"id": _ICON_ID, "data": _ICON}]
         if "items" in asked:
             found["items"] = [_item(each) for each in self._items()]
-            found["total_items"] = self._sync.total(self._actor)
+            found["total_items"] = self._sync.count_all_entries(self._actor)
         if "links" in asked:
             found["links"] = []
         if "unread_item_ids" in asked or marked == "read":
-            found["unread_item_ids"] = _list(self._sync.unread_ids(self._actor))
+            found["unread_item_ids"] = _list(self._sync.list_unread_ids(self._actor))
         if "saved_item_ids" in asked or marked == "saved":
-            found["saved_item_ids"] = _list(self._sync.starred_ids(self._actor))
+            found["saved_item_ids"] = _list(self._sync.list_starred_ids(self._actor))
         return found
 
     # -- items
     def _items(self) -> list[SyncItem]:
         if self._asked.get("with_ids", "").strip():
             wanted = self._numbers("with_ids")
-            return self._sync.items(self._actor, wanted[:PAGE], newest_first=False)
+            return self._sync.load_items(self._actor, wanted[:PAGE], newest_first=False)
         feeds = self._feed_ids()
         below = self._number("max_id")
         if "max_id" in self._asked and below is not None:
-            return self._sync.arrived(
+            return self._sync.load_arrived(
                 self._actor, below=below or None, limit=PAGE, newest_first=True, feed_ids=feeds
             )
         above = self._number("since_id") or 0
-        return self._sync.arrived(self._actor, above=above, limit=PAGE, feed_ids=feeds)
+        return self._sync.load_arrived(self._actor, above=above, limit=PAGE, feed_ids=feeds)
 
     def _feed_ids(self) -> list[int] | None:
         """Return the feeds that are asked about; None: all."""
@@ -146,7 +148,7 @@ class _Questions:
             return None
         inside = [
             f.card.id
-            for f in (self._sync.feeds(self._actor) if groups else [])
+            for f in (self._sync.list_feeds(self._actor) if groups else [])
             if not groups.isdisjoint(f.subscription.folder_ids)
         ]
         return [*self._numbers("feed_ids"), *inside]
@@ -183,10 +185,10 @@ class _Questions:
         if entry_id is None:
             return None
         if how in ("read", "unread"):
-            services().reading.mark(self._actor, [entry_id], how == "read")
+            get_services().reading.mark(self._actor, [entry_id], how == "read")
             return "read"
         if how in ("saved", "unsaved"):
-            services().reading.star(self._actor, entry_id, how == "saved")
+            get_services().reading.set_starred(self._actor, entry_id, how == "saved")
             return "saved"
         return None
 
@@ -194,7 +196,9 @@ class _Questions:
         feed_id = self._number("id")
         if how != "read" or feed_id is None or not self._has_time():
             return None
-        services().sync_marks.mark_before(self._actor, Part(PartKind.FEED, feed_id), self._before())
+        get_services().sync_marks.mark_before(
+            self._actor, SyncStream(SyncStreamKind.FEED, feed_id), self._before()
+        )
         return "read"
 
     def _mark_group(self, how: str) -> str | None:
@@ -202,9 +206,11 @@ class _Questions:
         if how != "read" or not re.fullmatch(r"-?[0-9]{1,16}", raw, re.ASCII) or not self._has_time():
             return None
         if int(raw) == _ALL:
-            services().sync_marks.mark_before(self._actor, Part(PartKind.READING), self._before())
+            get_services().sync_marks.mark_before(
+                self._actor, SyncStream(SyncStreamKind.READING), self._before()
+            )
         elif int(raw) != _SPARKS:
-            services().sync_marks.mark_folder_before(self._actor, int(raw), self._before())
+            get_services().sync_marks.mark_folder_before(self._actor, int(raw), self._before())
         return "read"
 
     def _has_time(self) -> bool:
@@ -237,7 +243,7 @@ def _members(feeds: Iterable[SyncFeed]) -> list[Json]:
 
 
 def _feed(feed: SyncFeed, handle: str | None) -> Json:
-    shape = shapes.subscription(feed, handle)
+    shape = shapes.build_subscription(feed, handle)
     return {
         "id": feed.card.id,
         "favicon_id": _ICON_ID,
@@ -256,9 +262,9 @@ def _item(found: SyncItem) -> Json:
         "feed_id": entry.feed_id,
         "title": entry.title,
         "author": entry.author,
-        "html": shapes.content(found),
-        "url": shapes.address(found),
+        "html": shapes.render_content(found),
+        "url": shapes.find_address(found),
         "is_saved": int(found.starred),
         "is_read": int(found.read),
-        "created_on_time": shapes.seconds(entry.published or entry.at),
+        "created_on_time": shapes.to_epoch_seconds(entry.published or entry.at),
     }

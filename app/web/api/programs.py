@@ -11,7 +11,7 @@ from werkzeug.exceptions import LengthRequired
 from werkzeug.wsgi import ClosingIterator
 
 from app.errors import InvalidError, TooLargeError
-from app.web.context import web
+from app.web.context import get_web
 
 #: Fields of one request: 10,000 ids and what comes with them.
 FIELDS_MAX = 20_000
@@ -26,17 +26,17 @@ _WORDS = ("reader/", "accounts/", "check/", "fever")
 _APPS = re.compile(r"/(?:api/greader(?:\.php)?/|reader/|accounts/)")
 
 
-def here() -> bool:
+def is_program_request() -> bool:
     """Return whether this request is for an API of native apps, also where no route fits."""
     return _APPS.match(request.path) is not None
 
 
-def told(status: int, message: str) -> Response:
+def answer_error(status: int, message: str) -> Response:
     """Answer an error in plain words: apps show them, or look at the status alone."""
-    return open_to_all(Response(message, status, content_type="text/plain; charset=utf-8"))
+    return allow_all_origins(Response(message, status, content_type="text/plain; charset=utf-8"))
 
 
-def check_body(most: int) -> None:
+def check_body(max_bytes: int) -> None:
     """Let a body be read that is no longer than ``most`` bytes.
 
     Raises:
@@ -45,13 +45,13 @@ def check_body(most: int) -> None:
     """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
-    if (request.content_length or 0) > most:
+    if (request.content_length or 0) > max_bytes:
         raise TooLargeError
-    request.max_content_length = request.max_form_memory_size = most
+    request.max_content_length = request.max_form_memory_size = max_bytes
     request.max_form_parts = FIELDS_MAX
 
 
-def parameters() -> MultiDict[str, str]:
+def read_parameters() -> MultiDict[str, str]:
     """Return the fields of the address and of the body together, the body's first.
 
     Apps send forms with no media type or a wrong one (FeedMe, Readrops), or put everything into the address
@@ -79,7 +79,7 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
         raise InvalidError("This request has too many fields.") from e
 
 
-def open_to_all(response: Response) -> Response:
+def allow_all_origins(response: Response) -> Response:
     """Let scripts of any site read an answer: it was asked for with a token, and no cookie counts."""
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
@@ -93,14 +93,14 @@ def install(app: Flask) -> None:
     """Make ``app`` take what apps make of its address: ``https://host//reader/…`` and the like."""
     inner = app.wsgi_app
 
-    def straightened(environ: dict[str, object], start: object) -> ClosingIterator:
-        environ["PATH_INFO"] = straight(str(environ.get("PATH_INFO", "")))
+    def call_with_straight_path(environ: dict[str, object], start: object) -> ClosingIterator:
+        environ["PATH_INFO"] = straighten_path(str(environ.get("PATH_INFO", "")))
         return inner(environ, start)  # type: ignore[arg-type,return-value]  # as WSGI has it
 
-    app.wsgi_app = straightened  # type: ignore[method-assign,assignment]
+    app.wsgi_app = call_with_straight_path  # type: ignore[method-assign,assignment]
 
 
-def straight(path: str) -> str:
+def straighten_path(path: str) -> str:
     """Return a path without the slashes that too many are, up to where an app's own part begins."""
     if "//" not in path:
         return path
@@ -127,6 +127,6 @@ def _inside(rest: str) -> str:
     return rest
 
 
-def limit() -> int:
+def get_body_limit() -> int:
     """Return how long the body of a program's request may be."""
-    return web().settings.api_max_bytes
+    return get_web().settings.api_max_bytes

@@ -52,13 +52,13 @@ class Assets:
     def __init__(self, folder: Path = STATIC) -> None:
         self._by_path: dict[str, Asset] = {}
         self._urls: dict[str, str] = {}
-        self._add("app.css", bundle.stylesheet([_read(folder / "css" / f"{s}.css") for s in STYLES]))
+        self._add("app.css", bundle.bundle_stylesheet([_read(folder / "css" / f"{s}.css") for s in STYLES]))
         modules = {p.stem: _read(p) for p in sorted((folder / "js").glob("*.js"))}
-        self._add("app.js", bundle.javascript(modules, ENTRY))
+        self._add("app.js", bundle.bundle_javascript(modules, ENTRY))
         for path in sorted((folder / "js/screens").glob("*.js")):
-            self._add(path.name, bundle.screen(modules, ENTRY, path.stem, _read(path)))
+            self._add(path.name, bundle.bundle_screen(modules, ENTRY, path.stem, _read(path)))
         for path in sorted((folder / "css/screens").glob("*.css")):
-            self._add(path.name, bundle.stylesheet([_read(path)]))
+            self._add(path.name, bundle.bundle_stylesheet([_read(path)]))
         for path in sorted((folder / "img").iterdir()):
             self._add(path.name, _read(path))
         #: The service worker: it has an address that never changes.
@@ -74,7 +74,7 @@ class Assets:
         self._by_path[path] = Asset(path, _TYPES[f".{suffix}"], body, packed)
         self._urls[name] = f"/static/{path}"
 
-    def url(self, name: str) -> str:
+    def get_url(self, name: str) -> str:
         """Return the hashed address of a file, ``app.css`` → ``/static/app.3f….css``."""
         return self._urls[name]
 
@@ -98,6 +98,6 @@ def _vendored(folder: Path) -> dict[str, Path]:
 
 
 @functools.cache
-def load() -> Assets:
+def load_assets() -> Assets:
     """Return the static files of this process, read when they are first asked for."""
     return Assets()

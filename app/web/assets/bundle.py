@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*?(?:.|\n)*?\*/)[ \t]*\n", re.M)
 _INDENT = re.compile(r"^[ \t]+", re.M)
 
 
-def javascript(modules: Mapping[str, str], entry: str) -> str:
+def bundle_javascript(modules: Mapping[str, str], entry: str) -> str:
     """Return one script from modules by name (without ``.js``), the entry module last.
 
     Raises:
@@ -34,7 +34,7 @@ def javascript(modules: Mapping[str, str], entry: str) -> str:
     return "".join(_wrapped(name, modules[name]) for name in order) + f"{_SHARED} = {{ {names} }};\n"
 
 
-def screen(modules: Mapping[str, str], entry: str, name: str, source: str) -> str:
+def bundle_screen(modules: Mapping[str, str], entry: str, name: str, source: str) -> str:
     """Return the script of one screen, to be loaded after that of ``entry``.
 
     Args:
@@ -82,7 +82,7 @@ def _variable(name: str) -> str:
     return "m_" + name.replace("-", "_")
 
 
-def stylesheet(parts: list[str]) -> str:
+def bundle_stylesheet(parts: list[str]) -> str:
     """Return one stylesheet without comments and indentation."""
     css = re.sub(r"/\*.*?\*/", "", "".join(parts), flags=re.S)
     return re.sub(r"\s*\n\s*", "\n", css).strip() + "\n"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from flask import Blueprint, Response, g, request
 
 from app.errors import NotFoundError
-from app.web.context import web
-from app.web.security.sessions import public
+from app.web.context import get_web
+from app.web.security.sessions import allow_strangers
 
 bp = Blueprint("static_files", __name__)
 
 
 @bp.get("/static/<name>")
-@public
-def file(name: str) -> Response:
+@allow_strangers
+def serve_file(name: str) -> Response:
     """Answer with a static file, compressed where the browser takes it."""
-    asset = web().assets.get(name)
+    asset = get_web().assets.get(name)
     if asset is None:
         raise NotFoundError
     g.public_bytes = True

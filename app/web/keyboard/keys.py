@@ -14,7 +14,7 @@ from flask_babel import lazy_gettext
 from app.errors import InvalidError
 from app.models.accounts.preferences import Preferences
 from app.web.keyboard import names
-from app.web.keyboard.names import shown, strokes
+from app.web.keyboard.names import format_key, split_strokes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,40 +145,44 @@ class KeyMap:
         }
 
     @classmethod
-    def of(cls, preferences: Preferences) -> KeyMap:
+    def from_preferences(cls, preferences: Preferences) -> KeyMap:
         """Return the keys of somebody's settings."""
         return cls(preferences.keys, single=preferences.single_keys)
 
-    def chosen(self, action: str) -> tuple[str, ...]:
+    def get_chosen(self, action: str) -> tuple[str, ...]:
         """Return the keys of an action as they are set, in force or not."""
         return self._keys[action]
 
-    def keys(self, action: str) -> tuple[str, ...]:
+    def get_keys(self, action: str) -> tuple[str, ...]:
         """Return the keys of an action that work."""
         return tuple(k for k in self._keys[action] if self.single or not names.is_character(k))
 
-    def differs(self, action: str) -> bool:
+    def is_changed(self, action: str) -> bool:
         """Return whether an action has other keys than those of the table."""
         return self._keys[action] != ROWS[action].keys
 
-    def aria(self, action: str) -> str:
+    def format_aria(self, action: str) -> str:
         """Return ``aria-keyshortcuts`` of an action's button."""
-        return " ".join(one for key in self.keys(action) for one in names.aria(key))
+        return " ".join(one for key in self.get_keys(action) for one in names.format_aria(key))
 
-    def lines(self) -> str:
+    def format_lines(self) -> str:
         """Return what the page's handler reads: a line per action, its word and its keys."""
-        return "\n".join(f"{action} {' '.join(self.keys(action))}" for action in ROWS if self.keys(action))
+        return "\n".join(
+            f"{action} {' '.join(self.get_keys(action))}" for action in ROWS if self.get_keys(action)
+        )
 
-    def chords(self) -> dict[str, list[tuple[str, Any]]]:
+    def list_chords(self) -> dict[str, list[tuple[str, Any]]]:
         """Return for each first of two strokes what may follow it, and what that does."""
         found: dict[str, list[tuple[str, Any]]] = {}
         for action, row in ROWS.items():
-            for first, *rest in map(strokes, self.keys(action)):
+            for first, *rest in map(split_strokes, self.get_keys(action)):
                 for second in rest:
                     found.setdefault(first, []).append((second, row.text))
         return found
 
-    def changed(self, action: str, keys: tuple[str, ...], *, take: bool = False) -> dict[str, str]:
+    def compute_changes(
+        self, action: str, keys: tuple[str, ...], *, override: bool = False
+    ) -> dict[str, str]:
         """Return the table of changes after an action got its keys.
 
         Args:
@@ -189,7 +193,7 @@ class KeyMap:
         """
         new = {**self._keys, action: keys}
         for other, key, mine in self._clashes(action, keys):
-            if not take:
+            if not override:
                 raise _taken(key, mine, other)
             new[other] = tuple(k for k in new[other] if k != key)
         return {word: " ".join(now) for word, now in new.items() if now != ROWS[word].keys}
@@ -198,34 +202,34 @@ class KeyMap:
         for other, theirs in self._keys.items():
             for key in theirs if other != action else ():
                 for mine in keys:
-                    if key == mine or strokes(key)[0] == mine or strokes(mine)[0] == key:
+                    if key == mine or split_strokes(key)[0] == mine or split_strokes(mine)[0] == key:
                         yield other, key, mine
 
 
-def settled(table: Mapping[str, str]) -> dict[str, str]:
+def normalize_changes(key_table: Mapping[str, str]) -> dict[str, str]:
     """Return a whole table of changes as it is kept: keys as they are written here, what differs alone.
 
     Raises:
         InvalidError: an action or key that is none, or keys that do not go together; names the field.
     """
-    if unknown := sorted(set(table) - set(ROWS)):
+    if unknown := sorted(set(key_table) - set(ROWS)):
         raise InvalidError("There is no action “%(action)s”.", action=unknown[0], field="keys")
-    found = KeyMap({action: " ".join(names.read(keys)) for action, keys in table.items()})
+    found = KeyMap({action: " ".join(names.parse_keys(keys)) for action, keys in key_table.items()})
     changes: dict[str, str] = {}
     for action in ROWS:
-        changes = found.changed(action, found.chosen(action))
+        changes = found.compute_changes(action, found.get_chosen(action))
     return changes
 
 
 def _taken(key: str, mine: str, other: str) -> InvalidError:
     ids = {"field": "keys", "other": other}
-    action, pressed = str(ROWS[other].text), shown(mine)
+    action, pressed = str(ROWS[other].text), format_key(mine)
     if key == mine:
         return InvalidError("“%(mine)s” is the key of “%(action)s”.", mine=pressed, action=action, **ids)
     return InvalidError(
         "“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.",
         mine=pressed,
-        key=shown(key),
+        key=format_key(key),
         action=action,
         **ids,
     )

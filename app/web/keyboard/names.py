@@ -44,7 +44,7 @@ _LABELS = {
 
 
 @functools.lru_cache(maxsize=512)
-def strokes(key: str) -> tuple[str, ...]:
+def split_strokes(key: str) -> tuple[str, ...]:
     """Return the strokes of a key: one, or two in a row."""
     found, at = [], 0
     while stroke := _STROKE.match(key, at):
@@ -58,26 +58,26 @@ def is_character(key: str) -> bool:
     return not key.startswith("Ctrl+") and key.removeprefix("Shift+") not in NAMED - {"Space"}
 
 
-def labels(key: str) -> tuple[str, ...]:
+def format_labels(key: str) -> tuple[str, ...]:
     """Return what stands on the keys, a text per stroke."""
-    return tuple("+".join(str(_LABELS.get(part, part)) for part in _parts(s)) for s in strokes(key))
+    return tuple("+".join(str(_LABELS.get(part, part)) for part in _parts(s)) for s in split_strokes(key))
 
 
-def shown(key: str) -> str:
+def format_key(key: str) -> str:
     """Return a key for a sentence: ``g a``."""
-    return " ".join(labels(key))
+    return " ".join(format_labels(key))
 
 
-def aria(key: str) -> tuple[str, ...]:
+def format_aria(key: str) -> tuple[str, ...]:
     """Return a key for ``aria-keyshortcuts``, which cannot tell of two strokes in a row."""
-    if len(strokes(key)) > 1:
+    if len(split_strokes(key)) > 1:
         return ()
     if key.startswith("Ctrl+"):
         return key.replace("Ctrl", "Control"), key.replace("Ctrl", "Meta")
     return ("Plus" if key == "+" else key,)
 
 
-def read(text: str) -> tuple[str, ...]:
+def parse_keys(text: str) -> tuple[str, ...]:
     """Return the keys that a person wrote, divided by blanks.
 
     Raises:
@@ -91,7 +91,7 @@ def read(text: str) -> tuple[str, ...]:
 
 def _read(word: str) -> str:
     held = _HELD.sub(lambda m: "Shift+" if m[1].lower() == "shift" else "Ctrl+", word)
-    found = [_stroke(stroke, word) for stroke in strokes(held)]
+    found = [_stroke(stroke, word) for stroke in split_strokes(held)]
     if not 0 < len(found) <= 2:
         raise _unknown(word)
     return "+".join(found)

@@ -10,13 +10,13 @@ from flask_babel import lazy_gettext
 
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
 from app.models.accounts.user import Notice
-from app.models.discussion.moderation import Reason, Reported
+from app.models.discussion.moderation import Reason, ReportedItem
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
-from app.web.view.render import template
+from app.web.context import get_actor, get_services, get_session
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
+from app.web.view.render import render_page
 
 bp = Blueprint("report", __name__)
 
@@ -33,50 +33,50 @@ _SHOWN = (ExistsError, InvalidError, RateLimitedError)
 class Query:
     share: int | None = None
     comment: int | None = None
-    person: str = text(max=64, default="")
-    next: str = text(max=2048, default="")
+    person: str = declare_text(max=64, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Filled(Query):
-    reason: str = text(max=16, one_of=tuple(r.value for r in Reason))
-    text: str = text(max=4096, default="")
+class ReportForm(Query):
+    reason: str = declare_text(max=16, one_of=tuple(r.value for r in Reason))
+    text: str = declare_text(max=4096, default="")
 
 
 @bp.get("/report")
-def page() -> str:
+def show_report() -> str:
     """The form."""
-    asked = forms.query(request, Query)
+    asked = forms.read_query(request, Query)
     return _page(asked, _thing(asked))
 
 
-def _page(asked: Query, thing: Reported, error: EventrError | None = None) -> str:
-    return template("pages/report.html", asked=asked, thing=thing, reasons=REASONS, error=error)
+def _page(asked: Query, thing: ReportedItem, error: EventrError | None = None) -> str:
+    return render_page("pages/report.html", asked=asked, thing=thing, reasons=REASONS, error=error)
 
 
-def _thing(asked: Query) -> Reported:
+def _thing(asked: Query) -> ReportedItem:
     if asked.share:
-        return services().moderation.share(actor(), asked.share)
+        return get_services().moderation.describe_share(get_actor(), asked.share)
     if asked.comment:
-        return services().moderation.comment(actor(), asked.comment)
+        return get_services().moderation.describe_comment(get_actor(), asked.comment)
     if asked.person:
-        return services().moderation.person(actor(), asked.person)
+        return get_services().moderation.describe_person(get_actor(), asked.person)
     raise NotFoundError
 
 
 @bp.post("/report")
 def report() -> Response | tuple[str, int]:
     """Send the report."""
-    form = forms.form(request, Filled)
+    form = forms.read_form(request, ReportForm)
     thing = _thing(form)
     try:
-        services().moderation.report(actor(), thing, Reason(form.reason), form.text)
+        get_services().moderation.report(get_actor(), thing, Reason(form.reason), form.text)
     except _SHOWN as e:
-        if wants_json():
+        if is_json_wanted():
             raise
         return _page(form, thing, e), e.http_status
     words = _("Thank you. An administrator will look at it.")
-    if wants_json():
+    if is_json_wanted():
         return make_response({"text": words})
-    services().accounts.notify(actor(), session(), Notice(words))
-    return make_response(redirect(safe_next(form.next, "/people"), 303))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
+    return make_response(redirect(get_safe_next(form.next, "/people"), 303))

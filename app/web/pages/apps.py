@@ -12,11 +12,11 @@ from app.models.accounts.token import Scope, Token
 from app.models.accounts.user import Notice
 from app.services.accounts.tokens import DAYS
 from app.web import forms
-from app.web.context import actor, services, session, web
-from app.web.forms import text
-from app.web.pages.settings import section
+from app.web.context import get_actor, get_services, get_session, get_web
+from app.web.forms import declare_text
+from app.web.pages.settings import render_section
 from app.web.view.reader_apps import APPS, BY_SLUG, Protocol
-from app.web.view.render import template
+from app.web.view.render import render_page
 
 bp = Blueprint("apps", __name__, url_prefix="/settings/apps")
 
@@ -37,30 +37,30 @@ SCOPES = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AppQuery:
     """``app``: for which of the known ones."""
 
-    app: str = text(max=64, default="")
+    app: str = declare_text(max=64, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassword:
-    name: str = text(max=256, default="")
+    name: str = declare_text(max=256, default="")
     fever: bool = False
-    app: str = text(max=64, default="")
-    proof: str = text(max=2048, default="")
+    app: str = declare_text(max=64, default="")
+    proof: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    name: str = text(max=256, default="")
+    name: str = declare_text(max=256, default="")
     read: bool = False
     mark: bool = False
     subscribe: bool = False
     share: bool = False
     settings: bool = False
     days: int | None = None
-    proof: str = text(max=2048, default="")
+    proof: str = declare_text(max=2048, default="")
 
     @property
     def scopes(self) -> list[str]:
@@ -69,14 +69,14 @@ class NewToken:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class One:
+class OneToken:
     token: int
 
 
 @bp.get("")
-def page() -> str:
+def show_apps() -> str:
     """All there are, and how new ones are made; ``?app=`` fills the form for one of the known apps."""
-    known = BY_SLUG.get(forms.query(request, Wish).app)
+    known = BY_SLUG.get(forms.read_query(request, AppQuery).app)
     form = NewPassword(name=known.name, fever=known.needs_fever, app=known.slug) if known else NewPassword()
     return _page(form=form)
 
@@ -84,15 +84,15 @@ def page() -> str:
 def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
     """Render the page; ``wrong`` is the form that ``error`` belongs to."""
     given: dict[str, object] = {"form": NewPassword(), "wish": NewToken(read=True, days=90)}
-    given |= {"proved": services().tokens.is_proved(session()), **values}
-    return section(
+    given |= {"proved": get_services().tokens.is_proved(get_session()), **values}
+    return render_section(
         "apps",
         wrong=wrong,
         error=error,
-        tokens=services().tokens.all(actor()),
+        tokens=get_services().tokens.list_tokens(get_actor()),
         scopes=SCOPES,
         days=DAYS,
-        base=web().base_url,
+        base=get_web().base_url,
         bearer=BEARER,
         fever=Protocol.FEVER.value,
         **given,
@@ -109,10 +109,10 @@ def _made(made: Token, secret: str, slug: str = "") -> Response:
 @bp.post("/password")
 def make_password() -> Response | tuple[str, int]:
     """Make a password for an app."""
-    form = forms.form(request, NewPassword)
+    form = forms.read_form(request, NewPassword)
     try:
-        made, secret = services().tokens.make_app(
-            actor(), session(), form.name, fever=form.fever, proof=form.proof
+        made, secret = get_services().tokens.make_app_password(
+            get_actor(), get_session(), form.name, fever=form.fever, proof=form.proof
         )
     except Shown as e:
         return _page("password", e, form=form), e.http_status
@@ -122,10 +122,10 @@ def make_password() -> Response | tuple[str, int]:
 @bp.post("/token")
 def make_token() -> Response | tuple[str, int]:
     """Make a token for the API."""
-    form = forms.form(request, NewToken)
+    form = forms.read_form(request, NewToken)
     try:
-        made, secret = services().tokens.make_api(
-            actor(), session(), form.name, form.scopes, days=form.days, proof=form.proof
+        made, secret = get_services().tokens.make_api_token(
+            get_actor(), get_session(), form.name, form.scopes, days=form.days, proof=form.proof
         )
     except Shown as e:
         return _page("token", e, wish=form), e.http_status
@@ -135,12 +135,12 @@ def make_token() -> Response | tuple[str, int]:
 @bp.post("/revoke")
 def revoke() -> Response:
     """Let one open nothing any more."""
-    services().tokens.revoke(actor(), forms.form(request, One).token)
-    services().accounts.notify(actor(), session(), Notice(_("Revoked")))
+    get_services().tokens.revoke(get_actor(), forms.read_form(request, OneToken).token)
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(_("Revoked")))
     return make_response(redirect("/settings/apps", 303))
 
 
 @bp.get("/clients")
-def clients() -> str:
+def show_clients() -> str:
     """What to type into which app."""
-    return template("pages/settings/clients.html", section="apps", apps=APPS, base=web().base_url)
+    return render_page("pages/settings/clients.html", section="apps", apps=APPS, base=get_web().base_url)

@@ -21,11 +21,11 @@ from app.models.operations.proxy_probes import (
     QUERY,
     Probe,
 )
-from app.web.context import web
+from app.web.context import get_web
 from app.web.security import hosts
 from app.web.security.headers import LOOPBACK
-from app.web.security.sessions import for_programs, public
-from app.web.view.render import template
+from app.web.security.sessions import allow_strangers, for_programs
+from app.web.view.render import render_page
 
 bp = Blueprint("check", __name__, url_prefix="/check")
 
@@ -36,15 +36,17 @@ _FORWARDED = ("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwa
 
 
 @bp.get("")
-@public
-def page() -> str:
+@allow_strangers
+def show_check() -> str:
     """What the server saw of this request, and all probes."""
-    return template("pages/check.html", seen=_seen(), probes=PROBES, size=size, targets=_targets())
+    return render_page(
+        "pages/check.html", seen=_seen(), probes=PROBES, size=get_probe_size, targets=_targets()
+    )
 
 
 @bp.get("/compatibility")
 @for_programs
-def compatibility() -> Response:
+def list_probes() -> Response:
     """Say the same for scripts: what was seen, and which requests to try."""
     probes = [
         {
@@ -52,7 +54,7 @@ def compatibility() -> Response:
             "method": probe.method,
             "path": target,
             "headers": dict(probe.headers),
-            "bytes": size(probe),
+            "bytes": get_probe_size(probe),
             "twice": probe.twice,
             "again": probe.again,
         }
@@ -62,25 +64,25 @@ def compatibility() -> Response:
     return jsonify(ok=seen["agrees"], **seen, probes=probes)
 
 
-def size(probe: Probe) -> int:
+def get_probe_size(probe: Probe) -> int:
     """Return how many bytes a probe sends: not more than programs may."""
-    return min(probe.size, web().settings.api_max_bytes)
+    return min(probe.size, get_web().settings.api_max_bytes)
 
 
 def _targets() -> list[tuple[Probe, str]]:
     # A person without scripts has the address that he came by.
-    origin = f"{request.scheme}://{hosts.place(request)}"
-    return [(probe, probe.target(origin)) for probe in PROBES]
+    origin = f"{request.scheme}://{hosts.get_request_host(request)}"
+    return [(probe, probe.build_path(origin)) for probe in PROBES]
 
 
 def _seen() -> dict[str, object]:
-    settings = web().settings
+    settings = get_web().settings
     return {
         "scheme": request.scheme,
-        "host": hosts.place(request),
-        "base_url": web().base_url,
-        "agrees": _same(f"{request.scheme}://{hosts.place(request)}", web().base_url),
-        "secure_cookies": web().secure,
+        "host": hosts.get_request_host(request),
+        "base_url": get_web().base_url,
+        "agrees": _same(f"{request.scheme}://{hosts.get_request_host(request)}", get_web().base_url),
+        "secure_cookies": get_web().secure,
         "trusted_proxies": settings.trusted_proxies,
         "forwarded": any(name in request.headers for name in _FORWARDED),
     }
@@ -103,74 +105,76 @@ def _place(origin: str) -> tuple[str, str, int | None] | None:
 
 @bp.get("/origin")
 @for_programs
-def origin() -> Response:
+def probe_origin() -> Response:
     """Whether the client's address, the given one and what arrived are one; some proxies drop the port."""
     named = request.args.get("origin", "")
-    wanted, arrived = _place(named), _place(f"{request.scheme}://{hosts.place(request)}")
+    wanted, arrived = _place(named), _place(f"{request.scheme}://{hosts.get_request_host(request)}")
     if wanted is None or arrived is None:
         return _said("origin", False)
-    return _said("origin", _same(named, web().base_url) and wanted[:2] == arrived[:2])
+    return _said("origin", _same(named, get_web().base_url) and wanted[:2] == arrived[:2])
 
 
 @bp.get("/secure")
 @for_programs
-def secure() -> Response:
+def probe_secure() -> Response:
     """Whether cookies are sent by HTTPS alone; on this very machine nobody is on the way."""
     place = _place(request.args.get("origin", ""))
-    local = place is not None and place[1] == "localhost" and not web().secure
-    https = place is not None and place[0] == "https" and request.is_secure and web().secure
+    local = place is not None and place[1] == "localhost" and not get_web().secure
+    https = place is not None and place[0] == "https" and request.is_secure and get_web().secure
     return _said("secure", local or https)
 
 
 @bp.get("/slash")
 @for_programs
-def slash() -> Response:
+def probe_slash() -> Response:
     """It came."""
     return _said("slash", True)
 
 
 @bp.get("/path/<path:name>")
 @for_programs
-def path(name: str) -> Response:
+def probe_path(name: str) -> Response:
     """Whether an escaped slash is one."""
     return _said("path", name == PATH)
 
 
 @bp.get("/query")
 @for_programs
-def query() -> Response:
+def probe_query() -> Response:
     """Whether a query is what it was."""
     return _said("query", request.args.getlist("q") == [QUERY] and request.args.get("n") == "2")
 
 
 @bp.get("/authorization")
 @for_programs
-def authorization() -> Response:
+def probe_authorization() -> Response:
     """Whether the header came; what it holds is never said again."""
     return _said("authorization", request.headers.get("Authorization") == AUTHORIZATION)
 
 
 @bp.get("/body")
 @for_programs
-def button() -> str:
+def show_body_button() -> str:
     """Give a button that sends so much, for browsers without scripts."""
-    return template("pages/check_body.html", probe=BY_NAME["body"], filling="x" * size(BY_NAME["body"]))
+    return render_page(
+        "pages/check_body.html", probe=BY_NAME["body"], filling="x" * get_probe_size(BY_NAME["body"])
+    )
 
 
 @bp.post("/body")
 @for_programs
-def body() -> Response:
+def probe_body() -> Response:
     """Whether all of it came; it is counted and thrown away."""
-    request.max_content_length = web().settings.api_max_bytes + _CHUNK
+    request.max_content_length = get_web().settings.api_max_bytes + _CHUNK
     count = 0
     while chunk := request.stream.read(_CHUNK):
         count += len(chunk)
-    return _said("body", count >= min(BODY, web().settings.api_max_bytes))
+    return _said("body", count >= min(BODY, get_web().settings.api_max_bytes))
 
 
 @bp.get("/etag")
 @for_programs
-def etag() -> Response:
+def probe_etag() -> Response:
     """Not changed, for whoever says that he has it; proxies that compress make the tag a weak one."""
     if request.if_none_match.contains_weak(ETAG):
         response = Response(status=304)
@@ -182,14 +186,14 @@ def etag() -> Response:
 
 @bp.get("/fresh")
 @for_programs
-def fresh() -> Response:
+def probe_fresh() -> Response:
     """Another answer each time."""
     return _said("fresh", True, token=secrets.token_hex(8))
 
 
 @bp.get("/forwarded")
 @for_programs
-def forwarded() -> Response:
+def probe_forwarded() -> Response:
     """Whether an address that somebody made up is believed."""
     return _said("forwarded", request.remote_addr != FORGED)
 
@@ -197,5 +201,5 @@ def forwarded() -> Response:
 def _said(name: str, ok: bool, token: str = "") -> Response:
     """Answer as JSON; as a page to a person who followed a link."""
     if "text/html" in request.headers.get("Accept", ""):
-        return make_response(template("pages/check_one.html", probe=BY_NAME[name], ok=ok, token=token))
+        return make_response(render_page("pages/check_one.html", probe=BY_NAME[name], ok=ok, token=token))
     return jsonify({"ok": ok, **({"token": token} if token else {})})

@@ -9,14 +9,14 @@ from flask_babel import gettext as _
 
 from app.errors import InvalidError
 from app.models.accounts.user import Notice
-from app.models.discussion.comments import Comment, Spoken, Talk, Thread
+from app.models.discussion.comments import Comment, CommentThread, CommentView, ShareReactions
 from app.web import forms
-from app.web.context import actor, services, session, user, web
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
-from app.web.security.sessions import public
-from app.web.view.render import fragment_for, template
+from app.web.context import find_user, get_actor, get_services, get_session, get_web
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
+from app.web.security.sessions import allow_strangers
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("talk", __name__)
 
@@ -26,7 +26,7 @@ TEXT_MAX = 1 << 16
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    cursor: str = text(max=4096, default="")
+    cursor: str = declare_text(max=4096, default="")
     at: int | None = None
     answer: int | None = None
     edit: int | None = None
@@ -34,12 +34,12 @@ class Query:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Likes:
-    after: str = text(max=64, default="")
+    after: str = declare_text(max=64, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    next: str = text(max=2048, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,14 @@ class LikeEntry(Like):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    text: str = text(max=TEXT_MAX)
+class CommentForm:
+    text: str = declare_text(max=TEXT_MAX)
     parent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    text: str = text(max=TEXT_MAX)
+class EditForm:
+    text: str = declare_text(max=TEXT_MAX)
 
 
 # -- likes
@@ -64,46 +64,48 @@ class Changed:
 @bp.post("/shares/<int:share_id>/unlike", defaults={"on": False})
 def like(share_id: int, on: bool) -> Response:
     """Like a share, or no more."""
-    form = forms.form(request, Like)
-    done = services().talk.like_share(actor(), share_id, on)
-    if wants_json():
+    form = forms.read_form(request, Like)
+    done = get_services().discussion.set_share_liked(get_actor(), share_id, on)
+    if is_json_wanted():
         return jsonify(liked=done.liked, count=done.likes.number, more=done.likes.more)
-    return _to(safe_next(form.next, f"/shares/{share_id}/comments"))
+    return _to(get_safe_next(form.next, f"/shares/{share_id}/comments"))
 
 
 @bp.post("/entries/like")
 def like_entry() -> Response:
     """Like any entry: a share for all who see it, another one for oneself."""
-    form = forms.form(request, LikeEntry)
-    services().talk.like(actor(), form.entry, form.on)
-    return jsonify(liked=form.on) if wants_json() else _to(safe_next(form.next))
+    form = forms.read_form(request, LikeEntry)
+    get_services().discussion.set_liked(get_actor(), form.entry, form.on)
+    return jsonify(liked=form.on) if is_json_wanted() else _to(get_safe_next(form.next))
 
 
 @bp.get("/shares/<int:share_id>/likes")
-def likes(share_id: int) -> str:
+def show_likes(share_id: int) -> str:
     """Who likes it, for the sharer."""
-    asked = forms.query(request, Likes)
-    people, after = services().talk.likers(actor(), share_id, asked.after)
-    topic = services().talk.topic(actor(), share_id)
-    return template("pages/likes.html", topic=topic, people=people, after=after)
+    asked = forms.read_query(request, Likes)
+    people, after = get_services().discussion.list_likers(get_actor(), share_id, asked.after)
+    topic = get_services().discussion.get_commented_share(get_actor(), share_id)
+    return render_page("pages/likes.html", topic=topic, people=people, after=after)
 
 
 # -- comments
 @bp.get("/shares/<int:share_id>/comments")
-@public
-def comments(share_id: int) -> str:
+@allow_strangers
+def show_comments(share_id: int) -> str:
     """A share with what is said to it; a part of a page where a script asks for that."""
-    asked = forms.query(request, Query)
+    asked = forms.read_query(request, Query)
     return _page(share_id, asked)
 
 
 def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typed: str = "") -> str:
-    current = user()
+    current = find_user()
     viewer = current.actor if current else None
-    topic = services().talk.topic(viewer, share_id)
-    thread = services().talk.thread(viewer, topic.share, cursor=asked.cursor or None, at=asked.at)
-    talk: Talk = services().talk.of(viewer, topic.share)
-    changed = services().talk.mine(viewer, asked.edit) if viewer and asked.edit else None
+    topic = get_services().discussion.get_commented_share(viewer, share_id)
+    thread = get_services().discussion.get_thread(
+        viewer, topic.share, cursor=asked.cursor or None, at=asked.at
+    )
+    talk: ShareReactions = get_services().discussion.get_reactions(viewer, topic.share)
+    changed = get_services().discussion.get_own_comment(viewer, asked.edit) if viewer and asked.edit else None
     values = {
         "topic": topic,
         "thread": thread,
@@ -112,26 +114,26 @@ def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typ
         "answered": _among(thread, asked.answer),
         "changed": changed,
         "text_typed": typed or (changed.text if changed else ""),
-        "longest": web().settings.comment_length,
+        "longest": get_web().settings.comment_length,
         "error": error,
     }
-    if fragment_for() == "comments":
-        return template("parts/talk.html", **values)
-    return template("pages/talk.html", layout="sheet.html" if viewer else "open.html", **values)
+    if get_fragment_id() == "comments":
+        return render_page("parts/talk.html", **values)
+    return render_page("pages/talk.html", layout="sheet.html" if viewer else "open.html", **values)
 
 
-def _among(thread: Thread, comment_id: int | None) -> Spoken | None:
+def _among(thread: CommentThread, comment_id: int | None) -> CommentView | None:
     return next((c for c in thread.comments if c.by and c.id == comment_id), None)
 
 
 @bp.post("/shares/<int:share_id>/comments")
-def comment(share_id: int) -> Response:
+def add_comment(share_id: int) -> Response:
     """Say something."""
-    form = forms.form(request, Said)
+    form = forms.read_form(request, CommentForm)
     try:
-        done = services().talk.comment(actor(), share_id, form.text, form.parent)
+        done = get_services().discussion.comment(get_actor(), share_id, form.text, form.parent)
     except InvalidError as e:
-        if wants_json():
+        if is_json_wanted():
             raise
         asked = Query(at=form.parent, answer=form.parent)
         return make_response(_page(share_id, asked, error=e, typed=form.text), e.http_status)
@@ -139,14 +141,14 @@ def comment(share_id: int) -> Response:
 
 
 @bp.post("/comments/<int:comment_id>/edit")
-def edit(comment_id: int) -> Response:
+def update_comment(comment_id: int) -> Response:
     """Change what one said."""
-    form = forms.form(request, Changed)
-    was = services().talk.mine(actor(), comment_id)
+    form = forms.read_form(request, EditForm)
+    was = get_services().discussion.get_own_comment(get_actor(), comment_id)
     try:
-        done = services().talk.edit(actor(), comment_id, form.text)
+        done = get_services().discussion.update_comment(get_actor(), comment_id, form.text)
     except InvalidError as e:
-        if wants_json():
+        if is_json_wanted():
             raise
         asked = Query(at=comment_id, edit=comment_id)
         return make_response(_page(was.share_id, asked, error=e, typed=form.text), e.http_status)
@@ -154,23 +156,23 @@ def edit(comment_id: int) -> Response:
 
 
 @bp.post("/comments/<int:comment_id>/remove")
-def remove(comment_id: int) -> Response:
+def remove_comment(comment_id: int) -> Response:
     """Remove what one said, or what is said to one's own share; can be undone for a day where one sees it."""
-    forms.form(request, forms.Empty)
-    was, token = services().talk.remove(actor(), comment_id)
+    forms.read_form(request, forms.Empty)
+    was, token = get_services().discussion.remove_comment(get_actor(), comment_id)
     words, undo = _("Comment removed"), f"comment.{token}" if token else None
-    if wants_json():
+    if is_json_wanted():
         return jsonify(text=words, undo=undo)
-    services().accounts.notify(actor(), session(), Notice(words, undo))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
     # Who may not see the share any more would find nothing at its page.
-    return _to(f"/shares/{was.share_id}/comments" if undo else safe_next(None))
+    return _to(f"/shares/{was.share_id}/comments" if undo else get_safe_next(None))
 
 
 def _said(done: Comment) -> Response:
-    if wants_json():
+    if is_json_wanted():
         return jsonify(id=done.id, share=done.share_id)
     return _to(f"/shares/{done.share_id}/comments?at={done.id}#c{done.id}")
 
 
-def _to(goal: str) -> Response:
-    return make_response(redirect(goal, 303))
+def _to(target: str) -> Response:
+    return make_response(redirect(target, 303))

@@ -10,10 +10,10 @@ from flask_babel import ngettext
 
 from app.models.accounts.user import Notice
 from app.web import forms
-from app.web.context import actor, services, session, web
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.sessions import client, csrf_token, public
+from app.web.context import get_actor, get_services, get_session, get_web
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.sessions import allow_strangers, get_client, get_csrf_token
 from app.web.view import i18n
 
 bp = Blueprint("devices", __name__)
@@ -23,50 +23,52 @@ bp = Blueprint("devices", __name__)
 class Subscription:
     """What a browser's ``PushSubscription`` holds."""
 
-    endpoint: str = text(max=4096)
-    p256dh: str = text(max=256)
-    auth: str = text(max=64)
+    endpoint: str = declare_text(max=4096)
+    p256dh: str = declare_text(max=256)
+    auth: str = declare_text(max=64)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class One:
+class OneDevice:
     device: int
 
 
 @bp.get("/push.js")
-@public
-def worker() -> Response:
+@allow_strangers
+def serve_worker() -> Response:
     """The service worker; at the root, as its scope is the folder it lies in."""
-    return Response(web().assets.worker, content_type="text/javascript; charset=utf-8")
+    return Response(get_web().assets.worker, content_type="text/javascript; charset=utf-8")
 
 
 @bp.get("/api/push")
-def state() -> Response:
+def show_state() -> Response:
     """What the service worker needs when its browser gets another address."""
-    key = services().push.public_key(actor())
-    mine = any(device.session == session().key for device in services().push.devices(actor()))
-    return jsonify(mine=mine, key=key, csrf=csrf_token())
+    key = get_services().push.get_public_key(get_actor())
+    mine = any(
+        device.session == get_session().key for device in get_services().push.list_devices(get_actor())
+    )
+    return jsonify(mine=mine, key=key, csrf=get_csrf_token())
 
 
 @bp.post("/settings/devices/key")
-def key() -> Response:
+def make_key() -> Response:
     """The key by which browsers know this server, made when the first one asks."""
-    forms.form(request, forms.Empty)
-    return jsonify(key=services().push.make_key(actor()))
+    forms.read_form(request, forms.Empty)
+    return jsonify(key=get_services().push.make_key(get_actor()))
 
 
 @bp.post("/settings/devices")
 def register() -> Response:
     """Tell who asks on the device of this session from now on."""
-    form = forms.form(request, Subscription)
-    device = services().push.register(
-        actor(),
-        session(),
+    form = forms.read_form(request, Subscription)
+    device = get_services().push.register(
+        get_actor(),
+        get_session(),
         form.endpoint,
         form.p256dh,
         form.auth,
-        agent=client().agent,
-        language=i18n.language(),
+        agent=get_client().agent,
+        language=i18n.get_language(),
     )
     return jsonify(device=device.id)
 
@@ -74,15 +76,15 @@ def register() -> Response:
 @bp.post("/settings/devices/remove")
 def remove() -> Response:
     """Tell him there no more."""
-    services().push.remove(actor(), forms.form(request, One).device)
-    return jsonify() if wants_json() else _back(_("Device removed"))
+    get_services().push.remove(get_actor(), forms.read_form(request, OneDevice).device)
+    return jsonify() if is_json_wanted() else _back(_("Device removed"))
 
 
 @bp.post("/settings/devices/test")
-def test() -> Response:
+def send_test() -> Response:
     """Send something to see whether it comes."""
-    forms.form(request, forms.Empty)
-    count = services().push.test(actor())
+    forms.read_form(request, forms.Empty)
+    count = get_services().push.send_test(get_actor())
     if not count:
         return _back(_("There is no device to tell"))
     words = ngettext(
@@ -94,5 +96,5 @@ def test() -> Response:
 
 
 def _back(words: str) -> Response:
-    services().accounts.notify(actor(), session(), Notice(words))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return make_response(redirect("/settings/notifications#devices", 303))

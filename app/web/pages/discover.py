@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from flask import Blueprint
 
-from app.web.context import actor, services
-from app.web.view.render import template
+from app.web.context import get_actor, get_services
+from app.web.view.render import render_page
 
 bp = Blueprint("discover", __name__)
 
 
 @bp.get("/discover")
-def page() -> str:
+def show_discover() -> str:
     """What is shared most at the moment, and people who read alike."""
-    found = services().trends
-    mine = services().following.card(actor())
-    return template(
-        "pages/discover.html", trends=found.top(actor()), alike=found.alike(actor()), similar=mine.similar
+    found = get_services().trends
+    mine = get_services().following.preview_profile(get_actor())
+    return render_page(
+        "pages/discover.html",
+        trends=found.list_top(get_actor()),
+        alike=found.list_similar_readers(get_actor()),
+        similar=mine.similar,
     )

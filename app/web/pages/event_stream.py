@@ -7,22 +7,25 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, jsonify, request
 
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.security.sessions import public
+from app.web.context import get_actor, get_services, get_session
+from app.web.security.sessions import allow_strangers
 
 bp = Blueprint("live", __name__)
 
 
 @bp.post("/api/live")
-def admit() -> Response:
+def create_pass() -> Response:
     """Return the address of a stream for this browser, to be opened within a minute."""
-    forms.form(request, forms.Empty)
-    return jsonify(url="/events?" + urlencode({"pass": services().live.admit(actor(), session())}))
+    forms.read_form(request, forms.Empty)
+    return jsonify(
+        url="/events?"
+        + urlencode({"pass": get_services().event_passes.create_pass(get_actor(), get_session())})
+    )
 
 
 @bp.get("/events")
-@public
-def events() -> Response:
+@allow_strangers
+def answer_events() -> Response:
     """Answer in the controller's place while it is not there; else it has the connection by now.
 
     204 tells a browser that this is no error, and that there is no stream to come back to.

@@ -14,13 +14,13 @@ from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, Ra
 from app.models.accounts.user import Notice
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
+from app.web.context import get_actor, get_services, get_session
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
 from app.web.view import chart, i18n
-from app.web.view.present import checking
-from app.web.view.render import template
+from app.web.view.present import describe_check
+from app.web.view.render import render_page
 
 bp = Blueprint("feeds", __name__)
 
@@ -30,18 +30,18 @@ SOON = dt.timedelta(minutes=5)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    title: str = text(max=512, default="")
+    title: str = declare_text(max=512, default="")
     folder: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    name: str = text(max=512, default="")
+    name: str = declare_text(max=512, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    url: str = text(max=4096)
+    url: str = declare_text(max=4096)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,36 +51,36 @@ class Pause:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    stream: str = text(max=REF_MAX)
-    next: str = text(max=2048, default="")
+    stream: str = declare_text(max=REF_MAX)
+    next: str = declare_text(max=2048, default="")
 
 
 @bp.get("/feeds/<int:feed_id>")
-def page(feed_id: int) -> str | Response:
+def show_feed(feed_id: int) -> str | Response:
     """How a feed is doing, in words, with its last fetches; a person has a page of his own."""
     try:
-        mine = services().subscriptions.get(actor(), feed_id)
+        mine = get_services().subscriptions.get(get_actor(), feed_id)
     except NotFoundError:
-        if heir := services().subscriptions.heir(actor(), feed_id):
+        if heir := get_services().subscriptions.find_successor(get_actor(), feed_id):
             return make_response(redirect(f"/feeds/{heir}", 303))
         raise
     if mine.person:
-        handle = services().following.of_feed(actor(), feed_id)
+        handle = get_services().following.find_feed_owner(get_actor(), feed_id)
         return make_response(redirect(f"/@{quote(handle)}" if handle else "/people", 303))
     return _page(feed_id)
 
 
 def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
-    health, now = services().subscriptions.health(actor(), feed_id), clock.now()
-    zone = i18n.timezone()
-    return template(
+    health, now = get_services().subscriptions.get_health(get_actor(), feed_id), clock.now()
+    zone = i18n.get_timezone()
+    return render_page(
         "pages/feed.html",
         health=health,
         feed=health.feed,
-        mine=services().subscriptions.get(actor(), feed_id),
-        folders=services().folders.list(actor()),
-        day=chart.day(health.log, health.forecast, health.next_check_at, now, zone),
-        days=chart.days(health.log, now, zone),
+        mine=get_services().subscriptions.get(get_actor(), feed_id),
+        folders=get_services().folders.list_folders(get_actor()),
+        day=chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),
+        days=chart.draw_days(health.log, now, zone),
         zone=str(zone),
         later=health.next_check_at is not None and health.next_check_at > now + SOON,
         error=error,
@@ -89,39 +89,39 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
 
 
 @bp.post("/feeds/<int:feed_id>/edit")
-def edit(feed_id: int) -> Response:
+def update_feed(feed_id: int) -> Response:
     """Give a feed another name or other folders."""
-    form = forms.form(request, Edit)
-    services().subscriptions.edit(actor(), feed_id, title=form.title, folder_ids=form.folder)
+    form = forms.read_form(request, Edit)
+    get_services().subscriptions.update(get_actor(), feed_id, title=form.title, folder_ids=form.folder)
     return _here(feed_id, _("Saved"))
 
 
 @bp.post("/feeds/<int:feed_id>/rename")
 def rename(feed_id: int) -> Response:
     """Give a feed another name; an empty one is its own."""
-    form = forms.form(request, Rename)
-    before = services().subscriptions.get(actor(), feed_id).title
-    services().subscriptions.edit(actor(), feed_id, title=form.name)
-    feed = services().subscriptions.health(actor(), feed_id).feed
+    form = forms.read_form(request, Rename)
+    before = get_services().subscriptions.get(get_actor(), feed_id).title
+    get_services().subscriptions.update(get_actor(), feed_id, title=form.name)
+    feed = get_services().subscriptions.get_health(get_actor(), feed_id).feed
     name = form.name.strip() or feed.title or feed.url
-    if wants_json():
+    if is_json_wanted():
         return jsonify(text=_("Renamed to “%(name)s”", name=name), name=name, before=before)
     return _here(feed_id, _("Saved"))
 
 
 @bp.post("/feeds/<int:feed_id>/address")
-def address(feed_id: int) -> Response | tuple[str, int]:
+def change_address(feed_id: int) -> Response | tuple[str, int]:
     """Read a feed at another address."""
-    form = forms.form(request, Address)
+    form = forms.read_form(request, Address)
     try:
-        done = services().subscriptions.change_address(actor(), feed_id, form.url)
+        done = get_services().subscriptions.change_address(get_actor(), feed_id, form.url)
     except (InvalidError, ExistsError, RateLimitedError) as e:
-        if services().subscriptions.get(actor(), feed_id).person:
+        if get_services().subscriptions.get(get_actor(), feed_id).person:
             raise
         return _page(feed_id, e, form.url), e.http_status
     words = (
         _("Address changed. What you have read stays read")
-        if done.known
+        if done.was_known
         else _("Address changed. The feed is fetched from there now")
     )
     return _here(done.feed_id, words, f"feed.{done.undo}")
@@ -130,17 +130,17 @@ def address(feed_id: int) -> Response | tuple[str, int]:
 @bp.post("/feeds/<int:feed_id>/pause")
 def pause(feed_id: int) -> Response:
     """Pause a feed, or let it go on."""
-    form = forms.form(request, Pause)
-    services().subscriptions.pause(actor(), feed_id, form.paused)
+    form = forms.read_form(request, Pause)
+    get_services().subscriptions.set_paused(get_actor(), feed_id, form.paused)
     return _here(feed_id, _("Paused") if form.paused else _("Checked again from now on"))
 
 
 @bp.post("/feeds/<int:feed_id>/unsubscribe")
 def unsubscribe(feed_id: int) -> Response:
     """End a subscription."""
-    forms.form(request, forms.Empty)
-    token = services().subscriptions.unsubscribe(actor(), feed_id)
-    if wants_json():
+    forms.read_form(request, forms.Empty)
+    token = get_services().subscriptions.unsubscribe(get_actor(), feed_id)
+    if is_json_wanted():
         return jsonify(text=_("Unsubscribed"), undo=f"feed.{token}")
     _notify(_("Unsubscribed"), f"feed.{token}")
     return make_response(redirect("/read/all", 303))
@@ -149,16 +149,16 @@ def unsubscribe(feed_id: int) -> Response:
 @bp.post("/refresh")
 def refresh() -> Response:
     """Check a feed, or all of them, for new entries now."""
-    form = forms.form(request, Refresh)
+    form = forms.read_form(request, Refresh)
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None
-    count = services().subscriptions.refresh(actor(), one).count
-    rests = services().subscriptions.resting(actor(), None if one is None else (one,))
-    words = checking(count, rests)
-    if wants_json():
+    count = get_services().subscriptions.refresh(get_actor(), one).count
+    rests = get_services().subscriptions.list_rest_ends(get_actor(), None if one is None else (one,))
+    words = describe_check(count, rests)
+    if is_json_wanted():
         return jsonify(text=words, count=count)
     _notify(words)
-    return make_response(redirect(safe_next(form.next), 303))
+    return make_response(redirect(get_safe_next(form.next), 303))
 
 
 def _here(feed_id: int, words: str, undo: str | None = None) -> Response:
@@ -167,4 +167,4 @@ def _here(feed_id: int, words: str, undo: str | None = None) -> Response:
 
 
 def _notify(words: str, undo: str | None = None) -> None:
-    services().accounts.notify(actor(), session(), Notice(words, undo))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))

@@ -10,13 +10,13 @@ from flask_babel import gettext as _
 from app.errors import ExistsError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.stream import StreamRef
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.folder import FolderEditMode
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.pages.subscriptions import Query, manager
-from app.web.security.redirects import safe_next
+from app.web.context import get_actor, get_services, get_session
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.pages.subscriptions import Query, render_manager
+from app.web.security.redirects import get_safe_next
 
 bp = Blueprint("folders", __name__)
 
@@ -25,13 +25,13 @@ HOME = "/subscriptions"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    name: str = text(max=128)
+    name: str = declare_text(max=128)
     parent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    name: str = text(max=128)
+    name: str = declare_text(max=128)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Place:
     source: int | None = None
     target: int | None = None
     after: int | None = None
-    next: str = text(max=2048, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,11 @@ class MoveFolder:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    stream: str = text(max=64)
+    stream: str = declare_text(max=64)
 
 
 @bp.get("/folders")
-def page() -> Response:
+def show_folders() -> Response:
     """The manager took this page's place."""
     return make_response(redirect(f"{HOME}#folders", 303))
 
@@ -69,9 +69,9 @@ def page() -> Response:
 @bp.post("/folders")
 def create() -> Response | tuple[str, int]:
     """Make a folder."""
-    form = forms.form(request, Create)
+    form = forms.read_form(request, Create)
     try:
-        folder = services().folders.create(actor(), form.name, parent=form.parent)
+        folder = get_services().folders.create(get_actor(), form.name, parent=form.parent)
     except (ExistsError, InvalidError) as e:
         return _refused(e)
     return _done(_("Folder “%(name)s” created", name=folder.name), id=folder.id)
@@ -80,9 +80,9 @@ def create() -> Response | tuple[str, int]:
 @bp.post("/folders/<int:folder_id>/rename")
 def rename(folder_id: int) -> Response | tuple[str, int]:
     """Give a folder another name."""
-    form = forms.form(request, Name)
+    form = forms.read_form(request, Name)
     try:
-        folder = services().folders.rename(actor(), folder_id, form.name)
+        folder = get_services().folders.rename(get_actor(), folder_id, form.name)
     except (ExistsError, InvalidError) as e:
         return _refused(e)
     return _done(_("Renamed to “%(name)s”", name=folder.name), name=folder.name)
@@ -91,17 +91,19 @@ def rename(folder_id: int) -> Response | tuple[str, int]:
 @bp.post("/folders/<int:folder_id>/delete")
 def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
-    forms.form(request, forms.Empty)
-    token = services().folders.delete(actor(), folder_id)
+    forms.read_form(request, forms.Empty)
+    token = get_services().folders.delete(get_actor(), folder_id)
     return _done(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
 
 
 @bp.post("/folders/<int:folder_id>/move")
 def move_folder(folder_id: int) -> Response | tuple[str, int]:
     """Put a folder into another, to the top, or elsewhere among its neighbours."""
-    form = forms.form(request, MoveFolder)
+    form = forms.read_form(request, MoveFolder)
     try:
-        token = services().folders.move(actor(), folder_id, parent=form.parent, after=form.after)
+        token = get_services().folders.move_folder(
+            get_actor(), folder_id, parent=form.parent, after=form.after
+        )
     except (ExistsError, InvalidError) as e:
         return _refused(e)
     return _done(_("Folder moved"), f"place.{token}")
@@ -110,42 +112,44 @@ def move_folder(folder_id: int) -> Response | tuple[str, int]:
 @bp.post("/folders/move")
 def move() -> Response:
     """Put a feed into one folder only, or into none."""
-    form = forms.form(request, Move)
+    form = forms.read_form(request, Move)
     folder_ids = () if form.folder is None else (form.folder,)
     # Who has no such feed is told so.
-    services().subscriptions.get(actor(), form.feed)
-    token, _count = services().folders.place(actor(), [form.feed], folder_ids, PlaceMode.MOVE)
+    get_services().subscriptions.get(get_actor(), form.feed)
+    token, _count = get_services().folders.place_feeds(
+        get_actor(), [form.feed], folder_ids, FolderEditMode.MOVE
+    )
     return _done(_("Feed moved"), f"place.{token}")
 
 
 @bp.post("/folders/place")
-def place() -> Response:
+def place_feed() -> Response:
     """Take a feed out of one folder and put it into another, behind a certain neighbour."""
-    form = forms.form(request, Place)
-    token = services().folders.move_feed(
-        actor(), form.feed, source=form.source, target=form.target, after=form.after
+    form = forms.read_form(request, Place)
+    token = get_services().folders.move_feed(
+        get_actor(), form.feed, source=form.source, target=form.target, after=form.after
     )
     return _done(_("Feed moved"), f"place.{token}", next=form.next)
 
 
 @bp.post("/folders/read")
-def read() -> Response:
+def mark_read() -> Response:
     """Mark a feed or folder as read, all that is there now."""
-    form = forms.form(request, Read)
-    done = services().reading.mark_all(actor(), StreamRef.parse(form.stream))
+    form = forms.read_form(request, Read)
+    done = get_services().reading.mark_all(get_actor(), StreamRef.parse(form.stream))
     if not done.count:
         return _done(_("Nothing was unread"))
     return _done(_("All marked as read"), done.undo)
 
 
 def _refused(error: ExistsError | InvalidError) -> tuple[str, int]:
-    if wants_json():
+    if is_json_wanted():
         raise error
-    return manager(Query(), error), error.http_status
+    return render_manager(Query(), error), error.http_status
 
 
 def _done(words: str, undo: str | None = None, *, next: str = "", **answer: object) -> Response:
-    if wants_json():
+    if is_json_wanted():
         return jsonify(text=words, undo=undo, **answer)
-    services().accounts.notify(actor(), session(), Notice(words, undo))
-    return make_response(redirect(safe_next(next, HOME), 303))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
+    return make_response(redirect(get_safe_next(next, HOME), 303))

@@ -11,17 +11,17 @@ from flask import Blueprint, Response, request
 
 from app.errors import EventrError
 from app.models.sharing.hub import HubForm
-from app.web.context import services, web
-from app.web.security.sessions import client, for_programs
+from app.web.context import get_services, get_web
+from app.web.security.sessions import for_programs, get_client
 
 bp = Blueprint("hub", __name__)
 
 
 @bp.post("/hub")
 @for_programs
-def ask() -> Response:
+def submit_request() -> Response:
     """Take a request: 202, and the callback is asked later. What is wrong with one is said in plain text."""
-    request.max_content_length = request.max_form_memory_size = web().settings.hub_form_max
+    request.max_content_length = request.max_form_memory_size = get_web().settings.hub_form_max
     is_form = request.mimetype == "application/x-www-form-urlencoded"
     form: Mapping[str, str] = request.form if is_form else {}
     lease = form.get("hub.lease_seconds", "")
@@ -33,7 +33,7 @@ def ask() -> Response:
         form.get("hub.secret", ""),
     )
     try:
-        services().hub.request(asked, client().network)
+        get_services().hub.submit_request(asked, get_client().network)
     except EventrError as e:
         said = " ".join(filter(None, (e.word, str(e.ids.get("field", "")))))
         answer = Response(said + "\n", e.http_status, content_type="text/plain; charset=utf-8")

@@ -14,69 +14,72 @@ from flask_babel import ngettext
 from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
 from app.models.accounts.user import Notice
-from app.models.imports.imports import Brought, Import, ImportItem, ImportState
+from app.models.imports.imports import Import, ImportedFeeds, ImportItem, ImportState
 from app.services.imports.imports import PAGE
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.forms import text
+from app.web.context import get_actor, get_services, get_session
+from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
 from app.web.view import imports as importview
-from app.web.view.render import fragment_for, template
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("imports", __name__)
 
-bp.add_app_template_global(importview.state_words)
-bp.add_app_template_global(importview.progress_words)
-bp.add_app_template_global(importview.reason)
-bp.add_app_template_global(importview.fix)
-bp.add_app_template_global(importview.look_at)
+bp.add_app_template_global(importview.format_state)
+bp.add_app_template_global(importview.format_progress)
+bp.add_app_template_global(importview.explain_failure)
+bp.add_app_template_global(importview.suggest_fix)
+bp.add_app_template_global(importview.find_lookup_address)
 
 #: What a person may do something about.
 _SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    pasted: str = text(max=1 << 30, default="")
+class UploadForm:
+    pasted: str = declare_text(max=1 << 30, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     page: int = 0
-    format: str = text(max=8, default="opml", one_of=("opml", "csv", "json"))
+    format: str = declare_text(max=8, default="opml", one_of=("opml", "csv", "json"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     page: int = 0
     pick: tuple[int, ...] = ()
-    do: str = text(max=8, default="start", one_of=("start", "save", "next", "back", "all", "none"))
-    target: str = text(max=8, default="keep", one_of=("keep", "one"))
-    into: str = text(max=128, default="")
+    do: str = declare_text(max=8, default="start", one_of=("start", "save", "next", "back", "all", "none"))
+    target: str = declare_text(max=8, default="keep", one_of=("keep", "one"))
+    into: str = declare_text(max=128, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class RetryForm:
     index: int | None = None
 
 
 @bp.get("/imports")
-def centre() -> str:
+def show_imports() -> str:
     """Send a file, take yours along, and what was imported before."""
     return _centre()
 
 
 def _centre(error: EventrError | None = None, pasted: str = "") -> str:
-    return template(
-        "pages/imports.html", imports=services().imports.recent(actor()), error=error, pasted=pasted
+    return render_page(
+        "pages/imports.html",
+        imports=get_services().imports.list_recent(get_actor()),
+        error=error,
+        pasted=pasted,
     )
 
 
 @bp.post("/imports")
 @takes_file
-def send() -> Response | tuple[str, int]:
+def upload_file() -> Response | tuple[str, int]:
     """Take a file, or its text, and show what is in it."""
-    form = forms.form(request, Sent)
+    form = forms.read_form(request, UploadForm)
     file = request.files.get("file")
     # The limits of the body hold for both (W16); the file lies on disk when it is long.
     body = file.read() if file else b""
@@ -84,7 +87,7 @@ def send() -> Response | tuple[str, int]:
     try:
         if not (file or form.pasted.strip()):
             raise InvalidError("Choose a file first, or paste its text.", field="file")
-        found = services().imports.preview(actor(), body or form.pasted.encode(), name)
+        found = get_services().imports.preview(get_actor(), body or form.pasted.encode(), name)
     except _SHOWN as e:
         return _centre(e, form.pasted), e.http_status
     return _to(found)
@@ -95,29 +98,33 @@ def _to(found: Import, page: int = 0) -> Response:
 
 
 @bp.get("/imports/<int:import_id>")
-def show(import_id: int) -> str:
+def show_import(import_id: int) -> str:
     """An import: what may be chosen, how far it is, or what became of it."""
-    return _show(import_id, forms.query(request, Shown).page)
+    return _show(import_id, forms.read_query(request, Shown).page)
 
 
 def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> str:
-    found = services().imports.get(actor(), import_id)
+    found = get_services().imports.get(get_actor(), import_id)
     if found.state is ImportState.PREVIEW:
-        items = services().imports.page(actor(), import_id, page)
+        items = get_services().imports.list_page(get_actor(), import_id, page)
         pages = max(1, -(-found.total // PAGE))
-        groups = importview.groups(found, items)
-        return template(
+        groups = importview.group_items(found, items)
+        return render_page(
             "pages/import_preview.html", one=found, groups=groups, page=page, pages=pages, error=error
         )
-    failures = [] if found.is_active else services().imports.failures(actor(), import_id)
-    brought = Brought() if found.is_active else services().imports.brought(actor(), import_id)
+    failures = [] if found.is_active else get_services().imports.list_failures(get_actor(), import_id)
+    brought = (
+        ImportedFeeds()
+        if found.is_active
+        else get_services().imports.find_imported_feeds(get_actor(), import_id)
+    )
     mine = [item for item in failures if item.feed_id not in brought.left]
     shown = failures[page * PAGE : (page + 1) * PAGE]
-    name = "parts/import_body.html" if fragment_for() == "import-body" else "pages/import.html"
-    return template(
+    name = "parts/import_body.html" if get_fragment_id() == "import-body" else "pages/import.html"
+    return render_page(
         name,
         one=found,
-        report=found.report(clock.now()),
+        report=found.build_report(clock.now()),
         failures=shown,
         page=page,
         all_failures=len(failures),
@@ -129,18 +136,18 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
 
 
 @bp.post("/imports/<int:import_id>/choose")
-def choose(import_id: int) -> Response | tuple[str, int]:
+def choose_items(import_id: int) -> Response | tuple[str, int]:
     """Take in the ticks of a page; then start, or show another page."""
-    form = forms.form(request, Choice)
-    imports = services().imports
+    form = forms.read_form(request, Choice)
+    imports = get_services().imports
     try:
         if form.do in ("all", "none"):
-            imports.choose_all(actor(), import_id, form.do == "all")
-            return _to(imports.get(actor(), import_id), form.page)
-        found = imports.choose(actor(), import_id, form.page, form.pick)
+            imports.choose_all(get_actor(), import_id, form.do == "all")
+            return _to(imports.get(get_actor(), import_id), form.page)
+        found = imports.choose_items(get_actor(), import_id, form.page, form.pick)
         if form.do == "start":
             keep, into = form.target == "keep", form.into if form.target == "one" else ""
-            return _to(imports.start(actor(), import_id, keep_folders=keep, into=into))
+            return _to(imports.start(get_actor(), import_id, keep_folders=keep, into=into))
     except (ConflictError, InvalidError) as e:
         return _show(import_id, form.page, e), e.http_status
     return _to(found, max(0, form.page + {"next": 1, "back": -1}.get(form.do, 0)))
@@ -149,19 +156,19 @@ def choose(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/cancel")
 def cancel(import_id: int) -> Response | tuple[str, int]:
     """Stop an import; what is subscribed stays."""
-    forms.form(request, forms.Empty)
+    forms.read_form(request, forms.Empty)
     try:
-        return _to(services().imports.cancel(actor(), import_id))
+        return _to(get_services().imports.cancel(get_actor(), import_id))
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
 
 
 @bp.post("/imports/<int:import_id>/continue")
-def go_on(import_id: int) -> Response | tuple[str, int]:
+def resume(import_id: int) -> Response | tuple[str, int]:
     """Take back a cancel."""
-    forms.form(request, forms.Empty)
+    forms.read_form(request, forms.Empty)
     try:
-        return _to(services().imports.go_on(actor(), import_id))
+        return _to(get_services().imports.resume(get_actor(), import_id))
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
 
@@ -169,9 +176,9 @@ def go_on(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/retry")
 def retry(import_id: int) -> Response | tuple[str, int]:
     """Try what failed again, all or one."""
-    form = forms.form(request, Again)
+    form = forms.read_form(request, RetryForm)
     try:
-        return _to(services().imports.retry(actor(), import_id, form.index))
+        return _to(get_services().imports.retry(get_actor(), import_id, form.index))
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
 
@@ -179,35 +186,39 @@ def retry(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/unsubscribe")
 def unsubscribe(import_id: int) -> Response | tuple[str, int]:
     """Unsubscribe from what an import has added."""
-    forms.form(request, forms.Empty)
+    forms.read_form(request, forms.Empty)
     try:
-        token, count = services().imports.unsubscribe(actor(), import_id)
+        token, count = get_services().imports.unsubscribe(get_actor(), import_id)
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
     words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", count)
-    services().accounts.notify(actor(), session(), Notice(words, f"feeds.{token}"))
-    return _to(services().imports.get(actor(), import_id))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, f"feeds.{token}"))
+    return _to(get_services().imports.get(get_actor(), import_id))
 
 
 @bp.post("/imports/<int:import_id>/remove")
 def remove(import_id: int) -> Response | tuple[str, int]:
     """Forget an import; subscriptions stay."""
-    forms.form(request, forms.Empty)
+    forms.read_form(request, forms.Empty)
     try:
-        services().imports.remove(actor(), import_id)
+        get_services().imports.remove(get_actor(), import_id)
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
-    services().accounts.notify(actor(), session(), Notice(_("Import forgotten. Your feeds are still there")))
+    get_services().accounts.add_notice(
+        get_actor(), get_session(), Notice(_("Import forgotten. Your feeds are still there"))
+    )
     return make_response(redirect("/imports", 303))
 
 
 @bp.get("/imports/<int:import_id>/report")
-def report(import_id: int) -> Response:
+def download_report(import_id: int) -> Response:
     """The report as a file: what failed as OPML, or all outlines as CSV or JSON."""
-    kind = forms.query(request, Shown).format
+    kind = forms.read_query(request, Shown).format
     if kind == "opml":
-        return _file(services().imports.failed_list(actor(), import_id), "text/x-opml", "failed.opml")
-    rows = [_row(item) for item in services().imports.items(actor(), import_id)]
+        return _file(
+            get_services().imports.export_failures(get_actor(), import_id), "text/x-opml", "failed.opml"
+        )
+    rows = [_row(item) for item in get_services().imports.list_items(get_actor(), import_id)]
     if kind == "json":
         return _file(json.dumps(rows).encode(), "application/json", "import.json")
     out = io.StringIO()
@@ -218,7 +229,7 @@ def report(import_id: int) -> Response:
 
 
 def _row(item: ImportItem) -> dict[str, str | int]:
-    reason = importview.reason(item.error) if item.error else ""
+    reason = importview.explain_failure(item.error) if item.error else ""
     return {
         "line": item.line,
         "title": item.title,
@@ -239,21 +250,25 @@ def _file(body: bytes, kind: str, name: str) -> Response:
 
 
 @bp.get("/api/imports/<int:import_id>")
-def progress(import_id: int) -> Response:
+def show_progress(import_id: int) -> Response:
     """How far an import is, for pages without a stream of events."""
-    return jsonify(services().imports.get(actor(), import_id).report(clock.now()))
+    return jsonify(get_services().imports.get(get_actor(), import_id).build_report(clock.now()))
 
 
 @bp.get("/export/opml")
-def export() -> Response:
+def export_subscriptions() -> Response:
     """All subscriptions as a file that any reader can import."""
     day = dt.datetime.now(dt.UTC).date().isoformat()
-    return _file(services().imports.export(actor()), "text/x-opml; charset=utf-8", f"eventr-{day}.opml")
+    return _file(
+        get_services().imports.export(get_actor()), "text/x-opml; charset=utf-8", f"eventr-{day}.opml"
+    )
 
 
 @bp.get("/welcome")
-def welcome() -> str:
+def show_welcome() -> str:
     """Ways to begin, for somebody who has no feeds yet."""
-    recent = services().imports.recent(actor())
+    recent = get_services().imports.list_recent(get_actor())
     begun = next((one for one in recent if one.is_active or one.state is ImportState.PREVIEW), None)
-    return template("pages/welcome.html", begun=begun, packs=services().packs.all(actor())[:3])
+    return render_page(
+        "pages/welcome.html", begun=begun, packs=get_services().packs.list_packs(get_actor())[:3]
+    )

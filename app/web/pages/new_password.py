@@ -9,35 +9,35 @@ from flask import Blueprint, Response, make_response, redirect, request
 from app.errors import EventrError, ForbiddenError, InvalidError, RateLimitedError
 from app.models.accounts.user import Notice, User
 from app.web import forms
-from app.web.context import services, session, user
-from app.web.forms import text
-from app.web.pages.account import outcome
+from app.web.context import find_user, get_services, get_session
+from app.web.forms import declare_text
+from app.web.pages.account import describe_outcome
 from app.web.security import sessions
-from app.web.security.sessions import public
-from app.web.view.render import template
+from app.web.security.sessions import allow_strangers
+from app.web.view.render import render_page
 
 bp = Blueprint("new_password", __name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    token: str = text(max=128, default="")
+    token: str = declare_text(max=128, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    token: str = text(max=128)
-    password: str = text(max=2048)
+    token: str = declare_text(max=128)
+    password: str = declare_text(max=2048)
     programs: bool = False
 
 
 @bp.get("/new-password")
-@public
-def page() -> str | tuple[str, int]:
+@allow_strangers
+def show_new_password() -> str | tuple[str, int]:
     """The field for the new password, or why there is none."""
-    token = forms.query(request, Query).token
+    token = forms.read_query(request, Query).token
     try:
-        owner = services().people.owner(token)
+        owner = get_services().admin_accounts.get_reset_user(token)
     except ForbiddenError as e:
         return _void(e)
     # Whoever needs such a link may have lost the account to somebody who made a token.
@@ -45,40 +45,40 @@ def page() -> str | tuple[str, int]:
 
 
 def _void(error: ForbiddenError) -> tuple[str, int]:
-    return template("pages/new_password.html", error=error, owner=None), error.http_status
+    return render_page("pages/new_password.html", error=error, owner=None), error.http_status
 
 
 def _page(owner: User, form: Choice, error: EventrError | None = None) -> str:
-    programs = services().people.programs(owner)
-    return template("pages/new_password.html", error=error, owner=owner, form=form, programs=programs)
+    programs = get_services().admin_accounts.count_tokens(owner)
+    return render_page("pages/new_password.html", error=error, owner=owner, form=form, programs=programs)
 
 
 @bp.post("/new-password")
-@public
-def choose() -> Response | tuple[str, int]:
+@allow_strangers
+def choose_password() -> Response | tuple[str, int]:
     """Set the password and log in; every session of before ends."""
-    form = forms.form(request, Choice)
+    form = forms.read_form(request, Choice)
     try:
-        session_id = services().people.choose_password(
-            form.token, form.password, sessions.client(), programs=form.programs
+        session_id = get_services().admin_accounts.choose_password(
+            form.token, form.password, sessions.get_client(), programs=form.programs
         )
     except (InvalidError, RateLimitedError) as e:
-        return _page(services().people.owner(form.token), form, e), e.http_status
+        return _page(get_services().admin_accounts.get_reset_user(form.token), form, e), e.http_status
     except ForbiddenError as e:
         return _void(e)
-    if user() is not None:
+    if find_user() is not None:
         # Somebody else's, who was logged in in this browser: it leaves nothing behind (W01).
-        services().sign_in.log_out(session())
-    sessions.begin(session_id)
+        get_services().sign_in.log_out(get_session())
+    sessions.begin_session(session_id)
     _tell(session_id, ended=form.programs)
     return make_response(redirect("/read/all", 303))
 
 
 def _tell(session_id: str, *, ended: bool) -> None:
-    found = services().sign_in.resume(session_id)
+    found = get_services().sign_in.resume(session_id)
     if found is None:  # ended again in this moment
         return
     begun, owner = found
-    left = services().people.programs(owner)
+    left = get_services().admin_accounts.count_tokens(owner)
     if ended or left:
-        services().accounts.notify(owner.actor, begun, Notice(outcome(ended, left)))
+        get_services().accounts.add_notice(owner.actor, begun, Notice(describe_outcome(ended, left)))

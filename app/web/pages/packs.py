@@ -11,10 +11,10 @@ from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError,
 from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.forms import text
+from app.web.context import get_actor, get_services, get_session
+from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
-from app.web.view.render import template
+from app.web.view.render import render_page
 
 bp = Blueprint("packs", __name__)
 
@@ -27,38 +27,42 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    title: str = text(max=80)
-    about: str = text(max=400, default="")
+    title: str = declare_text(max=80)
+    about: str = declare_text(max=400, default="")
 
 
 @bp.get("/packs")
-def page() -> str:
+def show_packs() -> str:
     """All packs, as cards."""
     return _page()
 
 
 def _page(error: EventrError | None = None) -> str:
-    may_edit = actor().may(Permission.PACK_EDIT)
-    return template("pages/packs.html", packs=services().packs.all(actor()), may_edit=may_edit, error=error)
+    may_edit = get_actor().has_permission(Permission.PACK_EDIT)
+    return render_page(
+        "pages/packs.html", packs=get_services().packs.list_packs(get_actor()), may_edit=may_edit, error=error
+    )
 
 
 @bp.get("/packs/<slug>")
-def show(slug: str) -> str:
+def show_pack(slug: str) -> str:
     """One pack with all its feeds."""
     return _show(slug)
 
 
 def _show(slug: str, error: EventrError | None = None) -> str:
-    view = services().packs.get(actor(), slug)
-    return template("pages/pack.html", view=view, may_edit=actor().may(Permission.PACK_EDIT), error=error)
+    view = get_services().packs.get(get_actor(), slug)
+    return render_page(
+        "pages/pack.html", view=view, may_edit=get_actor().has_permission(Permission.PACK_EDIT), error=error
+    )
 
 
 @bp.post("/packs/<slug>/subscribe")
 def subscribe(slug: str) -> Response | tuple[str, int]:
     """Subscribe to a pack, all of it or the feeds that are ticked."""
-    form = forms.form(request, Choice)
+    form = forms.read_form(request, Choice)
     try:
-        found = services().packs.subscribe(actor(), slug, None if form.all else form.pick)
+        found = get_services().packs.subscribe(get_actor(), slug, None if form.all else form.pick)
     except (InvalidError, RateLimitedError) as e:
         return _show(slug, e), e.http_status
     return make_response(redirect(f"/imports/{found.id}", 303))
@@ -68,9 +72,9 @@ def subscribe(slug: str) -> Response | tuple[str, int]:
 @takes_file
 def add() -> Response | tuple[str, int]:
     """Make a pack of a file."""
-    form = forms.form(request, Edit)
+    form = forms.read_form(request, Edit)
     try:
-        services().packs.add(actor(), form.title, form.about, _body() or b"")
+        get_services().packs.add(get_actor(), form.title, form.about, _body() or b"")
     except (InvalidError, TooLargeError, ExistsError) as e:
         return _page(e), e.http_status
     return _back(_("Pack “%(title)s” made", title=form.title))
@@ -78,11 +82,11 @@ def add() -> Response | tuple[str, int]:
 
 @bp.post("/packs/<slug>")
 @takes_file
-def edit(slug: str) -> Response | tuple[str, int]:
+def update_pack(slug: str) -> Response | tuple[str, int]:
     """Rename a pack, describe it anew, or replace its list."""
-    form = forms.form(request, Edit)
+    form = forms.read_form(request, Edit)
     try:
-        services().packs.edit(actor(), slug, form.title, form.about, _body())
+        get_services().packs.update(get_actor(), slug, form.title, form.about, _body())
     except (InvalidError, TooLargeError) as e:
         return _show(slug, e), e.http_status
     return _back(_("Pack saved"))
@@ -91,8 +95,8 @@ def edit(slug: str) -> Response | tuple[str, int]:
 @bp.post("/packs/<slug>/remove")
 def remove(slug: str) -> Response:
     """Delete a pack."""
-    forms.form(request, forms.Empty)
-    services().packs.remove(actor(), slug)
+    forms.read_form(request, forms.Empty)
+    get_services().packs.remove(get_actor(), slug)
     return _back(_("Pack deleted. Who subscribed to its feeds keeps them"))
 
 
@@ -102,5 +106,5 @@ def _body() -> bytes | None:
 
 
 def _back(words: str) -> Response:
-    services().accounts.notify(actor(), session(), Notice(words))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return make_response(redirect("/packs", 303))

@@ -17,15 +17,15 @@ from app.errors import (
     TooLargeError,
 )
 from app.models.accounts.user import Notice
-from app.models.sharing.sharing import Tie
+from app.models.sharing.sharing import Relationship
 from app.web import forms
-from app.web.context import actor, services, session, user, web
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
-from app.web.security.sessions import public
-from app.web.view.own_addresses import handle_in
-from app.web.view.render import template
+from app.web.context import find_user, get_actor, get_services, get_session, get_web
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
+from app.web.security.sessions import allow_strangers
+from app.web.view.own_addresses import parse_own_handle
+from app.web.view.render import render_page
 
 bp = Blueprint("people", __name__)
 
@@ -46,31 +46,31 @@ class After:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Whom:
-    name: str = text(max=2048)
-    next: str = text(max=2048, default=HERE)
+class PersonForm:
+    name: str = declare_text(max=2048)
+    next: str = declare_text(max=2048, default=HERE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Whom):
+class Answer(PersonForm):
     yes: bool
 
 
 @bp.get("/people")
-def page() -> str:
+def show_people() -> str:
     """Whom I follow, who follows me, who asks, whom I mute and block."""
     return _page()
 
 
 def _page(error: EventrError | None = None, typed: str = "") -> str:
-    asked = forms.query(request, Query)
-    circle = services().contacts.circle(actor(), asked.following, asked.followers)
-    profile = services().following.card(actor())
-    return template(
+    asked = forms.read_query(request, Query)
+    circle = get_services().people_lists.list_circle(get_actor(), asked.following, asked.followers)
+    profile = get_services().following.preview_profile(get_actor())
+    return render_page(
         "pages/people.html",
         circle=circle,
         mine=profile,
-        base=web().base_url,
+        base=get_web().base_url,
         error=error,
         typed=typed,
         asked=asked,
@@ -80,12 +80,12 @@ def _page(error: EventrError | None = None, typed: str = "") -> str:
 @bp.post("/people/follow")
 def follow() -> Response | tuple[str, int]:
     """Follow somebody, or ask to; by his name, or by the address of his page here."""
-    form = forms.form(request, Whom)
+    form = forms.read_form(request, PersonForm)
     try:
         handle = _handle(form.name)
         tie = _follow(handle)
     except _SHOWN as e:
-        if wants_json() or not form.next.startswith(HERE):
+        if is_json_wanted() or not form.next.startswith(HERE):
             raise
         return _page(e, form.name), e.http_status
     words = (
@@ -98,15 +98,15 @@ def follow() -> Response | tuple[str, int]:
 
 def _handle(typed: str) -> str:
     """Return the name in what was typed, which may be the address of a page."""
-    found = handle_in(typed)
+    found = parse_own_handle(typed)
     if found is None and any(mark in typed for mark in "/:@"):
         raise InvalidError("This is no address of this server. Add sites under “Add”.", field="name")
     return found or typed.strip()
 
 
-def _follow(handle: str) -> Tie:
+def _follow(handle: str) -> Relationship:
     try:
-        return services().following.follow(actor(), handle)
+        return get_services().following.follow(get_actor(), handle)
     except NotFoundError as e:
         raise NotFoundError("There is nobody of this name here who shares anything.") from e
 
@@ -114,8 +114,8 @@ def _follow(handle: str) -> Tie:
 @bp.post("/people/unfollow")
 def unfollow() -> Response:
     """Stop following, or asking; can be undone for a day."""
-    form = forms.form(request, Whom)
-    token = services().following.unfollow(actor(), form.name)
+    form = forms.read_form(request, PersonForm)
+    token = get_services().following.unfollow(get_actor(), form.name)
     words = _("You no longer follow %(name)s", name=form.name)
     return _done(form, words, f"feed.{token}" if token else None, follows=False, requested=False)
 
@@ -123,8 +123,8 @@ def unfollow() -> Response:
 @bp.post("/people/answer")
 def answer() -> Response:
     """Let somebody follow who asked to, or not."""
-    form = forms.form(request, Answer)
-    done = services().following.answer(actor(), form.name, form.yes)
+    form = forms.read_form(request, Answer)
+    done = get_services().following.answer_request(get_actor(), form.name, form.yes)
     if not done:
         return _done(form, _("%(name)s does not ask any more", name=form.name), done=False)
     words = _("%(name)s follows you now", name=form.name) if form.yes else _("Refused")
@@ -135,8 +135,8 @@ def answer() -> Response:
 @bp.post("/people/unmute", defaults={"on": False})
 def mute(on: bool) -> Response:
     """Leave somebody out of the lists of all, or take him in again."""
-    form = forms.form(request, Whom)
-    services().following.mute(actor(), form.name, on)
+    form = forms.read_form(request, PersonForm)
+    get_services().following.set_muted(get_actor(), form.name, on)
     words = (
         _("%(name)s is muted: not among all entries, but still in the tree", name=form.name)
         if on
@@ -148,46 +148,46 @@ def mute(on: bool) -> Response:
 @bp.post("/people/block")
 def block() -> Response:
     """Let neither see the other."""
-    form = forms.form(request, Whom)
-    services().following.block(actor(), form.name)
+    form = forms.read_form(request, PersonForm)
+    get_services().following.block(get_actor(), form.name)
     return _done(form, _("%(name)s is blocked: neither of you sees the other", name=form.name), blocks=True)
 
 
 @bp.post("/people/unblock")
 def unblock() -> Response:
     """Take a block back."""
-    form = forms.form(request, Whom)
-    services().following.unblock(actor(), form.name)
+    form = forms.read_form(request, PersonForm)
+    get_services().following.unblock(get_actor(), form.name)
     return _done(form, _("%(name)s is not blocked any more", name=form.name), blocks=False)
 
 
 @bp.post("/people/dismiss")
 def dismiss() -> Response:
     """Take a follower away; he is not told."""
-    form = forms.form(request, Whom)
-    services().following.dismiss(actor(), form.name)
+    form = forms.read_form(request, PersonForm)
+    get_services().following.remove_follower(get_actor(), form.name)
     return _done(form, _("%(name)s does not follow you any more", name=form.name))
 
 
-def _done(form: Whom, words: str, undo: str | None = None, **answer: object) -> Response:
-    if wants_json():
+def _done(form: PersonForm, words: str, undo: str | None = None, **answer: object) -> Response:
+    if is_json_wanted():
         return jsonify(text=words, undo=undo, **answer)
-    services().accounts.notify(actor(), session(), Notice(words, undo))
-    return make_response(redirect(safe_next(form.next, HERE), 303))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
+    return make_response(redirect(get_safe_next(form.next, HERE), 303))
 
 
 @bp.get("/@<name>/followers", defaults={"which": "followers"})
 @bp.get("/@<name>/following", defaults={"which": "following"})
-@public
-def contacts(name: str, which: str) -> Response:
+@allow_strangers
+def show_contacts(name: str, which: str) -> Response:
     """Who follows somebody, or whom he follows; for others only where he wants them to see it."""
-    current, asked = user(), forms.query(request, After)
-    lists = services().contacts
-    find = lists.followers if which == "followers" else lists.following
+    current, asked = find_user(), forms.read_query(request, After)
+    lists = get_services().people_lists
+    find = lists.list_followers if which == "followers" else lists.list_following
     found = find(current.actor if current else None, name, asked.after)
     if found.owner and found.owner.handle != name:  # in another case, or his name of before
         return make_response(redirect(f"/@{quote(found.owner.handle)}/{which}", 301))
-    page = template("pages/contacts.html", which=which, found=found, owner=found.owner, after=asked.after)
+    page = render_page("pages/contacts.html", which=which, found=found, owner=found.owner, after=asked.after)
     response = make_response(page)
     # Whom people know is for people, not for machines that collect.
     response.headers["X-Robots-Tag"] = "noindex"

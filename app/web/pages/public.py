@@ -6,42 +6,42 @@ import json
 
 from flask import Blueprint, Response, make_response, redirect
 
-from app.web.context import services, user, web
-from app.web.security.sessions import for_anybody, public
-from app.web.view.render import template
+from app.web.context import find_user, get_services, get_web
+from app.web.security.sessions import allow_strangers, for_anybody
+from app.web.view.render import render_page
 
 bp = Blueprint("public", __name__)
 
 
 @bp.get("/")
-@public
-def home() -> Response | str:
+@allow_strangers
+def show_home() -> Response | str:
     """What this is; who is logged in goes straight to reading."""
-    if user() is not None:
+    if find_user() is not None:
         return make_response(redirect("/read/all", 303))
-    trends = services().trends.public(web().settings.landing_rows)
-    return template("pages/landing.html", mode=services().sign_in.signup_mode(), trends=trends)
+    trends = get_services().trends.list_public(get_web().settings.landing_rows)
+    return render_page("pages/landing.html", mode=get_services().sign_in.get_signup_mode(), trends=trends)
 
 
 @bp.get("/healthz")
 @for_anybody
-def health() -> Response:
+def check_health() -> Response:
     """Answer that the process lives."""
     return Response("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @bp.get("/readyz")
 @for_anybody
-def ready() -> Response:
+def check_ready() -> Response:
     """Answer whether the stores do: whoever balances the load sends people elsewhere until then."""
-    missing = services().readiness.missing()
+    missing = get_services().readiness.find_missing()
     text = json.dumps({"ready": not missing, "missing": missing}) + "\n"
     return Response(text, 503 if missing else 200, content_type="application/json")
 
 
 @bp.get("/robots.txt")
-@public
-def robots() -> Response:
+@allow_strangers
+def serve_robots() -> Response:
     """What people share is for search engines, where its owner wants that: each page says so itself."""
     return Response(
         "User-agent: *\nAllow: /@\nAllow: /static/\nDisallow: /\n", content_type="text/plain; charset=utf-8"

@@ -13,24 +13,24 @@ from app.models.accounts import preferences
 from app.models.reading.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, StreamView
 from app.web import forms
-from app.web.context import actor, person, services
-from app.web.forms import text
-from app.web.pages.share import box_of
-from app.web.view.render import fragment_for, template
-from app.web.view.views import Head, head_of
+from app.web.context import get_actor, get_services, get_user
+from app.web.forms import declare_text
+from app.web.pages.share import build_box
+from app.web.view.render import get_fragment_id, render_page
+from app.web.view.views import Head, build_head
 
 bp = Blueprint("read", __name__)
 
 
 def _wish(name: str) -> Any:
-    return text(max=32, default="", one_of=("", *preferences.values(name)))
+    return declare_text(max=32, default="", one_of=("", *preferences.list_choices(name)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     entry: int | None = None
-    cursor: str = text(max=64, default="")
-    snapshot: str = text(max=128, default="")
+    cursor: str = declare_text(max=64, default="")
+    snapshot: str = declare_text(max=128, default="")
     rows: int | None = None
     view: str = _wish("view")
     density: str = _wish("density")
@@ -38,31 +38,31 @@ class Query:
     show: str = _wish("show")
 
     @property
-    def wishes(self) -> dict[str, str]:
+    def overrides(self) -> dict[str, str]:
         """How the list is to be shown this once."""
         return {name: value for name in FIELDS if (value := getattr(self, name))}
 
 
 @bp.get("/read")
-def tree_page() -> str:
+def show_tree() -> str:
     """The tree alone, where a screen has room for one pane; beside the list of everything elsewhere."""
     return _whole_page(StreamRef(StreamKind.ALL), Query(), pane="tree")
 
 
 @bp.get("/read/nothing")
-def nothing() -> str:
+def show_no_article() -> str:
     """The article pane when no entry is open."""
-    return template("parts/article_empty.html")
+    return render_page("parts/article_empty.html")
 
 
 @bp.get("/read/<any(all, starred, following, shares):kind>")
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
-def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
+def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str:
     """A stream: whole, its two panes, more of its rows, or one of its entries."""
     ref = StreamRef.parse(kind if stream_id is None else f"{kind}/{stream_id}")
-    asked = forms.query(request, Query)
-    wanted = fragment_for()
+    asked = forms.read_query(request, Query)
+    wanted = get_fragment_id()
     if wanted == "article" and asked.entry is not None:
         return _article(ref, asked.entry)
     if wanted == "more":
@@ -74,30 +74,32 @@ def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
     except NotFoundError:
         # A link from before two feeds turned out to be one.
         feed_id = ref.id if ref.kind is StreamKind.FEED else None
-        heir = services().subscriptions.heir(actor(), feed_id) if feed_id else None
+        heir = get_services().subscriptions.find_successor(get_actor(), feed_id) if feed_id else None
         if heir is None:
             raise
         return make_response(redirect(f"/read/feed/{heir}", 303))
 
 
 @bp.get("/entries/<int:entry_id>")
-def entry(entry_id: int) -> Response:
+def show_entry(entry_id: int) -> Response:
     """A lasting address of an entry: shown in its feed's stream."""
-    found = services().reading.article(actor(), entry_id)
+    found = get_services().reading.get_article(get_actor(), entry_id)
     feed_id = found.entry.feed_id
     stream = f"feed/{feed_id}" if feed_id == found.source_id and found.subscribed else "all"
     return make_response(redirect(f"/read/{stream}?entry={entry_id}", 303))
 
 
 def _article(ref: StreamRef, entry_id: int) -> str:
-    found = services().reading.article(actor(), entry_id)
-    tags = services().tags.all(actor())
+    found = get_services().reading.get_article(get_actor(), entry_id)
+    tags = get_services().tags.list_tags(get_actor())
     back = f"/read/{ref}"
-    return template("parts/article.html", article=found, ref=ref, back=back, my_tags=tags, **box_of(found))
+    return render_page(
+        "parts/article.html", article=found, ref=ref, back=back, my_tags=tags, **build_box(found)
+    )
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
-    return services().streamviews.get(actor(), ref, person().preferences, asked.wishes)
+    return get_services().stream_views.get(get_actor(), ref, get_user().preferences, asked.overrides)
 
 
 def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
@@ -108,31 +110,33 @@ def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
         asked.snapshot or None,
         asked.rows,
         Show(look.show),
-        whole=look.view == EXPANDED,
+        with_bodies=look.view == EXPANDED,
     )
 
 
 def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
     """Return tree and list; ``whatever``: from the beginning, too, where it cannot be continued."""
     try:
-        return services().reading.screen(actor(), query)
+        return get_services().reading.load_tree_and_page(get_actor(), query)
     except (NotFoundError, InvalidError):
         if (query.cursor and not whatever) or not query.snapshot:
             raise
         # Back to a list of yesterday, or of another order: its snapshot does not fit, so it is made anew.
-        return services().reading.screen(actor(), dataclasses.replace(query, snapshot=None, cursor=None))
+        return get_services().reading.load_tree_and_page(
+            get_actor(), dataclasses.replace(query, snapshot=None, cursor=None)
+        )
 
 
 def _more(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
-    page = services().reading.page(actor(), _query(ref, asked, look))
-    return template("parts/rows.html", page=page, first=False, **_addresses(ref, asked, look))
+    page = get_services().reading.load_page(get_actor(), _query(ref, asked, look))
+    return render_page("parts/rows.html", page=page, first=False, **_addresses(ref, asked, look))
 
 
 def _panes(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
     tree, page = _screen(_query(ref, asked, look))
-    return template("parts/stream.html", **_values(ref, asked, look, tree, page))
+    return render_page("parts/stream.html", **_values(ref, asked, look, tree, page))
 
 
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
@@ -140,19 +144,19 @@ def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
     # Beside an entry any list will do.
     tree, page = _screen(_query(ref, asked, look), whatever=asked.entry is not None)
     values = _values(ref, asked, look, tree, page) | _places(ref, asked, page)
-    searches = services().tags.searches(actor())
-    return template("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
+    searches = get_services().tags.list_searches(get_actor())
+    return render_page("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
 
 
 def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Page) -> dict[str, object]:
-    my_tags = services().tags.all(actor())
-    head: Head | None = head_of(tree, ref, my_tags)
+    my_tags = get_services().tags.list_tags(get_actor())
+    head: Head | None = build_head(tree, ref, my_tags)
     if head is None:
         raise NotFoundError(stream=str(ref))
     article, box = None, dict[str, object]()
     if asked.entry is not None:
-        article = services().reading.article(actor(), asked.entry)
-        box = box_of(article)
+        article = get_services().reading.get_article(get_actor(), asked.entry)
+        box = build_box(article)
     return {
         "head": head,
         "page": page,
@@ -175,7 +179,7 @@ def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, obje
 
 
 def _begin(ref: StreamRef, asked: Query) -> str:
-    return f"/read/{ref}?{urlencode(asked.wishes)}" if asked.wishes else f"/read/{ref}"
+    return f"/read/{ref}?{urlencode(asked.overrides)}" if asked.overrides else f"/read/{ref}"
 
 
 def _places(ref: StreamRef, asked: Query, page: Page) -> dict[str, object]:

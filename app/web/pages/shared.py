@@ -11,10 +11,10 @@ from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import ChainNode, Profile
 from app.services.sharing.sharing import CURSOR_MAX
 from app.web import forms
-from app.web.context import services, user, web
-from app.web.forms import text
-from app.web.security.sessions import public
-from app.web.view.render import template
+from app.web.context import find_user, get_services, get_web
+from app.web.forms import declare_text
+from app.web.security.sessions import allow_strangers
+from app.web.view.render import render_page
 
 bp = Blueprint("shared", __name__)
 
@@ -29,7 +29,7 @@ class Query:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ChainQuery:
-    cursor: str = text(max=CURSOR_MAX, default="")
+    cursor: str = declare_text(max=CURSOR_MAX, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,50 +42,50 @@ class TreeRow:
 
 
 @bp.get("/@<name>")
-@public
-def stream(name: str) -> Response | str:
+@allow_strangers
+def show_stream(name: str) -> Response | str:
     """Somebody's page: who he is, and what he shares."""
-    asked = forms.query(request, Query)
-    view = services().shared.page(_actor(), name, asked.before)
+    asked = forms.read_query(request, Query)
+    view = get_services().public_pages.get_person_page(_actor(), name, asked.before)
     if moved := _moved(name, view.person.profile):
         return moved
-    return template(
+    return render_page(
         "pages/shared/stream.html", view=view, way=WAY, first=asked.before is None, **_values(name)
     )
 
 
 @bp.get("/@<name>/<int:share_id>")
-@public
-def share(name: str, share_id: int) -> Response | str:
+@allow_strangers
+def show_share(name: str, share_id: int) -> Response | str:
     """One share, with the whole text."""
-    person, item = services().shared.share(_actor(), name, share_id)
+    person, item = get_services().public_pages.get_share(_actor(), name, share_id)
     if moved := _moved(name, person.profile, f"/{share_id}"):
         return moved
-    return template("pages/shared/share.html", person=person, item=item, **_values(name))
+    return render_page("pages/shared/share.html", person=person, item=item, **_values(name))
 
 
 @bp.get("/@<name>/<int:share_id>/chain")
-@public
-def chain(name: str, share_id: int) -> Response | str:
+@allow_strangers
+def show_chain(name: str, share_id: int) -> Response | str:
     """All shares of what was shared, as a tree."""
-    asked = forms.query(request, ChainQuery)
-    person, view = services().shared.chain(_actor(), name, share_id, asked.cursor or None)
+    asked = forms.read_query(request, ChainQuery)
+    person, view = get_services().public_pages.get_chain(_actor(), name, share_id, asked.cursor or None)
     if moved := _moved(name, person.profile, f"/{share_id}/chain"):
         return moved
-    rows = tree_rows(view.page.nodes)
-    return template("pages/shared/chain.html", person=person, view=view, rows=rows, **_values(name))
+    rows = build_tree_rows(view.page.nodes)
+    return render_page("pages/shared/chain.html", person=person, view=view, rows=rows, **_values(name))
 
 
 def _actor() -> Actor | None:
-    current = user()
+    current = find_user()
     return current.actor if current else None
 
 
 def _values(name: str) -> dict[str, object]:
-    return {"base": web().base_url, "path": f"/@{quote(name)}", "at": at}
+    return {"base": get_web().base_url, "path": f"/@{quote(name)}", "at": build_path}
 
 
-def at(handle: str, share_id: int | None = None) -> str:
+def build_path(handle: str, share_id: int | None = None) -> str:
     """Return the path of somebody's page, or of a share on it."""
     return f"/@{quote(handle)}" if share_id is None else f"/@{quote(handle)}/{share_id}"
 
@@ -95,10 +95,10 @@ def _moved(name: str, profile: Profile, rest: str = "") -> Response | None:
     if name == profile.handle:
         return None
     query = f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else ""
-    return make_response(redirect(f"{at(profile.handle)}{rest}{query}", 301))
+    return make_response(redirect(f"{build_path(profile.handle)}{rest}{query}", 301))
 
 
-def tree_rows(nodes: tuple[ChainNode, ...]) -> list[TreeRow]:
+def build_tree_rows(nodes: tuple[ChainNode, ...]) -> list[TreeRow]:
     """Return the nodes of a chain with what a template needs to nest them without calling itself.
 
     A branch may be as deep as a chain is long; each node is at most one deeper than the one before it.

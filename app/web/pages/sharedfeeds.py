@@ -8,7 +8,7 @@ from flask import Blueprint, Response, g, make_response, redirect, request
 
 from app.models.sharing.pages import FeedFormat
 from app.services.sharing.pages import FILES, TYPES
-from app.web.context import services, web
+from app.web.context import get_services, get_web
 from app.web.security.sessions import for_programs
 
 bp = Blueprint("sharedfeeds", __name__)
@@ -20,21 +20,21 @@ _PACKED = "-gz"
 
 @bp.get("/@<name>/atom.xml")
 @for_programs
-def atom(name: str) -> Response:
+def serve_atom(name: str) -> Response:
     """Somebody's stream as Atom."""
     return _feed(name, FeedFormat.ATOM)
 
 
 @bp.get("/@<name>/feed.json")
 @for_programs
-def json_feed(name: str) -> Response:
+def serve_json_feed(name: str) -> Response:
     """Somebody's stream as a JSON Feed."""
     return _feed(name, FeedFormat.JSON)
 
 
 def _feed(name: str, form: FeedFormat) -> Response:
     known = {tag.removesuffix(_PACKED) for tag in request.if_none_match.as_set(include_weak=True)}
-    document = services().shared.document(name, form, known, request.if_modified_since)
+    document = get_services().public_pages.build_feed(name, form, known, request.if_modified_since)
     path = f"/@{quote(document.profile.handle)}/{FILES[form]}"
     if name != document.profile.handle:
         return make_response(redirect(path, 301))
@@ -49,8 +49,8 @@ def _feed(name: str, form: FeedFormat) -> Response:
     response.last_modified = document.modified
     response.headers["Cache-Control"] = _CACHING
     response.vary.add("Accept-Encoding")
-    base = web().base_url
-    hub = f'<{services().shared.hub}>; rel="hub", ' if services().shared.hub else ""
+    base = get_web().base_url
+    hub = f'<{get_services().public_pages.hub}>; rel="hub", ' if get_services().public_pages.hub else ""
     response.headers["Link"] = f'{hub}<{base}{path}>; rel="self"'
     if not document.profile.listed:
         response.headers["X-Robots-Tag"] = "noindex"

@@ -9,39 +9,39 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.reading.history import ActionKind, HistoryPlace, MassAction
+from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import REF_MAX, StreamRef, Tree
 from app.models.reading.stream_view import FIELDS
 from app.web import forms
-from app.web.context import actor, person, services
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
-from app.web.view.render import template
-from app.web.view.views import head_of
+from app.web.context import get_actor, get_services, get_user
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
+from app.web.view.render import render_page
+from app.web.view.views import build_head
 
 bp = Blueprint("look", __name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    stream: str = text(max=REF_MAX)
-    view: str = text(max=16, default="")
-    density: str = text(max=16, default="")
-    sort: str = text(max=16, default="")
-    show: str = text(max=16, default="")
-    next: str = text(max=2048, default="")
+class StreamViewForm:
+    stream: str = declare_text(max=REF_MAX)
+    view: str = declare_text(max=16, default="")
+    density: str = declare_text(max=16, default="")
+    sort: str = declare_text(max=16, default="")
+    show: str = declare_text(max=16, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @bp.post("/read/view")
-def view() -> Response:
+def set_view() -> Response:
     """Keep how a stream is shown."""
-    form = forms.form(request, Look)
+    form = forms.read_form(request, StreamViewForm)
     changes = {name: value for name in FIELDS if (value := getattr(form, name))}
     ref = StreamRef.parse(form.stream)
-    found = services().streamviews.set(actor(), ref, person().preferences, changes)
-    if not wants_json():
-        return make_response(redirect(safe_next(form.next, f"/read/{ref}"), 303))
+    found = get_services().stream_views.set(get_actor(), ref, get_user().preferences, changes)
+    if not is_json_wanted():
+        return make_response(redirect(get_safe_next(form.next, f"/read/{ref}"), 303))
     return jsonify(text=_("The list is shown differently"), **dataclasses.asdict(found))
 
 
@@ -57,23 +57,23 @@ class Line:
 class Older:
     """Where the page before ended."""
 
-    after: str = text(max=80, default="")
+    after: str = declare_text(max=80, default="")
 
     @property
-    def place(self) -> HistoryPlace | None:
+    def place(self) -> HistoryCursor | None:
         """The place in the history."""
-        return HistoryPlace.parse(self.after) if self.after else None
+        return HistoryCursor.parse(self.after) if self.after else None
 
 
 @bp.get("/history")
-def history() -> str:
+def show_history() -> str:
     """What was done to many entries or feeds within a day, each to be taken back."""
-    page = services().marking.history(actor(), forms.query(request, Older).place)
-    tree = services().reading.tree(actor())
+    page = get_services().marking.list_history(get_actor(), forms.read_query(request, Older).place)
+    tree = get_services().reading.get_tree(get_actor())
     older = urlencode({"after": str(page.after)}) if page.after else ""
     lines = [Line(a, _words(a, tree)) for a in page.actions]
     here = request.full_path.rstrip("?")
-    return template("pages/history.html", lines=lines, older=older, here=here)
+    return render_page("pages/history.html", lines=lines, older=older, here=here)
 
 
 def _words(action: MassAction, tree: Tree) -> str:
@@ -93,6 +93,6 @@ def _words(action: MassAction, tree: Tree) -> str:
         return f"{name}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:
         return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
-    head = head_of(tree, StreamRef.parse(name))
+    head = build_head(tree, StreamRef.parse(name))
     done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
     return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done

@@ -11,13 +11,13 @@ from flask_babel import lazy_gettext, ngettext
 
 from app.errors import InvalidError
 from app.models.accounts.user import Notice
-from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, Order
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.bulk_edit import BulkEditQuery, Condition, Order
+from app.models.subscriptions.folder import FolderEditMode
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.forms import text
-from app.web.view.present import checking
-from app.web.view.render import template
+from app.web.context import get_actor, get_services, get_session
+from app.web.forms import declare_text
+from app.web.view.present import describe_check
+from app.web.view.render import render_page
 
 bp = Blueprint("subscriptions", __name__)
 
@@ -40,40 +40,40 @@ DEEDS = ("move", "add", "remove", "read", "refresh", "unsubscribe")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    q: str = text(max=200, default="")
-    show: str = text(max=16, default="all", one_of=tuple(c.value for c in Condition))
+    q: str = declare_text(max=200, default="")
+    show: str = declare_text(max=16, default="all", one_of=tuple(c.value for c in Condition))
     folder: int | None = None
-    sort: str = text(max=16, default="name", one_of=tuple(o.value for o in Order))
-    after: str = text(max=130, default="")
+    sort: str = declare_text(max=16, default="name", one_of=tuple(o.value for o in Order))
+    after: str = declare_text(max=130, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    do: str = text(max=16, one_of=DEEDS)
+    do: str = declare_text(max=16, one_of=DEEDS)
     feed: tuple[int, ...] = ()
     whole: bool = False
     into: int | None = None
-    q: str = text(max=200, default="")
-    show: str = text(max=16, default="all", one_of=tuple(c.value for c in Condition))
+    q: str = declare_text(max=200, default="")
+    show: str = declare_text(max=16, default="all", one_of=tuple(c.value for c in Condition))
     folder: int | None = None
-    sort: str = text(max=16, default="name", one_of=tuple(o.value for o in Order))
+    sort: str = declare_text(max=16, default="name", one_of=tuple(o.value for o in Order))
 
 
 @bp.get("/subscriptions")
-def page() -> str:
+def show_subscriptions() -> str:
     """All subscriptions, or those that were asked for."""
-    asked = forms.query(request, Query)
-    return manager(asked)
+    asked = forms.read_query(request, Query)
+    return render_manager(asked)
 
 
-def manager(asked: Query, error: Exception | None = None) -> str:
+def render_manager(asked: Query, error: Exception | None = None) -> str:
     """Return the screen; ``error`` stands above it."""
-    found = services().manager.page(actor(), _query(asked, asked.after))
-    return template(
+    found = get_services().bulk_edit.load_page(get_actor(), _query(asked, asked.after))
+    return render_page(
         "pages/subscriptions.html",
         page=found,
         asked=asked,
-        address=address,
+        address=build_address,
         names={folder.id: folder.name for folder in found.folders},
         conditions=CONDITIONS,
         orders=ORDERS,
@@ -81,11 +81,11 @@ def manager(asked: Query, error: Exception | None = None) -> str:
     )
 
 
-def _query(asked: Query | Bulk, after: str = "") -> ManagerQuery:
-    return ManagerQuery(asked.q, Condition(asked.show), asked.folder, Order(asked.sort), after)
+def _query(asked: Query | Bulk, after: str = "") -> BulkEditQuery:
+    return BulkEditQuery(asked.q, Condition(asked.show), asked.folder, Order(asked.sort), after)
 
 
-def address(asked: Query | Bulk, **changes: object) -> str:
+def build_address(asked: Query | Bulk, **changes: object) -> str:
     """Return the address of the table with other filters; what is as always is left out."""
     fields = {name: getattr(asked, name) for name in ("q", "show", "folder", "sort")} | changes
     usual = {"q": "", "show": "all", "folder": None, "sort": "name", "after": ""}
@@ -94,32 +94,38 @@ def address(asked: Query | Bulk, **changes: object) -> str:
 
 
 @bp.post("/subscriptions")
-def bulk() -> Response | tuple[str, int]:
+def run_bulk() -> Response | tuple[str, int]:
     """Do one thing to the chosen feeds, or to all that the filter finds."""
-    form = forms.form(request, Bulk)
-    feed_ids = services().manager.found(actor(), _query(form)) if form.whole else list(form.feed)
+    form = forms.read_form(request, Bulk)
+    feed_ids = (
+        get_services().bulk_edit.find_feed_ids(get_actor(), _query(form)) if form.whole else list(form.feed)
+    )
     try:
         if not feed_ids:
             raise InvalidError("Choose at least one feed first.")
         notice = _do(form, feed_ids)
     except InvalidError as e:
-        return manager(Query(q=form.q, show=form.show, folder=form.folder, sort=form.sort), e), e.http_status
-    services().accounts.notify(actor(), session(), notice)
-    return make_response(redirect(address(form), 303))
+        return render_manager(
+            Query(q=form.q, show=form.show, folder=form.folder, sort=form.sort), e
+        ), e.http_status
+    get_services().accounts.add_notice(get_actor(), get_session(), notice)
+    return make_response(redirect(build_address(form), 303))
 
 
 def _do(form: Bulk, feed_ids: list[int]) -> Notice:
-    manager = services().manager
+    manager = get_services().bulk_edit
     match form.do:
         case "read":
-            done = manager.mark_read(actor(), feed_ids)
+            done = manager.mark_read(get_actor(), feed_ids)
             words = ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
             return Notice(words, done.undo) if done.count else Notice(_("Nothing was unread"))
         case "refresh":
-            count = manager.refresh(actor(), feed_ids)
-            return Notice(checking(count, services().subscriptions.resting(actor(), feed_ids)))
+            count = manager.refresh(get_actor(), feed_ids)
+            return Notice(
+                describe_check(count, get_services().subscriptions.list_rest_ends(get_actor(), feed_ids))
+            )
         case "unsubscribe":
-            token, count = manager.unsubscribe(actor(), feed_ids)
+            token, count = manager.unsubscribe(get_actor(), feed_ids)
             words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", count)
             return Notice(words, f"feeds.{token}")
         case _:
@@ -127,13 +133,13 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
 
 
 def _place(form: Bulk, feed_ids: list[int]) -> Notice:
-    mode, folder_ids = PlaceMode(form.do), [form.into] if form.into else []
-    if mode is not PlaceMode.MOVE and not folder_ids:
+    mode, folder_ids = FolderEditMode(form.do), [form.into] if form.into else []
+    if mode is not FolderEditMode.MOVE and not folder_ids:
         raise InvalidError("Choose a folder first.", field="into")
-    token, count = services().folders.place(actor(), feed_ids, folder_ids, mode)
+    token, count = get_services().folders.place_feeds(get_actor(), feed_ids, folder_ids, mode)
     words = {
-        PlaceMode.ADD: ngettext("%(num)s feed added", "%(num)s feeds added", count),
-        PlaceMode.REMOVE: ngettext("%(num)s feed taken out", "%(num)s feeds taken out", count),
-        PlaceMode.MOVE: ngettext("%(num)s feed moved", "%(num)s feeds moved", count),
+        FolderEditMode.ADD: ngettext("%(num)s feed added", "%(num)s feeds added", count),
+        FolderEditMode.REMOVE: ngettext("%(num)s feed taken out", "%(num)s feeds taken out", count),
+        FolderEditMode.MOVE: ngettext("%(num)s feed moved", "%(num)s feeds moved", count),
     }[mode]
     return Notice(words, f"place.{token}")

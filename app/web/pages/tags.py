@@ -10,12 +10,12 @@ from flask_babel import gettext as _
 from app.errors import ExistsError, InvalidError, TooLargeError
 from app.models.accounts.user import Notice
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.errors import wants_json
-from app.web.forms import text
-from app.web.security.redirects import safe_next
+from app.web.context import get_actor, get_services, get_session
+from app.web.errors import is_json_wanted
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
 from app.web.view import i18n
-from app.web.view.render import template
+from app.web.view.render import render_page
 
 bp = Blueprint("tags", __name__)
 
@@ -25,14 +25,14 @@ class Change:
     """``add``: names, divided by commas; ``remove``: ids."""
 
     entry: int
-    add: str = text(max=1024, default="")
+    add: str = declare_text(max=1024, default="")
     remove: tuple[int, ...] = ()
-    next: str = text(max=2048, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    name: str = text(max=256)
+    name: str = declare_text(max=256)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,45 +41,47 @@ class Into:
 
 
 @bp.post("/entries/tag")
-def change() -> Response:
+def change_tags() -> Response:
     """Add tags to an entry, or take some away."""
-    form = forms.form(request, Change)
+    form = forms.read_form(request, Change)
     names = [name for name in form.add.split(",") if name.strip()]
     try:
-        tags = services().tags.change(actor(), form.entry, add=names, remove=form.remove)
+        tags = get_services().tags.change_tags(get_actor(), form.entry, add=names, remove=form.remove)
     except (InvalidError, TooLargeError) as e:
-        if wants_json():
+        if is_json_wanted():
             raise
-        return _back(i18n.said(e), safe_next(form.next))
-    if wants_json():
+        return _back(i18n.translate_error(e), get_safe_next(form.next))
+    if is_json_wanted():
         return jsonify(tags=[{"id": tag.id, "name": tag.name} for tag in tags])
-    return make_response(redirect(safe_next(form.next), 303))
+    return make_response(redirect(get_safe_next(form.next), 303))
 
 
 @bp.get("/entries/<int:entry_id>/tags")
-def of_entry(entry_id: int) -> str:
+def show_entry_tags(entry_id: int) -> str:
     """The tags of an entry, as a part of its article."""
-    article = services().reading.article(actor(), entry_id)
-    return template("parts/tags.html", article=article, my_tags=services().tags.all(actor()), next="")
+    article = get_services().reading.get_article(get_actor(), entry_id)
+    return render_page(
+        "parts/tags.html", article=article, my_tags=get_services().tags.list_tags(get_actor()), next=""
+    )
 
 
 @bp.get("/tags")
-def page() -> str:
+def show_tags() -> str:
     """All tags."""
     return _page()
 
 
 def _page(error: Exception | None = None) -> str:
-    return template("pages/tags.html", tags=services().tags.all(actor()), error=error)
+    return render_page("pages/tags.html", tags=get_services().tags.list_tags(get_actor()), error=error)
 
 
 @bp.get("/tags/tree")
-def tree() -> str:
+def show_tree() -> str:
     """Tags and saved searches, as a part of the tree."""
-    return template(
+    return render_page(
         "parts/labels.html",
-        my_tags=services().tags.all(actor()),
-        searches=services().tags.searches(actor()),
+        my_tags=get_services().tags.list_tags(get_actor()),
+        searches=get_services().tags.list_searches(get_actor()),
         current="",
     )
 
@@ -87,9 +89,9 @@ def tree() -> str:
 @bp.post("/tags/<int:tag_id>/rename")
 def rename(tag_id: int) -> Response | tuple[str, int]:
     """Give a tag another name."""
-    form = forms.form(request, Name)
+    form = forms.read_form(request, Name)
     try:
-        tag = services().tags.rename(actor(), tag_id, form.name)
+        tag = get_services().tags.rename(get_actor(), tag_id, form.name)
     except (ExistsError, InvalidError) as e:
         return _page(e), e.http_status
     return _back(_("Renamed to “%(name)s”", name=tag.name))
@@ -98,9 +100,9 @@ def rename(tag_id: int) -> Response | tuple[str, int]:
 @bp.post("/tags/<int:tag_id>/merge")
 def merge(tag_id: int) -> Response | tuple[str, int]:
     """Make one tag of two."""
-    form = forms.form(request, Into)
+    form = forms.read_form(request, Into)
     try:
-        source, target = services().tags.merge(actor(), tag_id, form.into)
+        source, target = get_services().tags.merge(get_actor(), tag_id, form.into)
     except InvalidError as e:
         return _page(e), e.http_status
     words = _("“%(name)s” is now a part of “%(into)s”", name=source.name, into=target.name)
@@ -110,11 +112,11 @@ def merge(tag_id: int) -> Response | tuple[str, int]:
 @bp.post("/tags/<int:tag_id>/delete")
 def delete(tag_id: int) -> Response:
     """Delete a tag; its entries stay where they are."""
-    forms.form(request, forms.Empty)
-    tag = services().tags.delete(actor(), tag_id)
+    forms.read_form(request, forms.Empty)
+    tag = get_services().tags.delete(get_actor(), tag_id)
     return _back(_("Tag “%(name)s” deleted", name=tag.name), undo=f"tag.{tag_id}")
 
 
 def _back(words: str, to: str = "/tags", undo: str | None = None) -> Response:
-    services().accounts.notify(actor(), session(), Notice(words, undo))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
     return make_response(redirect(to, 303))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, request
 
 from app.errors import NotFoundError
-from app.web.context import services, web
+from app.web.context import get_services, get_web
 from app.web.security.sessions import for_programs
 
 bp = Blueprint("websub", __name__)
@@ -18,7 +18,7 @@ bp = Blueprint("websub", __name__)
 @for_programs
 def confirm(token: str) -> Response:
     """Answer a hub that asks whether we meant it, or that refuses."""
-    body = services().websub.answer(token, request.args)
+    body = get_services().websub.answer_hub(token, request.args)
     return Response(body, content_type="text/plain; charset=utf-8")
 
 
@@ -26,9 +26,9 @@ def confirm(token: str) -> Response:
 @for_programs
 def push(token: str) -> Response:
     """Take a push. A wrong signature is answered like a right one, so that nobody can guess at it."""
-    request.max_content_length = web().settings.websub_max_bytes
+    request.max_content_length = get_web().settings.websub_max_bytes
     try:
-        services().websub.push(token, request.headers.get("X-Hub-Signature", ""), request.get_data)
+        get_services().websub.accept_push(token, request.headers.get("X-Hub-Signature", ""), request.get_data)
     except NotFoundError:
         return Response(status=410)  # which tells a hub to stop
     return Response(status=202)

@@ -18,7 +18,7 @@ FIELD = "csrf_token"
 HEADER = "X-CSRF-Token"
 
 
-def make(key: bytes, session_token: str) -> str:
+def make_token(key: bytes, session_token: str) -> str:
     """Return the token for a page: the session's secret under a fresh mask.
 
     The mask makes each page's token different, so that compressed pages do not reveal it (BREACH).
@@ -28,7 +28,7 @@ def make(key: bytes, session_token: str) -> str:
     return base64.urlsafe_b64encode(mask + _xor(mask, secret)).decode()
 
 
-def fits(key: bytes, session_token: str, sent: str) -> bool:
+def is_valid_token(key: bytes, session_token: str, sent: str) -> bool:
     """Return whether a token that came with a request belongs to its session; in constant time."""
     try:
         raw = base64.urlsafe_b64decode(sent.encode("ascii"))
@@ -66,7 +66,7 @@ def check_token(request: Request, key: bytes, session_token: str | None) -> None
     if request.method in SAFE_METHODS:
         return
     sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
-    if not session_token or not fits(key, session_token, sent):
+    if not session_token or not is_valid_token(key, session_token, sent):
         raise OldPageError
 
 
@@ -76,4 +76,7 @@ def _from_here(request: Request) -> bool:
         return site in ("same-origin", "none")
     origin = urlsplit(request.headers.get("Origin", ""))
     # The host is one of ours by now: hosts.check_name has refused all others (W10).
-    return bool(origin.netloc) and (origin.scheme, origin.netloc) == (request.scheme, hosts.place(request))
+    return bool(origin.netloc) and (origin.scheme, origin.netloc) == (
+        request.scheme,
+        hosts.get_request_host(request),
+    )

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, request
 
-from app.web.context import web
+from app.web.context import get_web
 
 #: Pictures of entries still come from their own sites, as there is no image proxy yet: so any http(s)
 #: image may load. With the proxy this becomes ``'self' data:``, and nothing else changes.
@@ -40,7 +40,7 @@ def install(app: Flask, base_url: str) -> None:
     fixed = {
         "Content-Security-Policy": CSP,
         "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": referrer_policy(base_url),
+        "Referrer-Policy": get_referrer_policy(base_url),
         "X-Frame-Options": "DENY",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
@@ -49,7 +49,7 @@ def install(app: Flask, base_url: str) -> None:
         fixed["Strict-Transport-Security"] = "max-age=31536000"
 
     @app.after_request
-    def add(response: Response) -> Response:
+    def add_headers(response: Response) -> Response:
         for name, value in fixed.items():
             response.headers[name] = value
         _caching(response)
@@ -62,10 +62,10 @@ def _hurry(response: Response) -> None:
     # before it reads that page, and before it asks for the scripts, which share the line.
     whole = response.mimetype == "text/html" and "HX-Request" not in request.headers
     if whole and not 300 <= response.status_code < 400:
-        response.headers["Link"] = f"<{web().assets.url('app.css')}>; rel=preload; as=style"
+        response.headers["Link"] = f"<{get_web().assets.get_url('app.css')}>; rel=preload; as=style"
 
 
-def referrer_policy(base_url: str) -> str:
+def get_referrer_policy(base_url: str) -> str:
     """Return the policy that never tells another site anything and still lets our own forms through.
 
     Under ``no-referrer`` browsers send ``Origin: null`` with forms. That is harmless where they also send

@@ -18,7 +18,7 @@ LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 FORM_PARTS = 200
 
 
-def trusted(settings: Settings) -> list[str]:
+def list_trusted_names(settings: Settings) -> list[str]:
     """Return the host names that are ours: of the public address; on this machine alone also its loopback."""
     name = urlsplit(settings.own_origin).hostname or ""
     own = [f"[{name}]" if ":" in name else name if name.isascii() else name.encode("idna").decode()]
@@ -34,11 +34,11 @@ def check_name(request: Request, settings: Settings) -> None:
         InvalidError: it is for another host, or for none (RFC 9112 section 3.2), also with HTTP/1.0.
     """
     named = HOST.fullmatch(request.headers.get("Host", ""))
-    if named is None or named[1].lower() not in trusted(settings):
+    if named is None or named[1].lower() not in list_trusted_names(settings):
         raise InvalidError("There is no such host here.")
 
 
-def place(request: Request) -> str:
+def get_request_host(request: Request) -> str:
     """Return name and port that a request is for, without the port of its scheme; empty: none can be read.
 
     ``request.host`` is empty for names with ``_``.
@@ -86,7 +86,7 @@ def install(app: Flask, settings: Settings) -> None:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=hops, x_proto=hops, x_host=0, x_port=0, x_prefix=0
         )
-    if settings.own_origin.startswith("http://") and trusted(settings)[0] not in LOOPBACK:
+    if settings.own_origin.startswith("http://") and list_trusted_names(settings)[0] not in LOOPBACK:
         log.warning(
             "plain_http", base_url=settings.own_origin, hint="set EVENTR_BASE_URL to an https address"
         )

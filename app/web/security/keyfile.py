@@ -14,7 +14,7 @@ MIN_DIFFERENT = 10
 WORDS = ("changeme", "change-me", "change_me", "secret", "password", "example", "eventr")
 
 
-def secret_key(settings: Settings) -> bytes:
+def get_secret_key(settings: Settings) -> bytes:
     """Return the key.
 
     Raises:

@@ -7,7 +7,7 @@ import re
 _PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
 
 
-def safe_next(target: str | None, default: str = "/read/all") -> str:
+def get_safe_next(target: str | None, default: str = "/read/all") -> str:
     """Return ``target`` when it is a plain path here, else ``default``."""
     if target and _PATH.fullmatch(target) and "\\" not in target and not re.search("%0[9ad]", target, re.I):
         return target

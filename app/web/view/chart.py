@@ -71,7 +71,7 @@ class Cell:
     new: int
 
 
-def day(
+def draw_day(
     fetches: Sequence[FetchRecord],
     forecast: Sequence[float],
     next_at: dt.datetime | None,
@@ -89,7 +89,7 @@ def day(
     scaled = tuple(
         dataclasses.replace(h, x=n * _HOUR, bar=round(BARS * h.new / most, 1)) for n, h in enumerate(hours)
     )
-    ticks = tuple(Tick(_x(f.at, first), kind(f)) for f in fetches if first <= f.at <= now)
+    ticks = tuple(Tick(_x(f.at, first), get_outcome_kind(f)) for f in fetches if first <= f.at <= now)
     soon = _x(max(next_at, now), first) if next_at else None
     return Day(ticks, scaled, _x(now, first), soon if soon is not None and soon < WIDTH else None)
 
@@ -109,7 +109,7 @@ def _x(when: dt.datetime, first: dt.datetime) -> float:
     return round((when - first).total_seconds() / 3600 * _HOUR, 1)
 
 
-def days(fetches: Sequence[FetchRecord], now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> list[Cell]:
+def draw_days(fetches: Sequence[FetchRecord], now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> list[Cell]:
     """Return the last fourteen days, the oldest first."""
     by_day: dict[dt.date, list[FetchRecord]] = {
         now.astimezone(zone).date() - dt.timedelta(days=back): [] for back in range(DAYS - 1, -1, -1)
@@ -130,14 +130,14 @@ def _cell(date: dt.date, own: Sequence[FetchRecord]) -> Cell:
     return Cell(date, word, len(own), failed, new)
 
 
-def kind(fetch: FetchRecord) -> str:
+def get_outcome_kind(fetch: FetchRecord) -> str:
     """Return ``bad``, ``new``, ``same``: shape and colour of a tick."""
     if fetch.error:
         return "bad"
     return "new" if fetch.new else "same"
 
 
-def label(fetch: FetchRecord) -> str:
+def format_outcome(fetch: FetchRecord) -> str:
     """Return a fetch's outcome in words."""
     if fetch.error:
         return str(_("failed: %(word)s", word=fetch.error.replace("_", " ")))

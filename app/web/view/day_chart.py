@@ -22,7 +22,7 @@ _TELLING = 180.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Chart:
+class DayChart:
     """The drawing: paths of the rows, grid lines with their labels (UTC), where now is, and its table.
 
     ``most_…`` are the values at the top of the rows.
@@ -42,12 +42,12 @@ class Chart:
     slots: tuple[Slot, ...]
 
 
-def draw(slots: Sequence[Slot]) -> Chart:
+def draw_day(slots: Sequence[Slot]) -> DayChart:
     """Return the drawing of quarters, the oldest first; those with a plan and nothing done are to come."""
     asked = max((max(s.done.feeds, s.planned) for s in slots), default=0) or 1
     new = max((s.done.new for s in slots), default=0) or 1
     busy = max(map(_busy, slots), default=0) or 1.0
-    return Chart(
+    return DayChart(
         width=STEP * len(slots),
         asked=_bars(slots, lambda s: s.done.feeds / asked, ASKED),
         errors=_bars(slots, lambda s: s.done.errors / asked, ASKED),

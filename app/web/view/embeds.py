@@ -20,7 +20,7 @@ class Embed:
     site: str
 
 
-def player(url: str | None) -> Embed | None:
+def find_player(url: str | None) -> Embed | None:
     """Return the player of a video page, None for all else: exact hosts and paths, no port, no login."""
     try:
         parts = urlsplit(url or "")

@@ -8,33 +8,33 @@ from collections.abc import Iterator, Sequence
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.models.reading.search import Note, SearchQuery, Term, Where, Why, parse
-from app.models.reading.stream import Looked, StreamKind, StreamRef
-from app.models.reading.tokenizer import spans
+from app.models.reading.search import NoteReason, QueryNote, SearchQuery, Term, TermField, parse_query
+from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
+from app.models.reading.tokenizer import find_word_spans
 
 #: Wider searches offered at once.
 WIDER = 3
 
 
-def marked(text: str, looked: Looked | None, where: str = "") -> str:
+def highlight_terms(text: str, search: SearchSummary | None, where: str = "") -> str:
     """Return a text with the words that were searched for in ``<mark>``; everything else is escaped.
 
     Args:
-        where: the field this text is, by :class:`Where`.
+        where: the field this text is, by :class:`TermField`.
     """
-    if not looked or not looked.terms or not text:
+    if not search or not search.terms or not text:
         return text
     parts, last = [], 0
-    for begin, end in _joined(_found(text, looked.terms, where)):
+    for begin, end in _joined(_found(text, search.terms, where)):
         parts += [text[last:begin], Markup("<mark>{}</mark>").format(text[begin:end])]
         last = end
     return Markup("").join([*parts, text[last:]])
 
 
 def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, int]]:
-    places = [(begin, end, word) for begin, end, words in spans(text) for word in words]
+    places = [(begin, end, word) for begin, end, words in find_word_spans(text) for word in words]
     for term in terms:
-        if term.where in (Where.ANY, where):
+        if term.where in (TermField.ANY, where):
             size = len(term.words)
             for at in range(len(places) - size + 1):
                 if all(places[at + n][2] == word for n, word in enumerate(term.words)):
@@ -55,33 +55,33 @@ def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield last
 
 
-def note(note: Note) -> str:
+def explain_note(note: QueryNote) -> str:
     """Return in a sentence what was not understood, and how it was taken."""
     match note.why:
-        case Why.UNKNOWN:
+        case NoteReason.UNKNOWN:
             return str(_("“%(part)s” is not known; it was taken as words.", part=note.text))
-        case Why.EMPTY:
+        case NoteReason.EMPTY:
             return str(_("“%(part)s” has no words to look for; it was left out.", part=note.text))
-        case Why.DATE:
+        case NoteReason.DATE:
             return str(_("“%(part)s” was left out: a date looks like 2026-03-14.", part=note.text))
-        case Why.STATE:
+        case NoteReason.STATE:
             why = _("“%(part)s” was left out: there are unread, read, starred and shared.", part=note.text)
             return str(why)
         case _:
             return str(_("Only the first %(number)s words and phrases were used.", number=note.text))
 
 
-def stream_of(query: str) -> str:
+def build_search_ref(query: str) -> str:
     """Return the text form of the stream of a query."""
     return str(StreamRef(StreamKind.SEARCH, query=query))
 
 
-def widened(text: str) -> list[str]:
+def widen_query(text: str) -> list[str]:
     """Return queries that find more than this one did.
 
     Its words without where and when; of a query that is words alone, each of the first few by itself.
     """
-    query = parse(text)
+    query = parse_query(text)
     parts = [f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in query.terms]
     plain = SearchQuery(tuple(Term(term.words) for term in query.terms))
     if query != dataclasses.replace(plain, notes=query.notes):

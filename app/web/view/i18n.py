@@ -17,14 +17,14 @@ from babel.support import NullTranslations
 from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
 
-from app.errors import EventrError, feed_sentence, filled, search_sentence
-from app.models.accounts.preferences import time_zones
+from app.errors import EventrError, fill_placeholders, get_feed_sentence, get_search_sentence
+from app.models.accounts.preferences import list_time_zones
 from app.runtime import translations
-from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudo
+from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudolocalise_text
 from app.web import problems
-from app.web.context import user
+from app.web.context import find_user
 
-__all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudo"]
+__all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudolocalise_text"]
 
 COOKIE = "language"
 #: The zone of this device, told by a script (``static/js/zone.js``), as "Europe/Berlin".
@@ -36,43 +36,43 @@ class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for i
     """The catalogues of this package, one per language, read when first asked for."""
 
     def get_translations(self) -> NullTranslations:
-        return translations.translations(language() if has_request_context() else "en")
+        return translations.load_translations(get_language() if has_request_context() else "en")
 
 
 def install(app: Flask) -> None:
     """Let pages of ``app`` speak the reader's language."""
-    babel = Babel(app, locale_selector=locale, timezone_selector=timezone)
+    babel = Babel(app, locale_selector=get_locale, timezone_selector=get_timezone)
     babel.domain_instance = _Words()  # a cached property; the parameter only takes names of files
     app.jinja_env.policies["ext.i18n.trimmed"] = True  # as babel.cfg says
     app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
     app.jinja_env.globals.update(
-        language=language, direction=direction, script_words=script_words, LANGUAGES=LANGUAGES
+        language=get_language, direction=get_direction, script_words=get_script_words, LANGUAGES=LANGUAGES
     )
 
 
-def language() -> str:
+def get_language() -> str:
     """Return the code of this page's language: chosen for the account, on this device, or by the browser."""
     if "language" not in g:
         g.language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
     return str(g.language)
 
 
-def direction() -> str:
+def get_direction() -> str:
     """Return the direction this page is written in, ``ltr`` or ``rtl``."""
-    return str(locale().text_direction)
+    return str(get_locale().text_direction)
 
 
-def locale() -> Locale:
+def get_locale() -> Locale:
     """Return whose dates, numbers and plurals this page has."""
-    return translations.locale(language() if has_request_context() else "en")
+    return translations.get_locale(get_language() if has_request_context() else "en")
 
 
-def timezone() -> dt.tzinfo:
+def get_timezone() -> dt.tzinfo:
     """Return the zone times are shown in: chosen for the account, told by this device, else UTC."""
     if not has_request_context():
         return dt.UTC
     if "timezone" not in g:
-        person = user()
+        person = find_user()
         chosen = person.preferences.time_zone if person else ""
         g.timezone = _zone(chosen) or _zone(request.cookies.get(ZONE_COOKIE, "")) or dt.UTC
     return g.timezone  # type: ignore[no-any-return]  # set above
@@ -80,53 +80,53 @@ def timezone() -> dt.tzinfo:
 
 @functools.lru_cache(maxsize=1024)
 def _zone(name: str) -> dt.tzinfo | None:
-    return zoneinfo.ZoneInfo(name) if name in time_zones() else None
+    return zoneinfo.ZoneInfo(name) if name in list_time_zones() else None
 
 
-def absolute_times() -> bool:
+def prefers_absolute_times() -> bool:
     """Return whether the reader prefers times of the clock to "3 hours ago"."""
-    person = user() if has_request_context() else None
+    person = find_user() if has_request_context() else None
     return person is not None and person.preferences.times == "absolute"
 
 
-def said(error: EventrError) -> str:
+def translate_error(error: EventrError) -> str:
     """Return an error's sentence in the page's language."""
-    return filled(gettext(error.sentence), error.ids)
+    return fill_placeholders(gettext(error.sentence), error.ids)
 
 
-def feed_said(word: str) -> str:
+def translate_feed_error(word: str) -> str:
     """Return the sentence for a feed's error word in the page's language."""
-    sentence, values = feed_sentence(word)
-    return filled(gettext(sentence), values)
+    sentence, values = get_feed_sentence(word)
+    return fill_placeholders(gettext(sentence), values)
 
 
-def search_said(word: str) -> str:
+def translate_search_error(word: str) -> str:
     """Return the sentence for the error word of a search for feeds in the page's language."""
-    sentence, values = search_sentence(word)
-    return filled(gettext(sentence), values)
+    sentence, values = get_search_sentence(word)
+    return fill_placeholders(gettext(sentence), values)
 
 
-def words() -> NullTranslations:
+def get_catalogue() -> NullTranslations:
     """Return the catalogue of the page's language."""
-    return translations.translations(language())
+    return translations.load_translations(get_language())
 
 
-def script_words() -> Mapping[str, Any]:
+def get_script_words() -> Mapping[str, Any]:
     """Return what scripts say, English → translation (of plurals: all forms); empty for English."""
-    return _script_words(language())
+    return _script_words(get_language())
 
 
-def known(code: str | None) -> bool:
+def is_known_language(code: str | None) -> bool:
     """Return whether there is a catalogue for this code."""
     return code in LANGUAGES or code == PSEUDO
 
 
 def _chosen() -> str | None:
-    if problems.here():
+    if problems.is_rest_request():
         return None  # programs say it with each request, and their cookies are not looked at
-    person = user()
+    person = find_user()
     for code in (person.preferences.language if person else "", request.cookies.get(COOKIE)):
-        if known(code):
+        if is_known_language(code):
             return str(code)
     return None
 
@@ -134,7 +134,7 @@ def _chosen() -> str | None:
 @functools.cache
 def _script_words(code: str) -> Mapping[str, Any]:
     words: dict[str, Any] = {}
-    for message in translations.catalogue(code) or ():
+    for message in translations.load_catalogue(code) or ():
         if message.id and message.string and any(name.startswith(_SCRIPTS) for name, _ in message.locations):
             words[message.id if isinstance(message.id, str) else message.id[0]] = message.string
     return words

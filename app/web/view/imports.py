@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import flask_babel
 
-from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, paths
-from app.web.view.render import feed_words
+from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
+from app.web.view.render import describe_feed_error
 
 
 def _(text: str, **values: object) -> str:
@@ -29,7 +29,7 @@ LEVELS = 2
 class Group:
     """Outlines of one folder; ``path`` is empty for those in none."""
 
-    place: int
+    folder_index: int
     path: tuple[str, ...]
     items: tuple[ImportItem, ...]
 
@@ -44,26 +44,26 @@ class Group:
         return sum(item.state is ItemState.WAITING for item in self.items)
 
 
-def groups(one: Import, items: Sequence[ImportItem]) -> list[Group]:
+def group_items(found: Import, items: Sequence[ImportItem]) -> list[Group]:
     """Return the outlines of a page, folder by folder, in the file's order."""
-    names = paths(one.folders)
+    names = build_import_paths(found.folders)
     return [
         Group(place, names[place] if place >= 0 else (), tuple(some))
         for place, some in groupby(items, key=lambda item: item.folders[0] if item.folders else -1)
     ]
 
 
-def progress_words(one: Import, seconds: int | None) -> str:
+def format_progress(found: Import, seconds: int | None) -> str:
     """Return "312 of 480, 9 failed, about 2 min"."""
-    words = [_("%(done)s of %(goal)s", done=one.done, goal=one.goal)]
-    if one.failed:
-        words.append(_("%(num)s failed", num=one.failed))
+    words = [_("%(done)s of %(goal)s", done=found.done, goal=found.goal)]
+    if found.failed:
+        words.append(_("%(num)s failed", num=found.failed))
     if seconds is not None:
-        words.append(left_words(seconds))
+        words.append(format_time_left(seconds))
     return ", ".join(words)
 
 
-def left_words(seconds: int) -> str:
+def format_time_left(seconds: int) -> str:
     """Return about how long something will take."""
     if seconds < 60:
         return _("less than a minute")
@@ -71,7 +71,7 @@ def left_words(seconds: int) -> str:
     return ngettext("about %(num)s min", "about %(num)s min", minutes)
 
 
-def state_words(one: Import) -> str:
+def format_state(found: Import) -> str:
     """Return what state an import is in."""
     return {
         ImportState.PREVIEW: _("Not started"),
@@ -79,12 +79,12 @@ def state_words(one: Import) -> str:
         ImportState.RUNNING: _("Running"),
         ImportState.DONE: _("Done"),
         ImportState.CANCELLED: _("Cancelled"),
-    }[one.state]
+    }[found.state]
 
 
-def reason(word: str) -> str:
+def explain_failure(word: str) -> str:
     """Return why an outline failed."""
-    return feed_words(word)
+    return describe_feed_error(word)
 
 
 #: Error words of a page where a feed was expected, or of an address that has moved.
@@ -93,7 +93,7 @@ _LOOK_AGAIN = {*_PAGES, "gone", "http_404", "http_410", "dns_failed"}
 _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
 
-def fix(item: ImportItem) -> str:
+def suggest_fix(item: ImportItem) -> str:
     """Return what a person can do about a failure."""
     word = item.error or ""
     if item.feed_id is None and item.can_retry:
@@ -111,7 +111,7 @@ def fix(item: ImportItem) -> str:
     return _("It is asked again by itself. Unsubscribe if the site is gone for good.")
 
 
-def look_at(item: ImportItem) -> str:
+def find_lookup_address(item: ImportItem) -> str:
     """Return the address at which to look for a failure's feed; empty: it names no place of the web.
 
     A page may announce a feed of its own; of what is not there only its site can know.

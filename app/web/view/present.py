@@ -20,39 +20,39 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 
 
-def ago(when: dt.datetime | None) -> str:
+def format_ago(at: dt.datetime | None) -> str:
     """Return how long ago something was, as short as can be, for lists: "5m", "3h", "2d", "14 Mar 2024".
 
     Whoever prefers times of the clock gets them: "09:05", "14 Mar".
     """
-    if when is None:
+    if at is None:
         return ""
-    if i18n.absolute_times():
-        return _clock_or_date(when)
-    seconds = (clock.now() - when).total_seconds()
+    if i18n.prefers_absolute_times():
+        return _clock_or_date(at)
+    seconds = (clock.now() - at).total_seconds()
     if seconds < 0:
-        return relative(when)
+        return format_relative(at)
     if seconds < MINUTE:
         return str(_("now"))
-    return _span(*_counted(seconds), "narrow", False, _locale()) if seconds < 7 * DAY else _date(when)
+    return _span(*_counted(seconds), "narrow", False, _locale()) if seconds < 7 * DAY else _date(at)
 
 
-def minutes(count: int) -> str:
+def format_minutes(count: int) -> str:
     """Return a span as lists show it: 130 → "2h"."""
     return _span(*_counted(count * MINUTE), "narrow", False, _locale())
 
 
-def relative(when: dt.datetime | None) -> str:
+def format_relative(at: dt.datetime | None) -> str:
     """Return when something was or will be, for sentences: "5 min ago", "in 3 hr", "14 Mar 2024"."""
-    if when is None:
+    if at is None:
         return ""
-    if i18n.absolute_times():
-        return moment(when)
-    seconds = (clock.now() - when).total_seconds()
+    if i18n.prefers_absolute_times():
+        return format_moment(at)
+    seconds = (clock.now() - at).total_seconds()
     if abs(seconds) < MINUTE:
         return str(_("just now") if seconds >= 0 else _("in a moment"))
     if abs(seconds) >= 7 * DAY:
-        return _date(when)
+        return _date(at)
     count, unit = _counted(abs(seconds))
     return _span(-count if seconds > 0 else count, unit, "short", True, _locale())
 
@@ -77,12 +77,12 @@ def _span(count: int, unit: str, form: str, direction: bool, locale: str) -> str
 
 
 def _clock_or_date(when: dt.datetime) -> str:
-    local, today = when.astimezone(i18n.timezone()), clock.now().astimezone(i18n.timezone())
+    local, today = when.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
     return _time(local, _locale()) if local.date() == today.date() else _date(when)
 
 
 def _date(when: dt.datetime) -> str:
-    local, today = when.astimezone(i18n.timezone()), clock.now().astimezone(i18n.timezone())
+    local, today = when.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
     return _day(local.date(), local.year == today.year, _locale())
 
 
@@ -95,7 +95,7 @@ def _time(local: dt.datetime, locale: str) -> str:
     return format_time(local.timetz(), "short", locale=locale)
 
 
-def span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """Return how long something takes or took, short: "0.4 sec", "12 sec", "5 min", "3 hr"."""
     if seconds >= MINUTE:
         return _span(*_counted(seconds), "short", False, _locale())
@@ -103,12 +103,12 @@ def span(seconds: float) -> str:
     return format_unit(exact, "duration-second", "short", locale=_locale())
 
 
-def moment(when: dt.datetime | None) -> str:
+def format_moment(at: dt.datetime | None) -> str:
     """Return a point in time in full: "14 March 2026, 09:05", with "UTC" where no other zone is known."""
-    if when is None:
+    if at is None:
         return ""
-    zone = i18n.timezone()
-    words = _moment(when.astimezone(zone).replace(second=0, microsecond=0, tzinfo=None), _locale())
+    zone = i18n.get_timezone()
+    words = _moment(at.astimezone(zone).replace(second=0, microsecond=0, tzinfo=None), _locale())
     return f"{words} UTC" if zone is dt.UTC else words
 
 
@@ -119,55 +119,55 @@ def _moment(local: dt.datetime, locale: str) -> str:
     return both.replace("'", "").format(time, day)
 
 
-def checking(count: int, rests: Sequence[dt.datetime]) -> str:
+def describe_check(count: int, rest_ends: Sequence[dt.datetime]) -> str:
     """Return what a check of so many feeds comes to when the sites of some asked for a rest until then."""
-    asked, words = count - len(rests), []
-    if asked or not rests:
+    asked, words = count - len(rest_ends), []
+    if asked or not rest_ends:
         words.append(ngettext("Checking %(num)s feed", "Checking %(num)s feeds", asked))
-    if rests:
+    if rest_ends:
         waiting = ngettext(
             "%(num)s feed waits: its site asked for a rest until %(when)s",
             "%(num)s feeds wait: their sites asked for a rest, the longest until %(when)s",
-            len(rests),
-            when=moment(max(rests)),
+            len(rest_ends),
+            when=format_moment(max(rest_ends)),
         )
         words.append(waiting)
     return ". ".join(words)
 
 
-def number(value: float, digits: int | None = None) -> str:
+def format_number(value: float, digits: int | None = None) -> str:
     """Return a number with the separators of the page's language; ``digits``: so many after the point."""
     pattern = None if digits is None else "#,##0." + "0" * digits
     return format_decimal(value, pattern, locale=_locale())
 
 
-def percent(share: float) -> str:
+def format_percentage(share: float) -> str:
     """Return a share of one in whole hundredths, as the page's language writes them."""
     return format_percent(share, locale=_locale())
 
 
-def milliseconds(value: float) -> str:
+def format_milliseconds(value: float) -> str:
     """Return a short time: "273 ms"."""
     return str(format_unit(value, "duration-millisecond", "short", locale=_locale()))
 
 
 def _locale() -> str:
-    return str(i18n.locale())
+    return str(i18n.get_locale())
 
 
-def iso(when: dt.datetime | None) -> str:
+def format_iso(at: dt.datetime | None) -> str:
     """Return a point in time for machines (RFC 3339)."""
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when else ""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
-def http_only(url: str | None) -> str:
+def keep_http_url(url: str | None) -> str:
     """Return an address when it is one of the web, else "": no other may ever become a link (H16)."""
     if not url or not url.lower().startswith(("http://", "https://")):
         return ""
     return url if not any(c.isspace() or ord(c) < 32 for c in url) else ""
 
 
-def host(url: str | None) -> str:
+def get_site(url: str | None) -> str:
     """Return the site of an address without ``www.``, for showing."""
     try:
         name = urlsplit(url or "").hostname or ""
@@ -176,7 +176,7 @@ def host(url: str | None) -> str:
     return name.removeprefix("www.")
 
 
-def size(octets: int | None) -> str:
+def format_size(octets: int | None) -> str:
     """Return a number of bytes: "840 byte", "12 kB", "3.4 MB"."""
     if octets is None:
         return ""
@@ -189,14 +189,14 @@ def size(octets: int | None) -> str:
     return str(format_unit(value, f"digital-{unit}", "short", format=pattern, locale=_locale()))
 
 
-def playtime(seconds: int) -> str:
+def format_playtime(seconds: int) -> str:
     """Return how long a recording plays, as players show it: "4:05", "1:02:33"."""
     minutes, rest = divmod(seconds, MINUTE)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def per_week(rate: float | None) -> str:
+def format_weekly_rate(rate: float | None) -> str:
     """Return a posting rate in words: "3 a day", "2 a week", "1 a month"."""
     if not rate:
         return str(_("rarely"))
@@ -210,10 +210,10 @@ def per_week(rate: float | None) -> str:
     return str(_("a few a year"))
 
 
-def filename(url: str) -> str:
+def get_filename(url: str) -> str:
     """Return the last part of an address, for showing."""
     name = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
-    return "".join(c for c in name if c.isprintable())[:80] or host(url)
+    return "".join(c for c in name if c.isprintable())[:80] or get_site(url)
 
 
 _BROWSERS = (
@@ -232,7 +232,7 @@ _SYSTEMS = (
 )
 
 
-def browser(agent: str) -> str:
+def describe_browser(agent: str) -> str:
     """Return a browser's own description in two words: "Firefox, Windows"."""
     name = next((word for mark, word in _BROWSERS if mark in agent), "")
     system = next((word for mark, word in _SYSTEMS if mark in agent), "Linux" if "Linux" in agent else "")

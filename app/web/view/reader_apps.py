@@ -26,7 +26,7 @@ FIRST_CALL = {Protocol.READER: "/accounts/ClientLogin", Protocol.FEVER: ""}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Way:
+class Connection:
     """One way to connect an app.
 
     Attributes:
@@ -47,13 +47,13 @@ class Way:
         """Whether it wants a password that was made for the Fever API too."""
         return self.protocol is Protocol.FEVER
 
-    def address(self, base: str) -> str:
+    def build_address(self, base: str) -> str:
         """Return what is typed as the server."""
         return base + self.mount
 
-    def lines(self, base: str, user: str, password: str) -> str:
+    def build_config(self, base: str, user: str, password: str) -> str:
         """Return the lines of the app's file."""
-        return self.config.format(server=self.address(base), user=user, password=password)
+        return self.config.format(server=self.build_address(base), user=user, password=password)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ReadingApp:
     slug: str
     name: str
     systems: str
-    ways: tuple[Way, ...]
+    ways: tuple[Connection, ...]
 
     @property
     def needs_fever(self) -> bool:
@@ -83,8 +83,8 @@ feedhq-show-special-feeds no
 """
 
 
-def _fever(mount: str = _FEVER) -> Way:
-    return Way("Fever", mount, Protocol.FEVER)
+def _fever(mount: str = _FEVER) -> Connection:
+    return Connection("Fever", mount, Protocol.FEVER)
 
 
 APPS: tuple[ReadingApp, ...] = (
@@ -92,14 +92,14 @@ APPS: tuple[ReadingApp, ...] = (
         "capy-reader",
         "Capy Reader",
         "Android",
-        (Way("FreshRSS", _GREADER, notes=(N_("With this type the app shows folders too."),)),),
+        (Connection("FreshRSS", _GREADER, notes=(N_("With this type the app shows folders too."),)),),
     ),
     ReadingApp(
         "feedme",
         "FeedMe",
         "Android",
         (
-            Way("FreshRSS", _GREADER, notes=(N_("Choose the sync mode “Everything”."),)),
+            Connection("FreshRSS", _GREADER, notes=(N_("Choose the sync mode “Everything”."),)),
             _fever(),
         ),
     ),
@@ -107,26 +107,26 @@ APPS: tuple[ReadingApp, ...] = (
         "fluent-reader",
         "Fluent Reader",
         "Windows, macOS, Linux",
-        (Way("Google Reader API", _GREADER), _fever()),
+        (Connection("Google Reader API", _GREADER), _fever()),
     ),
     ReadingApp(
         "liferea",
         "Liferea",
         "Linux",
         (
-            Way(
+            Connection(
                 "Google Reader API",
                 notes=(N_("The app tells Eventr what you read, and never asks what you read elsewhere."),),
             ),
         ),
     ),
-    ReadingApp("netnewswire", "NetNewsWire", "macOS, iOS", (Way("FreshRSS", _GREADER),)),
+    ReadingApp("netnewswire", "NetNewsWire", "macOS, iOS", (Connection("FreshRSS", _GREADER),)),
     ReadingApp(
         "newsboat",
         "newsboat",
         "Linux, macOS",
         (
-            Way(
+            Connection(
                 "feedhq",
                 notes=(
                     N_("Put these lines into the file “config” of newsboat."),
@@ -136,41 +136,43 @@ APPS: tuple[ReadingApp, ...] = (
             ),
         ),
     ),
-    ReadingApp("newsflash", "NewsFlash", "Linux", (Way("FreshRSS", _GREADER), _fever())),
-    ReadingApp("readkit", "ReadKit", "macOS, iOS", (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever())),
+    ReadingApp("newsflash", "NewsFlash", "Linux", (Connection("FreshRSS", _GREADER), _fever())),
+    ReadingApp("readkit", "ReadKit", "macOS, iOS", (Connection("FreshRSS", notes=(_ADDS_ITSELF,)), _fever())),
     ReadingApp(
         "readrops",
         "Readrops",
         "Android",
-        (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
+        (Connection("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
     ),
-    ReadingApp("readyou", "Read You", "Android", (Way("FreshRSS", _GREADER), _fever("/api/fever.php"))),
+    ReadingApp(
+        "readyou", "Read You", "Android", (Connection("FreshRSS", _GREADER), _fever("/api/fever.php"))
+    ),
     ReadingApp(
         "reeder",
         "Reeder Classic",
         "macOS, iOS",
-        (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
+        (Connection("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
     ),
     ReadingApp(
         "rss-guard",
         "RSS Guard",
         "Windows, macOS, Linux",
         (
-            Way("FreshRSS", notes=(_ADDS_ITSELF,)),
-            Way("Other services", notes=(N_("Works as well."),)),
+            Connection("FreshRSS", notes=(_ADDS_ITSELF,)),
+            Connection("Other services", notes=(N_("Works as well."),)),
         ),
     ),
     ReadingApp(
         "unread",
         "Unread",
         "macOS, iOS",
-        (_fever(), Way("FreshRSS", _GREADER, notes=(N_("From version 5 on."),))),
+        (_fever(), Connection("FreshRSS", _GREADER, notes=(N_("From version 5 on."),))),
     ),
     ReadingApp(
         "vienna",
         "Vienna",
         "macOS",
-        (Way("FreshRSS", _GREADER, notes=(N_("In the settings under “Syncing”."),)),),
+        (Connection("FreshRSS", _GREADER, notes=(N_("In the settings under “Syncing”."),)),),
     ),
 )
 BY_SLUG = {app.slug: app for app in APPS}

@@ -18,7 +18,7 @@ from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 HUES = 10
 
 
-def tile(feed_id: int, title: str, *, person: bool = False) -> str:
+def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
     """Return the letter tile that stands for a feed; its colour never changes."""
     letter = next((c for c in title if c.isalnum()), "•").upper()
     hue = zlib.crc32(str(feed_id).encode()) % HUES
@@ -26,12 +26,12 @@ def tile(feed_id: int, title: str, *, person: bool = False) -> str:
     return f'<i class="av h{hue}{round_}" aria-hidden="true">{escape(letter)}</i>'
 
 
-def tile_html(feed_id: int, title: str, *, person: bool = False) -> Markup:
+def render_tile_html(feed_id: int, title: str, *, person: bool = False) -> Markup:
     """Return the tile for a template."""
-    return Markup(tile(feed_id, title, person=person))  # noqa: S704 — made of escaped parts only
+    return Markup(render_tile(feed_id, title, person=person))  # noqa: S704 — made of escaped parts only
 
 
-def nested(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
+def render_tree(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
     """Return the lists inside ``<ul class="tree">``.
 
     Args:
@@ -67,7 +67,7 @@ def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
 @functools.lru_cache(maxsize=20_000)
 def _line(feed_id: int, title: str, unread: int, current: bool, warn: str, person: bool) -> str:
     """Return a feed's line; from page to page hardly any changes."""
-    picture = tile(feed_id, title, person=person)
+    picture = render_tile(feed_id, title, person=person)
     return (
         f'<li><a href="/read/feed/{feed_id}" data-stream data-feed="{feed_id}"{_state(unread, current)}>'
         f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{unread or ""}</b></a></li>'

@@ -10,29 +10,29 @@ from app.models.accounts.actor import Actor
 from app.web import forms
 
 
-def restored(services: Services, who: Actor, token: str) -> object:
+def restore_token(services: Services, actor: Actor, token: str) -> object:
     """Take back what this token stands for; return what its service has returned.
 
     Raises:
         NotFoundError: it was too long ago, was taken back already, or was never his.
     """
     kind, _dot, rest = token.rpartition(".")
-    restore = _restorers(services, who).get(kind)
+    restore = _restorers(services, actor).get(kind)
     if restore is not None:
         return restore(rest)
-    services.reading.undo(who, token)
+    services.reading.undo_mass_mark(actor, token)
     return None
 
 
 def _restorers(services: Services, who: Actor) -> Mapping[str, Callable[[str], object]]:
     return {
         "feed": partial(services.subscriptions.restore, who),
-        "feeds": partial(services.manager.restore, who),
+        "feeds": partial(services.bulk_edit.restore, who),
         "folder": partial(services.folders.restore, who),
-        "tag": lambda token: services.tags.restore(who, forms.an_id(token)),
+        "tag": lambda token: services.tags.restore(who, forms.parse_id(token)),
         "search": partial(services.tags.restore_search, who),
-        "share": partial(services.sharing.restore, who),
-        "comment": partial(services.talk.restore, who),
+        "share": partial(services.sharing.restore_share, who),
+        "comment": partial(services.discussion.restore_comment, who),
         "keys": lambda _token: services.accounts.undo_keys(who),
         "place": partial(services.folders.undo_move, who),
     }

@@ -25,7 +25,7 @@ class Head:
     waits: bool = False
 
 
-def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
+def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
     """Return what stands above a stream's list, None when the stream is not the user's."""
     if ref.kind is StreamKind.SEARCH:
         return Head(ref.query, 0)
@@ -40,9 +40,9 @@ def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None
     if ref.kind is StreamKind.SHARES:
         return Head(_("My shares"), 0)
     if ref.kind is StreamKind.FOLDER:
-        folder = next((f for f in folders(tree) if f.id == ref.id), None)
+        folder = next((f for f in iter_folders(tree) if f.id == ref.id), None)
         return Head(folder.name, folder.unread, waits=_has_feeds(folder)) if folder else None
-    feed = next((f for f in feeds(tree) if f.feed_id == ref.id), None)
+    feed = next((f for f in iter_feeds(tree) if f.feed_id == ref.id), None)
     return Head(feed.title, feed.unread, feed, waits=True) if feed else None
 
 
@@ -50,7 +50,7 @@ def _has_feeds(folder: TreeFolder) -> bool:
     return bool(folder.feeds) or any(map(_has_feeds, folder.folders))
 
 
-def folders(tree: Tree) -> Iterator[TreeFolder]:
+def iter_folders(tree: Tree) -> Iterator[TreeFolder]:
     """Yield all folders, parents before children."""
     waiting = list(tree.folders)
     while waiting:
@@ -59,19 +59,19 @@ def folders(tree: Tree) -> Iterator[TreeFolder]:
         waiting[:0] = folder.folders
 
 
-def feeds(tree: Tree) -> Iterator[TreeFeed]:
+def iter_feeds(tree: Tree) -> Iterator[TreeFeed]:
     """Yield all feeds, each once, however many folders it is in."""
     seen: set[int] = set()
-    for group in (*(f.feeds for f in folders(tree)), tree.feeds):
+    for group in (*(f.feeds for f in iter_folders(tree)), tree.feeds):
         for feed in group:
             if feed.feed_id not in seen:
                 seen.add(feed.feed_id)
                 yield feed
 
 
-def shape(tree: Tree) -> str:
+def compute_shape(tree: Tree) -> str:
     """Return a word that changes with what the tree shows beside counts: feeds, names, places, troubles."""
-    lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in folders(tree)]
+    lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in iter_folders(tree)]
     return hashlib.sha256("\n".join([*lines, _named(tree.feeds)]).encode()).hexdigest()[:12]
 
 

@@ -9,7 +9,7 @@ from babel.dates import get_timezone_location
 from flask_babel import gettext as _
 
 from app.errors import N_
-from app.models.accounts.preferences import time_zones
+from app.models.accounts.preferences import list_time_zones
 
 _REGIONS = {
     "Africa": N_("Africa"),
@@ -24,7 +24,7 @@ _REGIONS = {
 }
 
 
-def by_region(locale: Locale) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+def list_by_region(locale: Locale) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
     """Return the regions with their zones: (name of the IANA, name of the city)."""
     return [(_(_REGIONS[region]), cities) for region, cities in _cities(str(locale))]
 
@@ -32,7 +32,7 @@ def by_region(locale: Locale) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
 @functools.cache
 def _cities(locale: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     found: dict[str, list[tuple[str, str]]] = {region: [] for region in _REGIONS}
-    for name in time_zones():
+    for name in list_time_zones():
         region, _slash, city = name.partition("/")
         if region in found and city:
             found[region].append((name, get_timezone_location(name, locale, return_city=True)))

@@ -32,7 +32,7 @@ _SILENT = {"deleteSearch"}
 
 @pytest.fixture(scope="session")
 def paths() -> dict[str, Any]:
-    return dict(json.loads(openapi.document())["paths"])
+    return dict(json.loads(openapi.build_document())["paths"])
 
 
 def _sent(caller: Program, each: Operation, w: World, paths: dict[str, Any]) -> Any:

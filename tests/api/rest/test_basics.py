@@ -79,7 +79,7 @@ def test_W08_a_token_in_the_address_is_refused(app: Flask, mine: Program) -> Non
 
 
 def test_W08_a_revoked_token_opens_nothing_at_once(mine: Program, ann: Actor, services: Services) -> None:
-    (token,) = services.tokens.all(ann)
+    (token,) = services.tokens.list_tokens(ann)
     assert mine.get("/me").status_code == 200
     services.tokens.revoke(ann, token.id)
     assert mine.get("/me").status_code == 401
@@ -338,7 +338,7 @@ def test_nobody_writes_over_what_he_has_not_seen(mine: Program, people: People, 
 
 def test_people_of_this_server_are_not_searched_for(mine: Program, people: People) -> None:
     people.open(people.join("bob"))
-    page = people.services.gateways.profiles.address("bob")
+    page = people.services.gateways.profiles.build_page_url("bob")
     for address in ("@bob", page, f"{page}/atom.xml"):
         answer = mine.post("/discoveries", {"address": address})
         assert (answer.status_code, answer.get_json()["field"]) == (400, "address")

@@ -34,13 +34,13 @@ def _resumed(people: People, w: World) -> None:
 def _failed(people: People, w: World) -> None:
     _resumed(people, w)
     change = {0: ItemChange(ItemState.FAILED, "timeout", w.real[FEED])}
-    people.services.mappers.imports.change_items(w.who.user_id, w.real[IMPORT], change)
+    people.services.mappers.imports.update_items(w.who.user_id, w.real[IMPORT], change)
 
 
 def _brought(people: People, w: World) -> None:
     _resumed(people, w)
     change = {0: ItemChange(ItemState.ADDED, None, w.real[FEED])}
-    people.services.mappers.imports.change_items(w.who.user_id, w.real[IMPORT], change)
+    people.services.mappers.imports.update_items(w.who.user_id, w.real[IMPORT], change)
 
 
 def _asked(people: People, w: World) -> None:
@@ -75,7 +75,7 @@ def void(_: object) -> None:
 
 @pytest.fixture(scope="session")
 def document() -> dict[str, Any]:
-    return dict(json.loads(openapi.document()))
+    return dict(json.loads(openapi.build_document()))
 
 
 def test_the_document_is_valid(document: dict[str, Any]) -> None:

@@ -57,8 +57,8 @@ def test_a_program_hears_of_what_it_and_others_do(
         assert _ask(port, "POST", "/entries/mark", secret, {"ids": ids[:1], "read": True})[1]["moved"] == -1
         assert ear.next()[1] == "counts"
         people.blog([ann], entries=1)
-        (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
-        services.events.new({feed: 1})
+        (feed,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
+        services.events.notify_new_entries({feed: 1})
         found = ear.next()
         while found[1] != "new":
             found = ear.next()
@@ -72,7 +72,7 @@ def test_W08_with_its_token_ends_what_a_program_listens_to(port: int, services: 
     passes = [_ask(port, "POST", "/events/pass", secret)[1]["token"] for _ in range(2)]
     with live.listening(port, f"/events?pass={passes[0]}") as ear:
         assert ear.status == 200
-        (token,) = services.tokens.all(ann)
+        (token,) = services.tokens.list_tokens(ann)
         services.tokens.revoke(ann, token.id)
         assert ear.ended()
     with live.listening(port, f"/events?pass={passes[1]}") as ear:
@@ -82,12 +82,12 @@ def test_W08_with_its_token_ends_what_a_program_listens_to(port: int, services: 
 def test_W08_a_pass_that_is_asked_for_while_the_token_ends_is_none(
     mine: Program, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (token,) = services.tokens.all(ann)
-    place = services.events.position
+    (token,) = services.tokens.list_tokens(ann)
+    place = services.events.get_position
 
     def revoked_meanwhile() -> str:
         services.tokens.revoke(ann, token.id)
         return place()
 
-    monkeypatch.setattr(services.events, "position", revoked_meanwhile)
+    monkeypatch.setattr(services.events, "get_position", revoked_meanwhile)
     assert mine.post("/events/pass").status_code == 401

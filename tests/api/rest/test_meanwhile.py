@@ -23,13 +23,13 @@ def test_fields_of_a_share_that_are_left_out_stay(
 ) -> None:
     people.open(ann)
     services = people.services
-    post = services.sharing.post(ann, "A day", "wrods")
+    post = services.sharing.publish_post(ann, "A day", "wrods")
     changes: list[dict[str, str]] = [{"note": "words"}, {"audience": "followers"}]
     sent, meant = changes if mine_first else changes[::-1]
     at = f"/shares/{post.id}"
-    after(monkeypatch, services.mappers.shares, "get", lambda: mine.patch(at, meant), read)
+    after(monkeypatch, services.mappers.shares, "find", lambda: mine.patch(at, meant), read)
     assert mine.patch(at, sent).status_code == 200
-    now = services.sharing.get(ann, post.id)
+    now = services.sharing.get_share(ann, post.id)
     assert (now.note, now.audience) == ("words", Audience.FOLLOWERS)
 
 
@@ -47,7 +47,7 @@ def test_fields_of_the_own_page_that_are_left_out_stay(
     changes: list[dict[str, object]] = [{"audience": "private", "listed": False}, {"bio": "Reads much."}]
     sent, meant = changes if closing_first else changes[::-1]
     profiles = people.services.mappers.profiles
-    after(monkeypatch, profiles, "get", lambda: mine.patch("/me/profile", meant), read)
+    after(monkeypatch, profiles, "find", lambda: mine.patch("/me/profile", meant), read)
     assert mine.patch("/me/profile", sent).status_code == 200
-    now = people.services.following.card(ann)
+    now = people.services.following.preview_profile(ann)
     assert (now.audience, now.bio) == (Audience.PRIVATE, "Reads much.")

@@ -12,7 +12,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import KeyBusyError
-from app.mappers.privacy.erasure import owned
+from app.mappers.privacy.erasure import list_owned_collections
 from app.models.accounts.actor import Actor
 from app.models.sync.idempotency import Answer
 from tests.api.rest.conftest import Program
@@ -33,7 +33,7 @@ def test_the_same_again_gets_the_same_answer_and_runs_once(mine: Program, servic
     assert again.headers["Idempotency-Replayed"] == "true"
     assert "Idempotency-Replayed" not in first.headers
     assert mine.post("/folders", {"name": "News"}).status_code == 409
-    assert "idempotency" in owned()
+    assert "idempotency" in list_owned_collections()
 
 
 def test_a_refusal_and_nothing_are_kept_too(mine: Program) -> None:
@@ -106,21 +106,21 @@ def test_while_the_first_runs_the_second_is_told_so_and_who_died_stops_nobody(
 
     def work() -> Answer:
         with pytest.raises(KeyBusyError):
-            services.idempotency.once(ann, "k", b"d", lambda: Answer(200, (), b"second"))
+            services.idempotency.run_once(ann, "k", b"d", lambda: Answer(200, (), b"second"))
         inner.append("refused")
         now = clock.now()
         later = now + dt.timedelta(seconds=services.settings.idempotency_lease + 1)
         monkeypatch.setattr(clock, "now", lambda: later)
         # As if this one had died.
-        assert services.idempotency.once(ann, "k", b"d", lambda: Answer(200, (), b"third")) == (
+        assert services.idempotency.run_once(ann, "k", b"d", lambda: Answer(200, (), b"third")) == (
             Answer(200, (), b"third"),
             False,
         )
         return Answer(200, (), b"first")
 
-    assert services.idempotency.once(ann, "k", b"d", work) == (Answer(200, (), b"first"), False)
+    assert services.idempotency.run_once(ann, "k", b"d", work) == (Answer(200, (), b"first"), False)
     assert inner == ["refused"]
-    kept = services.idempotency.once(ann, "k", b"d", lambda: Answer(500, (), b""))
+    kept = services.idempotency.run_once(ann, "k", b"d", lambda: Answer(500, (), b""))
     assert kept == (Answer(200, (), b"third"), True)
 
 
@@ -130,11 +130,11 @@ def test_what_failed_by_our_fault_may_run_again(ann: Actor, services: Services) 
 
     for status in (500, 503, 429):
         answer = Answer(status, (), b"")
-        assert services.idempotency.once(ann, "k", b"d", lambda a=answer: a) == (answer, False)  # type: ignore[misc]
+        assert services.idempotency.run_once(ann, "k", b"d", lambda a=answer: a) == (answer, False)  # type: ignore[misc]
     with pytest.raises(RuntimeError):
-        services.idempotency.once(ann, "k", b"d", fault)
+        services.idempotency.run_once(ann, "k", b"d", fault)
     done = Answer(200, (), b"done")
-    assert services.idempotency.once(ann, "k", b"d", lambda: done) == (done, False)
+    assert services.idempotency.run_once(ann, "k", b"d", lambda: done) == (done, False)
 
 
 def test_after_a_day_a_key_is_new(mine: Program, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
-from app.models.accounts.preferences import Preferences, values
+from app.models.accounts.preferences import Preferences, list_choices
 from app.web.api.rest import settings
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
@@ -21,7 +21,7 @@ Make = Callable[..., Program]
 
 
 def _stored(services: Services, who: Actor) -> Preferences:
-    user = services.gateways.accounts.user(who.user_id)
+    user = services.gateways.accounts.find_user(who.user_id)
     assert user is not None
     return user.preferences
 
@@ -36,7 +36,7 @@ def test_every_setting_of_the_pages_is_there_with_its_values() -> None:
         hints = typing.get_type_hints(kind)
         for field in fields:
             if "values" in field.metadata:
-                assert _literals(hints[field.name]) == set(values(field.name)), field.name
+                assert _literals(hints[field.name]) == set(list_choices(field.name)), field.name
     known = {struct: set(struct.__struct_fields__) for struct in (settings.Settings, settings.SettingsChange)}
     assert len({frozenset(names) for names in known.values()}) == 1
 
@@ -134,7 +134,7 @@ def test_each_stream_has_a_look_of_its_own(
     mine: Program, people: People, services: Services, ann: Actor
 ) -> None:
     people.blog([ann], entries=1)
-    (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+    (feed,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
     mine.patch("/me/settings", {"sort": "oldest"})
     path = f"/streams/feed:{feed}/look"
     assert mine.get(path).get_json() == {
@@ -164,7 +164,7 @@ def test_W04_a_look_tells_nothing_of_what_is_anothers(
     people.blog([ann], entries=1)
     folder = services.folders.create(ann, "Hers")
     eve = program(people.join("eve"))
-    (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+    (feed,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
     streams = (f"feed:{feed}", f"folder:{folder.id}", "feed:1780000000000001", "folder:1780000000000002")
     mine.patch(f"/streams/feed:{feed}/look", {"show": "unread"})
     assert len({eve.get(f"/streams/{stream}/look").data for stream in streams}) == 1
@@ -186,7 +186,7 @@ def test_W08_a_program_gives_its_token_back(program: Make, services: Services, a
     assert one.delete("/me/token").status_code == 204
     assert one.get("/me").status_code == 401
     assert other.get("/me").status_code == 200
-    assert len(services.tokens.all(ann)) == 1
+    assert len(services.tokens.list_tokens(ann)) == 1
 
 
 def test_the_history_goes_back_to_its_end(mine: Program, services: Services, ann: Actor) -> None:

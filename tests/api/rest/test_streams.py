@@ -140,7 +140,7 @@ def test_a_refused_change_of_an_entry_changes_nothing(
     mine: Program, people: People, services: Services, ann: Actor
 ) -> None:
     (entry,) = people.blog([ann], entries=1)
-    (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+    (feed,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
     mine.patch(f"/entries/{entry}", {"starred": True, "tags": ["kept"]})
     services.subscriptions.unsubscribe(ann, feed)
     before = mine.get(f"/entries/{entry}").get_json()
@@ -157,7 +157,7 @@ def test_a_change_that_is_refused_for_its_like_changes_nothing(
 ) -> None:
     (entry,) = people.blog([ann], entries=1)
     mine.patch(f"/entries/{entry}", {"tags": ["kept", "gone"]})
-    services.talk._likes_per_hour = 1
+    services.discussion._likes_per_hour = 1
     assert mine.patch(f"/entries/{entry}", {"liked": True}).status_code == 200
     before = mine.get(f"/entries/{entry}").get_json()
     sent = {"starred": True, "liked": True, "tags": ["kept", "new"], "read": True}
@@ -172,7 +172,7 @@ def test_what_is_let_go_may_have_been_the_last_of_it(
     mine: Program, people: People, services: Services, ann: Actor
 ) -> None:
     (entry,) = people.blog([ann], entries=1)
-    (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+    (feed,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
     mine.patch(f"/entries/{entry}", {"tags": ["kept"]})
     services.subscriptions.unsubscribe(ann, feed)
     assert mine.patch(f"/entries/{entry}", {"liked": True, "read": False}).status_code == 404
@@ -190,7 +190,7 @@ def test_all_of_all_is_not_of_those_who_are_muted(
     (entry,) = people.blog([bob], entries=1)
     share = services.sharing.share(bob, entry).share.id
     (own,) = people.blog([ann], entries=1, name="own")
-    services.following.mute(ann, "bob", True)
+    services.following.set_muted(ann, "bob", True)
     done = mine.post("/streams/all/mark-all-read", {})
     assert (done.status_code, done.get_json()["count"]) == (200, 1)
     assert [mine.get(f"/entries/{i}").get_json()["read"] for i in (own, share)] == [True, False]

@@ -9,7 +9,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.folder import FolderEditMode
 from app.web.api.rest import shapes
 from tests.social.conftest import People
 
@@ -58,24 +58,24 @@ def world(people: People, number: int) -> World:
         who, f"https://blog{number}.example.org/feed"
     ).subscription.feed_id
     folder, second = (services.folders.create(who, title) for title in ("News", "Later"))
-    services.folders.place(who, [feed], [folder.id], PlaceMode.MOVE)
-    undo = services.folders.move(who, second.id, parent=folder.id)
+    services.folders.place_feeds(who, [feed], [folder.id], FolderEditMode.MOVE)
+    undo = services.folders.move_folder(who, second.id, parent=folder.id)
     services.folders.undo_move(who, undo)
     third = services.folders.create(who, "Third")
     undo = f"folder.{services.folders.delete(who, third.id)}"
-    tags = services.tags.change(who, entries[0], add=["one", "two"])
+    tags = services.tags.change_tags(who, entries[0], add=["one", "two"])
     search = services.tags.save_search(who, "Kept", "blog")
     for each in (who, other):
-        services.following.edit(
+        services.following.update_profile(
             each, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=True
         )
     services.following.follow(other, name)
     share = services.sharing.share(who, entries[0], note="Mine").share
     theirs = services.sharing.share(other, entries[1], note="Theirs").share
-    comment = services.talk.comment(who, share.id, "A word")
-    services.talk.like(other, share.id)
+    comment = services.discussion.comment(who, share.id, "A word")
+    services.discussion.set_liked(other, share.id)
     kept = services.imports.preview(who, _OPML, "two.opml")
-    snapshot = services.reading.page(who, StreamQuery(StreamRef.parse("all"))).snapshot
+    snapshot = services.reading.load_page(who, StreamQuery(StreamRef.parse("all"))).snapshot
     real = {
         shapes.FEED: feed,
         shapes.FOLDER: folder.id,

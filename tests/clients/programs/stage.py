@@ -17,7 +17,7 @@ from typing import Any
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.accounts.actor import Actor
-from app.models.sync.sync import Part, PartKind, SyncQuery
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
 from tests.api.conftest import password_of
 from tests.support.imports import REPO
 from tests.support.manager import environment
@@ -110,18 +110,18 @@ class Stage:
 
     def ids(self) -> frozenset[int]:
         """Return all entries of all feeds."""
-        query = SyncQuery((Part(PartKind.READING),), limit=10_000)
-        return frozenset(key.id for key in self.services.sync.page(self.actor, query)[0])
+        query = SyncQuery((SyncStream(SyncStreamKind.READING),), limit=10_000)
+        return frozenset(key.id for key in self.services.sync.load_page(self.actor, query)[0])
 
     def of_feed(self, feed_id: int) -> list[int]:
         """Return a feed's entries, the newest first."""
-        query = SyncQuery((Part(PartKind.FEED, feed_id),), limit=10_000)
-        return [key.id for key in self.services.sync.page(self.actor, query)[0]]
+        query = SyncQuery((SyncStream(SyncStreamKind.FEED, feed_id),), limit=10_000)
+        return [key.id for key in self.services.sync.load_page(self.actor, query)[0]]
 
     @property
     def state(self) -> State:
         """What the server holds now."""
-        items = self.services.sync.items(self.actor, list(self.ids()))
+        items = self.services.sync.load_items(self.actor, list(self.ids()))
         return State(
             frozenset(item.entry.id for item in items if not item.read),
             frozenset(item.entry.id for item in items if item.starred),
@@ -131,11 +131,11 @@ class Stage:
     @property
     def feeds(self) -> dict[int, tuple[str, int]]:
         """The title and the unread count of each feed."""
-        return {f.card.id: (f.title, f.unread) for f in self.services.sync.feeds(self.actor)}
+        return {f.card.id: (f.title, f.unread) for f in self.services.sync.list_feeds(self.actor)}
 
     def title(self, entry_id: int) -> str:
         """Return an entry's title."""
-        (item,) = self.services.sync.items(self.actor, [entry_id])
+        (item,) = self.services.sync.load_items(self.actor, [entry_id])
         return item.entry.title
 
     @property
@@ -154,7 +154,7 @@ class Stage:
         for name, ids in wanted.items():
             self.wait(lambda n=name, i=ids: getattr(self.state, n) == i, f"{name} at the server: {ids}")
         if "unread" in wanted:
-            assert self.services.reading.tree(self.actor).unread == len(wanted["unread"])
+            assert self.services.reading.get_tree(self.actor).unread == len(wanted["unread"])
 
 
 @contextlib.contextmanager
@@ -177,7 +177,7 @@ def running(services: Services, settings: Settings, home: Path, eventually: Even
             stderr=out,
         )
     password = password_of(services, actor)
-    user = services.gateways.accounts.user(actor.user_id)
+    user = services.gateways.accounts.find_user(actor.user_id)
     assert user is not None
     try:
         eventually(lambda: _listens(port), PATIENCE, "the web tier answers")

@@ -104,7 +104,7 @@ def liferea(desk: Desk, stage: Stage) -> Liferea:
 def test_liferea_shows_what_the_server_holds(liferea: Liferea, stage: Stage) -> None:
     services, ann, start = stage.services, stage.actor, stage.state.unread
     early = stage.of_feed(stage.feed_ids[0])[-1]
-    services.reading.star(ann, early, True)
+    services.reading.set_starred(ann, early, True)
     liferea.run.window()
     liferea.agrees()
     for entry_id, (_, _, title) in liferea.items.items():
@@ -129,7 +129,7 @@ def test_liferea_shows_what_the_server_holds(liferea: Liferea, stage: Stage) -> 
     (feed,) = [f for f in stage.feed_ids if one in stage.of_feed(f)]
     stage.holds(unread=start - set(stage.of_feed(feed)))
     liferea.agrees()
-    services.reading.star(ann, early, False)
+    services.reading.set_starred(ann, early, False)
     services.reading.mark(ann, [early], True)
     liferea.run.press("ctrl+u")
     liferea.agrees()
@@ -140,7 +140,7 @@ def test_liferea_shows_what_the_server_holds(liferea: Liferea, stage: Stage) -> 
     liferea.agrees()
     later = min(stage.state.unread)
     services.reading.mark(ann, [later], True)
-    services.reading.star(ann, later, True)
+    services.reading.set_starred(ann, later, True)
     liferea.start().window()
     liferea.agrees()
     assert {call.status for call in stage.calls if "/reader/" in call.uri} == {200}

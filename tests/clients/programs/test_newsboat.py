@@ -147,7 +147,7 @@ class Newsboat:
 def newsboat(stage: Stage) -> Iterator[Newsboat]:
     # It must not take this for a state of what lies there.
     folder = stage.services.folders.create(stage.actor, "read")
-    stage.services.subscriptions.edit(stage.actor, stage.feed_ids[0], folder_ids=[folder.id])
+    stage.services.subscriptions.update(stage.actor, stage.feed_ids[0], folder_ids=[folder.id])
     found = Newsboat(stage)
     yield found
     found.close()

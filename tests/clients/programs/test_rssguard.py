@@ -212,8 +212,8 @@ def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: st
     number, mount = _TYPES[kind]
     services, ann, start = stage.services, stage.actor, stage.state.unread
     early = stage.of_feed(stage.feed_ids[0])[-1]
-    services.reading.star(ann, early, True)
-    services.tags.change(ann, early, add=["to keep"])
+    services.reading.set_starred(ann, early, True)
+    services.tags.change_tags(ann, early, add=["to keep"])
     rssguard = _filled(desk, stage, number, {("to keep", early)})
     for entry_id, (_, _, title) in rssguard.items.items():
         assert title == stage.title(entry_id)
@@ -234,7 +234,7 @@ def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: st
     # What is done elsewhere.
     later = min(start - {early, one})
     services.reading.mark(ann, [later], True)
-    services.reading.star(ann, early, False)
+    services.reading.set_starred(ann, early, False)
     rssguard.fetch()
 
     # All of it. What it has not told when it ends it tells when it was started anew.
@@ -245,7 +245,7 @@ def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: st
     rssguard.fetch()
     assert (stage.state.unread, stage.state.starred) == (frozenset(), {one})
     services.reading.mark(ann, [early, one], False)
-    services.reading.star(ann, later, True)
+    services.reading.set_starred(ann, later, True)
     rssguard.fetch()
     assert {call.status for call in stage.calls} == {200}
     assert all(call.path.startswith((f"{mount}/reader/", f"{mount}/accounts/")) for call in stage.calls)

@@ -15,9 +15,9 @@ from app.web.api.greader.wire import Api
 MOUNTS = {"greader": "", "greader_php": "/api/greader.php", "greader_api": "/api/greader"}
 
 
-def blueprints() -> tuple[Blueprint, ...]:
+def build_blueprints() -> tuple[Blueprint, ...]:
     """Return the routes once for each address that apps try."""
     api = Api()
     for part in (people, feeds, streams, marks):
         part.add(api)
-    return tuple(api.blueprint(name, prefix) for name, prefix in MOUNTS.items())
+    return tuple(api.build_blueprint(name, prefix) for name, prefix in MOUNTS.items())

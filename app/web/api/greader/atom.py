@@ -10,9 +10,9 @@ from typing import Final
 from lxml import etree
 
 from app import clock
-from app.models.sync.sync import Place, SyncItem
+from app.models.sync.sync import SyncCursor, SyncItem
 from app.web.api.greader import names, shapes
-from app.web.context import web
+from app.web.context import get_web
 
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _GR: Final = "http://www.google.com/schemas/reader/atom/"
@@ -21,20 +21,20 @@ _NAMESPACES: dict[str, str] = {None: _ATOM, "gr": _GR}  # type: ignore[dict-item
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def document(
-    stream_id: str, title: str, items: Sequence[SyncItem], end: Place | None, *, social: bool
+def render_stream(
+    stream_id: str, title: str, items: Sequence[SyncItem], end: SyncCursor | None, *, social: bool
 ) -> bytes:
     """Return a stream's page. An entry's id is its long item id: apps send it back as it is."""
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
-    here = f"{web().base_url}/reader/atom/{stream_id}"
+    here = f"{get_web().base_url}/reader/atom/{stream_id}"
     _add(feed, "id", f"tag:google.com,2005:reader/{stream_id}")
     _add(feed, "title", title or stream_id)
     newest = max((item.entry.updated or item.entry.at for item in items), default=clock.now())
     _add(feed, "updated", _time(newest))
     _add(feed, "link", "", rel="self", href=here)
-    _add(feed, "link", "", rel="alternate", href=web().base_url, type="text/html")
+    _add(feed, "link", "", rel="alternate", href=get_web().base_url, type="text/html")
     if end is not None:
-        etree.SubElement(feed, f"{{{_GR}}}continuation").text = names.continuation(end)
+        etree.SubElement(feed, f"{{{_GR}}}continuation").text = names.format_continuation(end)
     for item in items:
         _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), item, social=social)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
@@ -44,26 +44,26 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
     entry = item.entry
     node.set(f"{{{_GR}}}crawl-timestamp-msec", str(entry.id // 1000))
     published = entry.published or entry.at
-    _add(node, "id", names.item(entry.id))
+    _add(node, "id", names.format_item_id(entry.id))
     # Titles are plain text: as HTML each "<" of them must be escaped once more.
     _add(node, "title", _escaped(entry.title), type="html")
     _add(node, "published", _time(published))
     _add(node, "updated", _time(max(published, entry.updated or published)))
-    _add(node, "link", "", rel="alternate", href=shapes.address(item), type="text/html")
+    _add(node, "link", "", rel="alternate", href=shapes.find_address(item), type="text/html")
     for enclosure in entry.enclosures:
         more = {"length": str(enclosure.length)} if enclosure.length else {}
         _add(node, "link", "", rel="enclosure", href=enclosure.url, type=enclosure.type or "", **more)
     author = etree.SubElement(node, f"{{{_ATOM}}}author")
     _add(author, "name", entry.author or item.feed_title)
-    _add(node, "content", shapes.content(item), type="html")
+    _add(node, "content", shapes.render_content(item), type="html")
     source = etree.SubElement(node, f"{{{_ATOM}}}source")
-    stream_id = shapes.origin(item, social=social)
+    stream_id = shapes.get_origin_id(item, social=social)
     source.set(f"{{{_GR}}}stream-id", stream_id)
     _add(source, "id", f"tag:google.com,2005:reader/{stream_id}")
     _add(source, "title", item.feed_title)
     if item.site_url:
         _add(source, "link", "", rel="alternate", href=item.site_url, type="text/html")
-    for category in shapes.categories(item):
+    for category in shapes.list_categories(item):
         _add(node, "category", "", term=category, scheme=_SCHEME, label=_short(category))
 
 

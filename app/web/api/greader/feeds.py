@@ -8,62 +8,75 @@ from flask import Response, request
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.accounts.actor import Actor
-from app.models.sync.sync import PartKind, called
-from app.services.validation import a_text
+from app.models.sync.sync import SyncStreamKind, find_by_name
+from app.services.validation import check_text
 from app.web.api.greader import names, shapes, streams
-from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
-from app.web.context import services
-from app.web.view.own_addresses import handle_in
+from app.web.api.greader.wire import (
+    OK,
+    Api,
+    accept_document,
+    answer_json,
+    answer_json_if_changed,
+    answer_text,
+    get_actor,
+    read_field,
+    read_fields,
+    read_values,
+)
+from app.web.context import get_services
+from app.web.view.own_addresses import parse_own_handle
 
 #: Shows tags of articles as folders, all of them empty.
 _TAGLESS = "NetNewsWire"
 FILE = "subscriptions.opml"
 
 
-def add(api: Api) -> None:
+def add_routes(api: Api) -> None:
     """Register these routes."""
-    api.route("/reader/api/0/subscription/list")(subscriptions)
-    api.route("/reader/api/0/tag/list")(tags)
-    api.route("/reader/api/0/subscription/edit", methods=("POST",))(edit)
-    api.route("/reader/api/0/subscription/quickadd", methods=("POST",))(quickadd)
-    api.route("/reader/api/0/subscription/export", "/reader/subscriptions/export")(export)
-    api.route("/reader/api/0/subscription/import", methods=("POST",))(import_)
-    api.route("/reader/api/0/subscribed")(subscribed)
+    api.register_view("/reader/api/0/subscription/list")(list_subscriptions)
+    api.register_view("/reader/api/0/tag/list")(list_tags)
+    api.register_view("/reader/api/0/subscription/edit", methods=("POST",))(edit_subscription)
+    api.register_view("/reader/api/0/subscription/quickadd", methods=("POST",))(quick_add)
+    api.register_view("/reader/api/0/subscription/export", "/reader/subscriptions/export")(
+        export_subscriptions
+    )
+    api.register_view("/reader/api/0/subscription/import", methods=("POST",))(import_subscriptions)
+    api.register_view("/reader/api/0/subscribed")(check_subscribed)
 
 
-def subscriptions() -> Response:
+def list_subscriptions() -> Response:
     """All subscriptions, people among them: so apps that know nothing of people can follow them."""
-    found = services().sync.feeds(actor())
+    found = get_services().sync.list_feeds(get_actor())
     owners = {feed.card.owner for feed in found if feed.card.owner is not None}
-    handles = services().sync.handles(actor(), owners)
-    shown = [shapes.subscription(feed, handles.get(feed.card.owner or 0)) for feed in found]
-    return fresh({"subscriptions": shown})
+    handles = get_services().sync.find_handles(get_actor(), owners)
+    shown = [shapes.build_subscription(feed, handles.get(feed.card.owner or 0)) for feed in found]
+    return answer_json_if_changed({"subscriptions": shown})
 
 
-def tags() -> Response:
+def list_tags() -> Response:
     """Starred, folders and tags."""
-    who = actor()
+    who = get_actor()
     found: dict[str, dict[str, Any]] = {}
     # Only for who asks for it: an answer that changes with each entry that is read spares nobody anything.
-    counts = services().sync.unread(who).labels if one("types") else None
-    for folder in services().sync.folders(who):
+    counts = get_services().sync.count_unread(who).labels if read_field("types") else None
+    for folder in get_services().sync.list_folders(who):
         more = {} if counts is None else {"unread_count": counts.get(folder.name, (0, 0))[0]}
-        found.setdefault(folder.name, {"id": names.label(folder.name), "type": "folder", **more})
+        found.setdefault(folder.name, {"id": names.format_label_id(folder.name), "type": "folder", **more})
     if _TAGLESS not in request.headers.get("User-Agent", ""):
-        for tag in services().sync.tags(who):
-            found.setdefault(tag.name, {"id": names.label(tag.name), "type": "tag"})
+        for tag in get_services().sync.list_tags(who):
+            found.setdefault(tag.name, {"id": names.format_label_id(tag.name), "type": "tag"})
     starred = {"id": f"{names.STATE}starred", "sortid": "00000000"}
     rest = [{**each, "sortid": f"{n:08X}"} for n, each in enumerate(found.values(), 1)]
-    return fresh({"tags": [starred, *rest]})
+    return answer_json_if_changed({"tags": [starred, *rest]})
 
 
 # -- changes
-def edit() -> Response:
+def edit_subscription() -> Response:
     """Subscribe, unsubscribe, rename, put into folders and take out of them."""
-    who, action, wanted = actor(), one("ac"), many("s")
+    who, action, wanted = get_actor(), read_field("ac"), read_values("s")
     if not wanted:
         raise InvalidError("Say which feed.", field="s")
-    titles = [a_text(each, "t", empty=True) for each in given().getlist("t")]
+    titles = [check_text(each, "t", empty=True) for each in read_fields().getlist("t")]
     if action not in ("unsubscribe", "remove"):
         _check_labels(who)
     for place, stream_id in enumerate(wanted):
@@ -78,43 +91,43 @@ def edit() -> Response:
                 _arrange(who, _feed(who, stream_id), title)
             case _:
                 raise InvalidError("There is no such action.", field="ac", given=action[:32])
-    return text(OK)
+    return answer_text(OK)
 
 
 def _check_labels(who: Actor) -> None:
     """Refuse labels that cannot be, before anything is done: a subscription would be made all the same."""
-    folders = services().sync.folders(who)
-    for name in map(names.label_name, many("a")):
-        if not called(folders, name):
-            names.new_label(name)
-    for each in many("r"):
-        names.label_name(each)
+    folders = get_services().sync.list_folders(who)
+    for name in map(names.parse_label, read_values("a")):
+        if not find_by_name(folders, name):
+            names.parse_new_label(name)
+    for each in read_values("r"):
+        names.parse_label(each)
 
 
 def _feed(who: Actor, stream_id: str) -> int:
-    part = streams.part(who, stream_id)
-    if part.kind is not PartKind.FEED:
+    part = streams.parse_stream(who, stream_id)
+    if part.kind is not SyncStreamKind.FEED:
         raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
-    return services().subscriptions.get(who, part.id).feed_id
+    return get_services().subscriptions.get(who, part.id).feed_id
 
 
 def _subscribe(who: Actor, stream_id: str) -> int:
-    if (named := names.state(stream_id)) is not None:
+    if (named := names.parse_state(stream_id)) is not None:
         user, _, name = named
-        if names.state_kind(name) is not PartKind.SHARED:
+        if names.get_state_kind(name) is not SyncStreamKind.SHARED:
             raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
-        return _follow(who, streams.handle_of(user))[0]
-    name = names.feed_name(stream_id)
-    if (number := names.number(name)) is not None:
-        return services().subscriptions.get(who, number).feed_id
+        return _follow(who, streams.resolve_handle(user))[0]
+    name = names.parse_feed_name(stream_id)
+    if (number := names.parse_number(name)) is not None:
+        return get_services().subscriptions.get(who, number).feed_id
     return _by_address(who, name, is_feed=True)[0]
 
 
 def _follow(who: Actor, handle: str) -> tuple[int, str, bool]:
     """Follow somebody; return his stream, what he is called, and whether that was so already."""
     try:
-        was = services().following.person(who, handle)
-        tie = services().following.follow(who, handle)
+        was = get_services().following.get_person(who, handle)
+        tie = get_services().following.follow(who, handle)
     except NotFoundError as e:
         raise NotFoundError("There is nobody of this name here who shares anything.") from e
     if not tie.follows:
@@ -130,19 +143,19 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
     Args:
         is_feed: the app says so: where the search takes long it is believed, and the first fetch tells.
     """
-    if handle := handle_in(address):
+    if handle := parse_own_handle(address):
         return _follow(who, handle)
-    found = services().discovery.discover(who, address)
+    found = get_services().discovery.discover(who, address)
     if found.error:
         raise SearchError(found.error)
-    if found.wait and (mine := services().sync.feed_of(who, address)) is not None:
-        return mine, services().sync.title_of(who, mine), True
+    if found.wait and (mine := get_services().sync.find_feed_by_url(who, address)) is not None:
+        return mine, get_services().sync.get_feed_title(who, mine), True
     if found.wait and not is_feed:
         # The search goes on, and who asks again joins it; a page taken for a feed would stay broken.
         raise ConflictError("Still looking for feeds there. Try again in a few seconds.")
     first = next(iter(found.feeds), None)
-    done = services().subscriptions.subscribe(
-        who, first.url if first else services().sync.address(who, address)
+    done = get_services().subscriptions.subscribe(
+        who, first.url if first else get_services().sync.resolve_address(who, address)
     )
     feed_id = done.subscription.feed_id
     return feed_id, done.subscription.title or (first.title if first else address), done.existed
@@ -151,89 +164,96 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
 def _unsubscribe(who: Actor, stream_id: str) -> None:
     """End a subscription; what is not there any more is ended."""
     try:
-        mine = services().subscriptions.get(who, _feed(who, stream_id))
+        mine = get_services().subscriptions.get(who, _feed(who, stream_id))
     except NotFoundError:
         return
-    handle = services().following.of_feed(who, mine.feed_id) if mine.person else None
+    handle = get_services().following.find_feed_owner(who, mine.feed_id) if mine.person else None
     if handle is not None:
-        services().following.unfollow(who, handle)
+        get_services().following.unfollow(who, handle)
     else:
-        services().subscriptions.unsubscribe(who, mine.feed_id)
+        get_services().subscriptions.unsubscribe(who, mine.feed_id)
 
 
 def _arrange(who: Actor, feed_id: int, title: str) -> None:
-    added = [_folder(who, names.label_name(each)) for each in many("a")]
-    folders = services().sync.folders(who)
-    gone = [i for each in many("r") for i in called(folders, names.label_name(each))]
-    services().subscriptions.edit(who, feed_id, title=title or None)
+    added = [_folder(who, names.parse_label(each)) for each in read_values("a")]
+    folders = get_services().sync.list_folders(who)
+    gone = [i for each in read_values("r") for i in find_by_name(folders, names.parse_label(each))]
+    get_services().subscriptions.update(who, feed_id, title=title or None)
     if added or gone:
-        services().subscriptions.arrange(who, feed_id, add=added, remove=gone)
+        get_services().subscriptions.update_folders(who, feed_id, add=added, remove=gone)
 
 
 def _folder(who: Actor, name: str) -> int:
     """Return the folder of this name, which is made where there is none."""
-    if known := called(services().sync.folders(who), name):
+    if known := find_by_name(get_services().sync.list_folders(who), name):
         return known[0]
     # A name that is there may be any that the web lets one choose.
-    name = names.new_label(name)
+    name = names.parse_new_label(name)
     try:
-        return services().folders.create(who, name).id
+        return get_services().folders.create(who, name).id
     except ExistsError:  # another request of the same app was faster
-        if known := called(services().sync.folders(who), name):
+        if known := find_by_name(get_services().sync.list_folders(who), name):
             return known[0]
         raise  # and yet another one has taken it away
 
 
-def quickadd() -> Response:
+def quick_add() -> Response:
     """Subscribe to whatever is found at an address; failures are told in the answer."""
-    who, asked = actor(), one("quickadd")
-    address = names.feed_name(asked) if asked.startswith("feed/") else asked
+    who, asked = get_actor(), read_field("quickadd")
+    address = names.parse_feed_name(asked) if asked.startswith("feed/") else asked
     nothing: dict[str, Any] = {"numResults": 0, "query": asked}
     try:
-        number = names.number(address) if asked.startswith("feed/") else None
+        number = names.parse_number(address) if asked.startswith("feed/") else None
         if number is not None:
-            feed_id = services().subscriptions.get(who, number).feed_id
-            title, existed = services().sync.title_of(who, feed_id), True
+            feed_id = get_services().subscriptions.get(who, number).feed_id
+            title, existed = get_services().sync.get_feed_title(who, feed_id), True
         else:
             feed_id, title, existed = _by_address(who, address, is_feed=asked.startswith("feed/"))
     except EventrError as e:
         if e.http_status >= 429 or e.http_status in (401, 403):
             raise
-        return data({**nothing, "error": e.message})
+        return answer_json({**nothing, "error": e.message})
     if existed:
-        return data({**nothing, "error": f"Already subscribed! {address}", "streamId": names.feed(feed_id)})
-    return data(
-        {"numResults": 1, "query": asked, "streamId": names.feed(feed_id), "streamName": title or address}
+        return answer_json(
+            {**nothing, "error": f"Already subscribed! {address}", "streamId": names.format_feed_id(feed_id)}
+        )
+    return answer_json(
+        {
+            "numResults": 1,
+            "query": asked,
+            "streamId": names.format_feed_id(feed_id),
+            "streamName": title or address,
+        }
     )
 
 
-def subscribed() -> Response:
+def check_subscribed() -> Response:
     """Whether the user reads the feed of an address."""
     try:
-        found = _feed(actor(), one("s"))
+        found = _feed(get_actor(), read_field("s"))
     except NotFoundError:
-        return text("false")
-    return text("true" if found else "false")
+        return answer_text("false")
+    return answer_text("true" if found else "false")
 
 
 # -- files
-def export() -> Response:
+def export_subscriptions() -> Response:
     """All subscriptions as OPML."""
-    body = services().imports.export(actor())
+    body = get_services().imports.export(get_actor())
     answer = Response(body, content_type="text/xml; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{FILE}"'
     return answer
 
 
-@takes_document
-def import_() -> Response:
+@accept_document
+def import_subscriptions() -> Response:
     """Import a file of subscriptions: begun at once, its feeds come as the import goes on."""
     sent = next(iter(request.files.values()), None) if request.mimetype == "multipart/form-data" else None
     body = sent.read() if sent else request.get_data()
-    begun = services().imports.preview(actor(), body, (sent.filename if sent else None) or FILE)
+    begun = get_services().imports.preview(get_actor(), body, (sent.filename if sent else None) or FILE)
     try:
-        services().imports.start(actor(), begun.id)
+        get_services().imports.start(get_actor(), begun.id)
     except InvalidError:  # he has all of it already
-        services().imports.remove(actor(), begun.id)
-        return text(f"{OK}: 0")
-    return text(f"{OK}: {begun.total}")
+        get_services().imports.remove(get_actor(), begun.id)
+        return answer_text(f"{OK}: 0")
+    return answer_text(f"{OK}: {begun.total}")

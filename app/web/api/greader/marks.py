@@ -10,11 +10,11 @@ from flask import Response
 
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
-from app.models.sync.sync import PartKind, called
+from app.models.sync.sync import SyncStreamKind, find_by_name
 from app.services.reading.reading import MARKS_MAX
 from app.web.api.greader import names, streams
-from app.web.api.greader.wire import OK, Api, actor, many, one, text
-from app.web.context import services
+from app.web.api.greader.wire import OK, Api, answer_text, get_actor, read_field, read_values
+from app.web.context import get_services
 
 #: States that are told but mean nothing here (tracking of what was read elsewhere).
 _IGNORED = "tracking-"
@@ -23,26 +23,26 @@ _UNITS = ((11, 1), (14, 1_000), (17, 1_000_000))
 _NANO = 1_000_000_000
 
 
-def add(api: Api) -> None:
+def add_routes(api: Api) -> None:
     """Register these routes."""
-    api.route("/reader/api/0/edit-tag", methods=("POST",))(edit_tag)
-    api.route("/reader/api/0/mark-all-as-read", methods=("POST",))(mark_all)
-    api.route("/reader/api/0/rename-tag", methods=("POST",))(rename_tag)
-    api.route("/reader/api/0/disable-tag", methods=("POST",))(disable_tag)
+    api.register_view("/reader/api/0/edit-tag", methods=("POST",))(edit_tag)
+    api.register_view("/reader/api/0/mark-all-as-read", methods=("POST",))(mark_all)
+    api.register_view("/reader/api/0/rename-tag", methods=("POST",))(rename_tag)
+    api.register_view("/reader/api/0/disable-tag", methods=("POST",))(disable_tag)
 
 
 def edit_tag() -> Response:
     """Add states and labels to items and take others away; a label alone is made."""
-    ids = list(dict.fromkeys(names.item_id(each) for each in many("i")))
-    added, removed = many("a"), many("r")
+    ids = list(dict.fromkeys(names.parse_item_id(each) for each in read_values("i")))
+    added, removed = read_values("a"), read_values("r")
     if not ids:
         if not added:
             raise InvalidError("Say which items.", field="i")
         _make_labels(added)
-        return text(OK)
+        return answer_text(OK)
     if not (added or removed):
         raise InvalidError("Say what is to be done with them.", field="a")
-    who = actor()
+    who = get_actor()
     # All of them are looked at before the first is made: what is refused changes nothing.
     changes = [
         (_change(who, each, on), on) for tags, on in ((added, True), (removed, False)) for each in tags
@@ -50,7 +50,7 @@ def edit_tag() -> Response:
     for change, on in changes:
         if change is not None:
             change(who, ids, on)
-    return text(OK)
+    return answer_text(OK)
 
 
 Change = Callable[[Actor, Sequence[int], bool], None]
@@ -62,7 +62,7 @@ def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
     Raises:
         InvalidError: there is no such state, or there can be no such label.
     """
-    named = names.state(tag_id)
+    named = names.parse_state(tag_id)
     if named is None:
         raise InvalidError("There is no such state.", field="a", given=tag_id[:64])
     _, kind, name = named
@@ -72,7 +72,7 @@ def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
         return _labelling(name)
     if name.startswith(_IGNORED):
         return None
-    state = names.state_kind(name)
+    state = names.get_state_kind(name)
     if state not in _CHANGES:
         raise InvalidError("Items cannot be given this state.", field="a", given=tag_id[:64])
     return _CHANGES[state]
@@ -81,7 +81,7 @@ def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
 def _read(who: Actor, ids: Sequence[int], on: bool) -> None:
     for start in range(0, len(ids), MARKS_MAX):
         try:
-            services().reading.mark(who, ids[start : start + MARKS_MAX], on)
+            get_services().reading.mark(who, ids[start : start + MARKS_MAX], on)
         except NotFoundError:
             continue  # all of them are gone: nothing is left to be unread
 
@@ -100,44 +100,44 @@ def _each(ids: Sequence[int], work: Callable[[int], object]) -> None:
 
 
 def _star(who: Actor, ids: Sequence[int], on: bool) -> None:
-    _each(ids, lambda i: services().reading.star(who, i, on))
+    _each(ids, lambda i: get_services().reading.set_starred(who, i, on))
 
 
 def _like(who: Actor, ids: Sequence[int], on: bool) -> None:
-    _each(ids, lambda i: services().talk.like(who, i, on))
+    _each(ids, lambda i: get_services().discussion.set_liked(who, i, on))
 
 
 def _share(who: Actor, ids: Sequence[int], on: bool) -> None:
     if not on:
-        return _each(ids, lambda i: services().sharing.unshare(who, i))
-    note, sharing = one("annotation"), services().sharing
+        return _each(ids, lambda i: get_services().sharing.unshare(who, i))
+    note, sharing = read_field("annotation"), get_services().sharing
 
     def share(entry_id: int) -> None:
         done = sharing.share(who, entry_id, note=note)
         if done.existed and note and done.share.note != note:
-            sharing.edit(who, done.share.id, note=note)
+            sharing.update_share(who, done.share.id, note=note)
 
     return _each(ids, share)
 
 
-_CHANGES: dict[PartKind, Change] = {
-    PartKind.READ: _read,
-    PartKind.UNREAD: _unread,
-    PartKind.STARRED: _star,
-    PartKind.LIKED: _like,
-    PartKind.SHARED: _share,
+_CHANGES: dict[SyncStreamKind, Change] = {
+    SyncStreamKind.READ: _read,
+    SyncStreamKind.UNREAD: _unread,
+    SyncStreamKind.STARRED: _star,
+    SyncStreamKind.LIKED: _like,
+    SyncStreamKind.SHARED: _share,
 }
 
 
 def _labelling(name: str) -> Change:
-    def change(who: Actor, ids: Sequence[int], on: bool) -> None:
+    def change_label(actor: Actor, ids: Sequence[int], on: bool) -> None:
         if on:
-            wanted = _label_for(who, name)
-            _each(ids, lambda i: services().tags.change(who, i, add=[wanted]))
+            wanted = _label_for(actor, name)
+            _each(ids, lambda i: get_services().tags.change_tags(actor, i, add=[wanted]))
         elif (tag := _tag(name)) is not None:
-            _each(ids, lambda i: services().tags.change(who, i, remove=[tag]))
+            _each(ids, lambda i: get_services().tags.change_tags(actor, i, remove=[tag]))
 
-    return change
+    return change_label
 
 
 def _label_for(who: Actor, name: str) -> str:
@@ -146,7 +146,11 @@ def _label_for(who: Actor, name: str) -> str:
     Raises:
         InvalidError: there is none, and none can be made.
     """
-    return name if _tag(name) is not None else services().tags.named(who, names.new_label(names.label(name)))
+    return (
+        name
+        if _tag(name) is not None
+        else get_services().tags.check_name(who, names.parse_new_label(names.format_label_id(name)))
+    )
 
 
 def _make_labels(tag_ids: Sequence[str]) -> None:
@@ -156,23 +160,23 @@ def _make_labels(tag_ids: Sequence[str]) -> None:
     for each in tag_ids:
         if (name := _folder_for(each)) is not None:
             with contextlib.suppress(ExistsError):  # another request of the same app was faster
-                services().folders.create(actor(), name)
+                get_services().folders.create(get_actor(), name)
 
 
 def _folder_for(tag_id: str) -> str | None:
     """Return the name of the folder that is to be made; None: it is there."""
-    return None if _folders(names.label_name(tag_id)) else names.new_label(tag_id)
+    return None if _folders(names.parse_label(tag_id)) else names.parse_new_label(tag_id)
 
 
 def mark_all() -> Response:
     """Mark a stream as read, up to a time."""
-    wanted = many("s")
+    wanted = read_values("s")
     if not wanted:
         raise InvalidError("Say which list.", field="s")
-    who, when = actor(), _time(one("ts"))
+    who, when = get_actor(), _time(read_field("ts"))
     for stream_id in wanted:
-        services().sync_marks.mark_before(who, streams.part(who, stream_id), when)
-    return text(OK)
+        get_services().sync_marks.mark_before(who, streams.parse_stream(who, stream_id), when)
+    return answer_text(OK)
 
 
 def _time(raw: str) -> dt.datetime | None:
@@ -190,25 +194,25 @@ def _time(raw: str) -> dt.datetime | None:
 
 def rename_tag() -> Response:
     """Rename a label, folder and tag of this name alike."""
-    old = names.label_name(one("s") or one("t"))
-    new = names.new_label(one("dest"))
+    old = names.parse_label(read_field("s") or read_field("t"))
+    new = names.parse_new_label(read_field("dest"))
     if old == new:
-        return text(OK)
-    who, folders, tag = actor(), _folders(old), _tag(old)
+        return answer_text(OK)
+    who, folders, tag = get_actor(), _folders(old), _tag(old)
     if not (folders or tag is not None or _folders(new) or _tag(new) is not None):
         raise NotFoundError("You have no such folder or tag.", label=old[:64])
     _check_free(folders, new)
     # The tag first: it may be refused, and the folders by now are not.
     if tag is not None:
-        services().tags.rename(who, tag, new)
+        get_services().tags.rename(who, tag, new)
     for folder in folders:
-        services().folders.rename(who, folder, new)
-    return text(OK)
+        get_services().folders.rename(who, folder, new)
+    return answer_text(OK)
 
 
 def _check_free(renamed: Sequence[int], name: str) -> None:
     """Raise ExistsError where folders cannot all get a name: no two that lie in the same one have it."""
-    folders = services().sync.folders(actor())
+    folders = get_services().sync.list_folders(get_actor())
     homes = [f.parent for f in folders if f.id in renamed]
     taken = {f.parent for f in folders if f.name == name and f.id not in renamed}
     if len(homes) > len({*homes} - taken):
@@ -217,21 +221,21 @@ def _check_free(renamed: Sequence[int], name: str) -> None:
 
 def disable_tag() -> Response:
     """Delete labels; feeds that lay in a folder stay."""
-    wanted = [names.label_name(each) for each in many("s", "t")]
+    wanted = [names.parse_label(each) for each in read_values("s", "t")]
     if not wanted:
         raise InvalidError("Say which label.", field="s")
-    who = actor()
+    who = get_actor()
     for name in wanted:
         for folder in _folders(name):
-            services().folders.delete(who, folder)
+            get_services().folders.delete(who, folder)
         if (tag := _tag(name)) is not None:
-            services().tags.delete(who, tag)
-    return text(OK)
+            get_services().tags.delete(who, tag)
+    return answer_text(OK)
 
 
 def _folders(name: str) -> list[int]:
-    return called(services().sync.folders(actor()), name)
+    return find_by_name(get_services().sync.list_folders(get_actor()), name)
 
 
 def _tag(name: str) -> int | None:
-    return next(iter(called(services().sync.tags(actor()), name)), None)
+    return next(iter(find_by_name(get_services().sync.list_tags(get_actor()), name)), None)

@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from app.errors import InvalidError
-from app.models.names import as_kept
+from app.models.names import normalise_name
 from app.models.reading.stream import MAX_ID
-from app.models.sync.sync import Part, PartKind, Place
+from app.models.sync.sync import SyncCursor, SyncStream, SyncStreamKind
 
 ITEM: Final = "tag:google.com,2005:reader/item/"
 STATE: Final = "user/-/state/com.google/"
@@ -33,26 +33,26 @@ RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
 LABEL_MAX = 128
 
 _STATES: Final = {
-    "reading-list": PartKind.READING,
-    "read": PartKind.READ,
-    "unread": PartKind.UNREAD,
-    "kept-unread": PartKind.UNREAD,
-    "fresh": PartKind.UNREAD,
-    "starred": PartKind.STARRED,
-    "like": PartKind.LIKED,
-    "broadcast": PartKind.SHARED,
-    "broadcast-friends": PartKind.FRIENDS,
-    "broadcast-friends-comments": PartKind.COMMENTED,
-    "created": PartKind.NONE,
+    "reading-list": SyncStreamKind.READING,
+    "read": SyncStreamKind.READ,
+    "unread": SyncStreamKind.UNREAD,
+    "kept-unread": SyncStreamKind.UNREAD,
+    "fresh": SyncStreamKind.UNREAD,
+    "starred": SyncStreamKind.STARRED,
+    "like": SyncStreamKind.LIKED,
+    "broadcast": SyncStreamKind.SHARED,
+    "broadcast-friends": SyncStreamKind.FRIENDS,
+    "broadcast-friends-comments": SyncStreamKind.COMMENTED,
+    "created": SyncStreamKind.NONE,
 }
 
 
-def item(entry_id: int) -> str:
+def format_item_id(entry_id: int) -> str:
     """Return the long form of an item's id, 16 hexadecimal digits."""
     return f"{ITEM}{entry_id:016x}"
 
 
-def item_id(text: str) -> int:
+def parse_item_id(text: str) -> int:
     """Read an item's id: long, the same with fewer digits, 16 hexadecimal digits alone, or decimal.
 
     Sixteen digits alone could be both; ours are decimal ones that never begin with 0, and in hexadecimal
@@ -81,22 +81,22 @@ def _no(text: str) -> int:
     raise InvalidError("This is no id of an item.", field="i", given=text[:64])
 
 
-def feed(feed_id: int) -> str:
+def format_feed_id(feed_id: int) -> str:
     """Return the id of a feed's stream."""
     return f"feed/{feed_id}"
 
 
-def label(name: str) -> str:
+def format_label_id(name: str) -> str:
     """Return the id of a label's stream."""
     return LABEL + name
 
 
-def person(user_id: int) -> str:
+def format_person_id(user_id: int) -> str:
     """Return the id of what somebody shares."""
     return f"user/{user_id}/state/com.google/broadcast"
 
 
-def feed_name(text: str) -> str:
+def parse_feed_name(text: str) -> str:
     """Return what stands behind ``feed/``, said once or twice: a number or an address.
 
     Raises:
@@ -111,18 +111,18 @@ def feed_name(text: str) -> str:
     return re.sub(r"^(https?):/(?!/)", r"\1://", name)
 
 
-def number(name: str) -> int | None:
+def parse_number(name: str) -> int | None:
     """Return the number that a feed or a person is named by; None: it is another kind of name."""
     return int(name) if name.isascii() and name.isdigit() and len(name) <= 16 else None
 
 
-def state(text: str) -> tuple[str, str, str] | None:
+def parse_state(text: str) -> tuple[str, str, str] | None:
     """Return (user, ``state/com.google`` or ``label``, name) of an id; None: it is of a feed."""
     found = _USER.fullmatch(text.strip())
     return (found[1], found[2], found[3]) if found else None
 
 
-def state_kind(name: str) -> PartKind:
+def get_state_kind(name: str) -> SyncStreamKind:
     """Return what a state's name stands for.
 
     Raises:
@@ -134,26 +134,26 @@ def state_kind(name: str) -> PartKind:
     return kind
 
 
-def label_name(text: str) -> str:
+def parse_label(text: str) -> str:
     """Return the name in a label's id, or a name given alone.
 
     Raises:
         InvalidError: it is another kind of id, or empty.
     """
-    found = state(text)
+    found = parse_state(text)
     name = found[2] if found and found[1] == "label" else text.strip()
     if not name or (found and found[1] != "label") or text.startswith("feed/"):
         raise InvalidError("This is no label.", field="s", given=text[:64])
     return name
 
 
-def new_label(text: str) -> str:
+def parse_new_label(text: str) -> str:
     """Return the name of a label that is to be made, as folders and tags keep it.
 
     Raises:
         InvalidError: apps would stumble over it.
     """
-    name = as_kept(label_name(text))
+    name = normalise_name(parse_label(text))
     if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
         raise InvalidError(
             "Choose another name for the label: up to %(most)s characters, no quotes, slashes or commas.",
@@ -162,17 +162,17 @@ def new_label(text: str) -> str:
     return name
 
 
-def part_of(name: str) -> Part:
+def build_own_stream(name: str) -> SyncStream:
     """Return the stream of one of the user's own states."""
-    return Part(state_kind(name))
+    return SyncStream(get_state_kind(name))
 
 
-def continuation(place: Place) -> str:
+def format_continuation(cursor: SyncCursor) -> str:
     """Return where a page ended, for the next request."""
-    return f"{place.at}.{place.id}"
+    return f"{cursor.at}.{cursor.id}"
 
 
-def place(text: str) -> Place | None:
+def parse_continuation(text: str) -> SyncCursor | None:
     """Read where the page before ended; None: this is the first page.
 
     Raises:
@@ -183,4 +183,4 @@ def place(text: str) -> Place | None:
     found = _PLACE.fullmatch(text)
     if not found or not -_LAST_AT // 100 <= int(found[1]) <= _LAST_AT:
         raise InvalidError("This list cannot be continued from here.", field="c", given=text[:64])
-    return Place(int(found[1]), int(found[2]))
+    return SyncCursor(int(found[1]), int(found[2]))

@@ -9,9 +9,19 @@ from flask import Response
 from app.errors import AuthRequiredError, InvalidError, NotFoundError, RateLimitedError
 from app.services.sharing.people_lists import Contact
 from app.web.api.greader import names, streams
-from app.web.api.greader.wire import OK, Api, actor, caller, data, one, post_token, stranger, text
-from app.web.context import services
-from app.web.security.sessions import client
+from app.web.api.greader.wire import (
+    OK,
+    Api,
+    allow_strangers,
+    answer_json,
+    answer_text,
+    build_post_token,
+    get_actor,
+    get_caller,
+    read_field,
+)
+from app.web.context import get_services
+from app.web.security.sessions import get_client
 
 #: Flags of a friend (FeedHQ, after Google): oneself, followed.
 _SELF, _FOLLOWED = "1", "0"
@@ -19,56 +29,58 @@ _SELF, _FOLLOWED = "1", "0"
 _PAGES = 50
 
 
-def add(api: Api) -> None:
+def add_routes(api: Api) -> None:
     """Register these routes."""
-    api.route("/accounts/ClientLogin", "/reader/api/0/accounts/ClientLogin", methods=("GET", "POST"))(log_in)
-    api.route("/reader/api/0/token", methods=("GET", "POST"))(token)
-    api.route("/reader/api/0/user-info")(user_info)
-    api.route("/reader/ping", "/reader/api/0/ping")(ping)
-    api.route("/check/compatibility")(compatible)
-    api.route("/reader/api/0/friend/list")(friends)
-    api.route("/reader/api/0/friend/edit", methods=("POST",))(edit_friend)
-    api.route("/reader/api/0/comment/edit", methods=("POST",))(edit_comment)
-    api.route("/reader/api/0/preference/list")(preferences)
-    api.route("/reader/api/0/preference/stream/list")(stream_preferences)
-    api.route("/reader/api/0/preference/stream/set", methods=("POST",))(set_preference)
+    api.register_view("/accounts/ClientLogin", "/reader/api/0/accounts/ClientLogin", methods=("GET", "POST"))(
+        log_in
+    )
+    api.register_view("/reader/api/0/token", methods=("GET", "POST"))(show_token)
+    api.register_view("/reader/api/0/user-info")(show_user_info)
+    api.register_view("/reader/ping", "/reader/api/0/ping")(ping)
+    api.register_view("/check/compatibility")(check_compatible)
+    api.register_view("/reader/api/0/friend/list")(list_friends)
+    api.register_view("/reader/api/0/friend/edit", methods=("POST",))(edit_friend)
+    api.register_view("/reader/api/0/comment/edit", methods=("POST",))(edit_comment)
+    api.register_view("/reader/api/0/preference/list")(list_preferences)
+    api.register_view("/reader/api/0/preference/stream/list")(list_stream_preferences)
+    api.register_view("/reader/api/0/preference/stream/set", methods=("POST",))(set_preference)
 
 
 # -- the account
-@stranger
+@allow_strangers
 def log_in() -> Response:
     """An app logs in with its password, and gets what it comes with from then on."""
-    password = one("Passwd")
+    password = read_field("Passwd")
     try:
-        services().tokens.log_in(one("Email"), password, client())
+        get_services().tokens.log_in(read_field("Email"), password, get_client())
     except AuthRequiredError:
-        return text("Error=BadAuthentication\n", 401)
+        return answer_text("Error=BadAuthentication\n", 401)
     except RateLimitedError as e:
-        answer = text("Error=BadAuthentication\nInfo=TooManyTries\n", 429)
+        answer = answer_text("Error=BadAuthentication\nInfo=TooManyTries\n", 429)
         answer.headers["Retry-After"] = str(e.ids.get("retry_after", 60))
         return answer
-    auth = services().tokens.auth(password)
-    if one("output") == "json":
-        return data({"SID": auth, "LSID": auth, "Auth": auth})
-    return text(f"SID={auth}\nLSID={auth}\nAuth={auth}\n")
+    auth = get_services().tokens.build_reader_auth(password)
+    if read_field("output") == "json":
+        return answer_json({"SID": auth, "LSID": auth, "Auth": auth})
+    return answer_text(f"SID={auth}\nLSID={auth}\nAuth={auth}\n")
 
 
-def token() -> Response:
+def show_token() -> Response:
     """What apps send with each change; nothing depends on it, as no cookie counts here."""
-    return text(post_token(caller_auth()))
+    return answer_text(build_post_token(get_caller_auth()))
 
 
-def caller_auth() -> str:
+def get_caller_auth() -> str:
     """Return what the app came with."""
     from flask import g
 
     return str(g.auth)
 
 
-def user_info() -> Response:
+def show_user_info() -> Response:
     """Who the user is, all of it text."""
-    me = caller().user
-    return data(
+    me = get_caller().user
+    return answer_json(
         {
             "userId": str(me.id),
             "userName": me.name,
@@ -83,29 +95,29 @@ def user_info() -> Response:
 
 def ping() -> Response:
     """Whether the token is good."""
-    return text(OK)
+    return answer_text(OK)
 
 
-@stranger
-def compatible() -> Response:
+@allow_strangers
+def check_compatible() -> Response:
     """What FreshRSS's own self-test answers; ours is at ``/check``."""
-    return text("PASS")
+    return answer_text("PASS")
 
 
 # -- people
-def friends() -> Response:
+def list_friends() -> Response:
     """Oneself and whom one follows (shape: feedhq/reader, FriendList)."""
-    me, who = caller().user, actor()
+    me, who = get_caller().user, get_actor()
     found: list[dict[str, Any]] = [_friend(str(me.id), me.name, me.name, flags=_SELF)]
     after = 0
     for _ in range(_PAGES):
-        page = services().contacts.circle(who, following=after).following
-        ids = services().sync.ids_of(who, [c.handle for c in page.people])
+        page = get_services().people_lists.list_circle(who, following=after).following
+        ids = get_services().sync.find_user_ids(who, [c.handle for c in page.people])
         found += [_followed(c, ids[c.handle]) for c in page.people if c.handle in ids]
         if page.next is None:
             break
         after = page.next
-    return data({"friends": found, "encodedSharersList": ""})
+    return answer_json({"friends": found, "encodedSharersList": ""})
 
 
 def _followed(contact: Contact, user_id: int) -> dict[str, Any]:
@@ -129,20 +141,20 @@ def _friend(user_id: str, handle: str, name: str, *, flags: str) -> dict[str, An
 
 def edit_friend() -> Response:
     """Follow somebody, or no more."""
-    who, handle = actor(), streams.handle_of(_user(one("u")))
-    match one("action"):
+    who, handle = get_actor(), streams.resolve_handle(_user(read_field("u")))
+    match read_field("action"):
         case "addfollowing":
-            services().following.follow(who, handle)
+            get_services().following.follow(who, handle)
         case "removefollowing":
-            services().following.unfollow(who, handle)
+            get_services().following.unfollow(who, handle)
         case other:
             raise InvalidError("There is no such action.", field="action", given=other[:32])
-    return text(OK)
+    return answer_text(OK)
 
 
 def _user(text_: str) -> str:
     """Return the person that is meant: a number, a name, or the id of a stream."""
-    named = names.state(text_)
+    named = names.parse_state(text_)
     found = named[0] if named else text_.removeprefix("user/").removeprefix("@")
     if not found:
         raise InvalidError("Say which person.", field="u")
@@ -151,27 +163,27 @@ def _user(text_: str) -> str:
 
 def edit_comment() -> Response:
     """Comment on a share."""
-    if (action := one("action")) != "addcomment":
+    if (action := read_field("action")) != "addcomment":
         raise InvalidError("There is no such action.", field="action", given=action[:32])
-    share_id, words = names.item_id(one("i")), one("comment")
+    share_id, words = names.parse_item_id(read_field("i")), read_field("comment")
     try:
-        services().talk.comment(actor(), share_id, words, once=True)
+        get_services().discussion.comment(get_actor(), share_id, words, once=True)
     except NotFoundError as e:
         raise NotFoundError("Only what somebody shares can be commented on.", share_id=share_id) from e
-    return text(OK)
+    return answer_text(OK)
 
 
 # -- preferences: apps of the old days want them to be there
-def preferences() -> Response:
+def list_preferences() -> Response:
     """General preferences."""
-    return data({"prefs": [{"id": "lhn-prefs", "value": '{"subscriptions":{"ssa":"true"}}'}]})
+    return answer_json({"prefs": [{"id": "lhn-prefs", "value": '{"subscriptions":{"ssa":"true"}}'}]})
 
 
-def stream_preferences() -> Response:
+def list_stream_preferences() -> Response:
     """Preferences of streams: none, so each app sorts as it likes."""
-    return data({"streamprefs": {}})
+    return answer_json({"streamprefs": {}})
 
 
 def set_preference() -> Response:
     """Taken and not kept: how lists look is each app's own."""
-    return text(OK)
+    return answer_text(OK)

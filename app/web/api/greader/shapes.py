@@ -9,57 +9,57 @@ from urllib.parse import quote
 
 from app import clock
 from app.models.feeds.parsed import Enclosure
-from app.models.sharing.sharing import Link, Sharer
+from app.models.sharing.sharing import Sharer, ShareVisibility
 from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
-from app.web.context import web
+from app.web.context import get_web
 
-_LOST = {Link.REMOVED: "removed share", Link.PRIVATE: "private share"}
+_LOST = {ShareVisibility.REMOVED: "removed share", ShareVisibility.PRIVATE: "private share"}
 #: The backslashes are part of it.
 _LIFEREA_READ = r"user\/-\/state\/com.google\/read"
 
 
-def subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
+def build_subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
     """Return a subscription; ``handle``: whose stream it is, None: it is of the web."""
-    page = f"{web().base_url}/@{quote(handle)}" if handle else (feed.card.site_url or feed.card.url)
+    page = f"{get_web().base_url}/@{quote(handle)}" if handle else (feed.card.site_url or feed.card.url)
     return {
-        "id": names.feed(feed.card.id),
+        "id": names.format_feed_id(feed.card.id),
         "title": feed.title or handle or feed.card.url or "-",
         "url": f"{page}/atom.xml" if handle else feed.card.url,
         "htmlUrl": page,
         "iconUrl": feed.card.icon or "",
-        "categories": [{"id": names.label(name), "label": name} for name in feed.labels],
+        "categories": [{"id": names.format_label_id(name), "label": name} for name in feed.labels],
         "sortid": f"{feed.card.id & 0xFFFFFFFF:08X}",
         "firstitemmsec": str(feed.subscription.id // 1000),
     }
 
 
-def item(found: SyncItem, *, social: bool) -> dict[str, Any]:
+def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
     """Return an item.
 
     Args:
         social: it is asked for as one of a person's shares, and says whose.
     """
     entry = found.entry
-    published = seconds(entry.published or entry.at)
-    link = address(found)
+    published = to_epoch_seconds(entry.published or entry.at)
+    link = find_address(found)
     shape: dict[str, Any] = {
-        "id": names.item(entry.id),
+        "id": names.format_item_id(entry.id),
         "crawlTimeMsec": str(entry.id // 1000),
         "timestampUsec": str(published * 1_000_000),
         "published": published,
-        "updated": max(published, seconds(entry.updated)) if entry.updated else published,
+        "updated": max(published, to_epoch_seconds(entry.updated)) if entry.updated else published,
         "title": entry.title or _lost(found),
         "author": entry.author,
         "alternate": [{"href": link, "type": "text/html"}],
         "canonical": [{"href": link}],
-        "categories": categories(found),
+        "categories": list_categories(found),
         "origin": {
-            "streamId": origin(found, social=social),
+            "streamId": get_origin_id(found, social=social),
             "title": found.feed_title or "-",
             "htmlUrl": found.site_url or link,
         },
-        "summary": {"direction": "ltr", "content": content(found)},
+        "summary": {"direction": "ltr", "content": render_content(found)},
     }
     if entry.enclosures:
         shape["enclosure"] = [
@@ -73,7 +73,7 @@ def item(found: SyncItem, *, social: bool) -> dict[str, Any]:
     return shape
 
 
-def for_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
+def adapt_to_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
     """Say in Liferea's own way what is read and starred.
 
     It looks for a state with escaped slashes in the first category alone, and for a star in a field that
@@ -85,33 +85,33 @@ def for_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
     return shape
 
 
-def seconds(when: dt.datetime) -> int:
+def to_epoch_seconds(at: dt.datetime) -> int:
     """Return whole seconds since the epoch, never before it: some apps read them unsigned."""
-    return max(1, int(when.timestamp()))
+    return max(1, int(at.timestamp()))
 
 
-def address(found: SyncItem) -> str:
+def find_address(found: SyncItem) -> str:
     """Return where an item can be read: the site's page, else ours."""
     entry = found.entry
     if entry.url and entry.url.startswith(("http://", "https://")):
         return entry.url
     if found.by is not None and found.by.handle:
-        return f"{web().base_url}/@{quote(found.by.handle)}/{found.by.share_id}"
-    return f"{web().base_url}/entries/{entry.id}"
+        return f"{get_web().base_url}/@{quote(found.by.handle)}/{found.by.share_id}"
+    return f"{get_web().base_url}/entries/{entry.id}"
 
 
-def origin(found: SyncItem, *, social: bool) -> str:
+def get_origin_id(found: SyncItem, *, social: bool) -> str:
     """Return the stream that an item is of.
 
     A share is of its sharer's stream where somebody asks for that one, or does not follow him. Else it is
     of the feed that he is among the subscriptions, where apps look for it that know nothing of people.
     """
     if found.person is not None and (social or not found.subscribed):
-        return names.person(found.person)
-    return names.feed(found.entry.feed_id)
+        return names.format_person_id(found.person)
+    return names.format_feed_id(found.entry.feed_id)
 
 
-def categories(found: SyncItem) -> list[str]:
+def list_categories(found: SyncItem) -> list[str]:
     """Return what an item is for its reader; the reading list comes first, as Liferea wants it."""
     states = [
         ("read", found.read),
@@ -123,12 +123,12 @@ def categories(found: SyncItem) -> list[str]:
     labels = dict.fromkeys((*found.labels, *found.tags))
     return [
         f"{names.STATE}reading-list",
-        *(names.label(name) for name in labels),
+        *(names.format_label_id(name) for name in labels),
         *(names.STATE + name for name, holds in states if holds),
     ]
 
 
-def content(found: SyncItem) -> str:
+def render_content(found: SyncItem) -> str:
     """Return an item's HTML; a share's begins with the way it came and what its sharer says of it.
 
     Pictures that came beside the text are put above it: apps show no others.
@@ -169,7 +169,7 @@ def _way(found: SyncItem) -> str:
 def _named(by: Sharer | None) -> str:
     if by is None:
         return "…"
-    page = f"{web().base_url}/@{quote(by.handle)}/{by.share_id}"
+    page = f"{get_web().base_url}/@{quote(by.handle)}/{by.share_id}"
     return f'<a href="{html.escape(page)}">{html.escape(by.name)}</a>'
 
 
@@ -180,7 +180,7 @@ def _annotations(found: SyncItem) -> list[dict[str, str]]:
     return [{"content": by.note, "author": by.name, "userId": str(found.person or ""), "profileId": ""}]
 
 
-def stream_head(stream_id: str, title: str) -> dict[str, Any]:
+def build_stream_head(stream_id: str, title: str) -> dict[str, Any]:
     """Return what stands above the items of a stream."""
     return {
         "direction": "ltr",

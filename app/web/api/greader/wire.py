@@ -18,8 +18,8 @@ from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimited
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller
 from app.web.api import programs
-from app.web.context import services, web
-from app.web.security.sessions import client, for_programs
+from app.web.context import get_services, get_web
+from app.web.security.sessions import for_programs, get_client
 from app.web.view import i18n
 
 log = logs.get(__name__)
@@ -36,23 +36,23 @@ class BadTokenError(AuthRequiredError):
     code = "bad_token"
 
 
-def text(body: str, status: int = 200) -> Response:
+def answer_text(body: str, status: int = 200) -> Response:
     """Answer with plain text, without a line's end: apps paste it as it is."""
     return Response(body, status, content_type="text/plain; charset=utf-8")
 
 
-def data(body: Any) -> Response:
+def answer_json(body: Any) -> Response:
     """Answer with JSON."""
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), content_type=JSON)
 
 
-def fresh(body: Any) -> Response:
+def answer_json_if_changed(body: Any) -> Response:
     """Answer with JSON that the app need not take again while it stays the same."""
-    response = data(body)
-    return tagged(response, hashlib.sha256(response.get_data()).hexdigest()[:32])
+    response = answer_json(body)
+    return set_etag(response, hashlib.sha256(response.get_data()).hexdigest()[:32])
 
 
-def tagged(response: Response, etag: str) -> Response:
+def set_etag(response: Response, etag: str) -> Response:
     """Let the app ask whether an answer is still the same."""
     if is_liferea():
         return response
@@ -69,30 +69,30 @@ def is_liferea() -> bool:
     return request.headers.get("User-Agent", "").startswith("Liferea/")
 
 
-def given() -> MultiDict[str, str]:
+def read_fields() -> MultiDict[str, str]:
     """Return the fields of this request."""
     if "given" not in g:
-        g.given = programs.parameters()
+        g.given = programs.read_parameters()
     return g.given  # type: ignore[no-any-return]  # set above
 
 
-def one(name: str, default: str = "") -> str:
+def read_field(name: str, default: str = "") -> str:
     """Return a field, stripped."""
-    return given().get(name, default).strip()
+    return read_fields().get(name, default).strip()
 
 
-def many(*names: str) -> list[str]:
+def read_values(*names: str) -> list[str]:
     """Return all values of some fields that are not empty."""
-    return [value for name in names for value in given().getlist(name) if value.strip()]
+    return [value for name in names for value in read_fields().getlist(name) if value.strip()]
 
 
-def number(name: str, default: int | None = None) -> int | None:
+def read_number(name: str, default: int | None = None) -> int | None:
     """Return a field that is a whole number.
 
     Raises:
         InvalidError: it is something else.
     """
-    raw = one(name)
+    raw = read_field(name)
     if not raw:
         return default
     if not re.fullmatch(r"[0-9]{1,20}", raw, re.ASCII):
@@ -100,7 +100,7 @@ def number(name: str, default: int | None = None) -> int | None:
     return int(raw)
 
 
-def caller() -> Caller:
+def get_caller() -> Caller:
     """Return who comes.
 
     Raises:
@@ -112,38 +112,38 @@ def caller() -> Caller:
     return found  # type: ignore[no-any-return]  # set by recognise
 
 
-def actor() -> Actor:
+def get_actor() -> Actor:
     """Return who asks, as services want him."""
-    return caller().actor
+    return get_caller().actor
 
 
-def recognise() -> Response | None:
+def recognise_caller() -> Response | None:
     """Find out who comes, before each view but the log-in; see ``stranger``."""
     if request.method == "OPTIONS":
         return Response(status=204)
-    most = max(programs.limit(), web().settings.opml_max_bytes if _takes_file() else 0)
+    most = max(programs.get_body_limit(), get_web().settings.opml_max_bytes if _takes_file() else 0)
     programs.check_body(most)
     if getattr(_view(), "stranger", False):
         return None
     found = _AUTH.fullmatch(request.headers.get("Authorization", ""))
     auth = found[1] if found else ""
     if not auth and getattr(_view(), "token_will_do", False):
-        auth = one("T")
+        auth = read_field("T")
     if not auth:
         raise AuthRequiredError
-    g.caller = services().tokens.reader(auth, client())
+    g.caller = get_services().tokens.get_reader_caller(auth, get_client())
     g.user, g.auth = g.caller.user, auth
-    if request.method == "POST" and not _is_good(one("T"), auth):
+    if request.method == "POST" and not _is_good(read_field("T"), auth):
         raise BadTokenError
-    if one("output") == "xml":
-        return text("Only JSON and Atom are served.", 501)
+    if read_field("output") == "xml":
+        return answer_text("Only JSON and Atom are served.", 501)
     return None
 
 
 def _view() -> Callable[..., Any] | None:
-    from app.web.security.sessions import web_view
+    from app.web.security.sessions import find_view
 
-    return web_view()
+    return find_view()
 
 
 def _takes_file() -> bool:
@@ -152,27 +152,27 @@ def _takes_file() -> bool:
 
 def _is_good(sent: str, auth: str) -> bool:
     """Return whether a post token may pass: a cookie is never involved, so none is needed at all."""
-    return sent in ("", "x", auth) or hmac.compare_digest(sent.encode(), post_token(auth).encode())
+    return sent in ("", "x", auth) or hmac.compare_digest(sent.encode(), build_post_token(auth).encode())
 
 
-def post_token(auth: str) -> str:
+def build_post_token(auth: str) -> str:
     """Return the token that an app sends with each change, as old apps expect it: 57 letters and digits."""
     return hashlib.sha256(f"post|{auth}".encode()).hexdigest()[:57]
 
 
-def stranger(view: View) -> View:
+def allow_strangers(view: View) -> View:
     """Mark a view that needs no log-in."""
     view.stranger = True  # type: ignore[attr-defined]
     return view
 
 
-def token_will_do(view: View) -> View:
+def allow_body_token(view: View) -> View:
     """Mark the view to which one app sends its token in the body alone (Liferea 1.14)."""
     view.token_will_do = True  # type: ignore[attr-defined]
     return view
 
 
-def takes_document(view: View) -> View:
+def accept_document(view: View) -> View:
     """Mark a view whose body may be as long as a file of subscriptions."""
     view.takes_document = True  # type: ignore[attr-defined]
     return view
@@ -184,22 +184,22 @@ class Api:
     def __init__(self) -> None:
         self._routes: list[tuple[str, tuple[str, ...], Callable[..., Response]]] = []
 
-    def route(self, *rules: str, methods: tuple[str, ...] = ("GET",)) -> Callable[[View], View]:
+    def register_view(self, *rules: str, methods: tuple[str, ...] = ("GET",)) -> Callable[[View], View]:
         """Register a view of programs below these paths."""
 
-        def keep(view: View) -> View:
+        def store_view(view: View) -> View:
             self._routes += [(rule, methods, for_programs(view)) for rule in rules]
             return view
 
-        return keep
+        return store_view
 
-    def blueprint(self, name: str, prefix: str) -> Blueprint:
+    def build_blueprint(self, name: str, prefix: str) -> Blueprint:
         """Return all of it below an address."""
         made = Blueprint(name, __name__, url_prefix=prefix or None)
-        made.before_request(recognise)
-        made.after_request(programs.open_to_all)
-        made.register_error_handler(EventrError, refused)
-        made.register_error_handler(HTTPException, failed)
+        made.before_request(recognise_caller)
+        made.after_request(programs.allow_all_origins)
+        made.register_error_handler(EventrError, answer_error)
+        made.register_error_handler(HTTPException, answer_http_error)
         for rule, methods, view in self._routes:
             if rule.startswith("/check/") and not prefix:
                 continue  # our own is there
@@ -216,19 +216,19 @@ class Api:
         return made
 
 
-def refused(error: Exception) -> Response:
+def answer_error(error: Exception) -> Response:
     """Answer one of our errors in plain words: 401 is for who comes alone, 404 for a wrong address."""
     assert isinstance(error, EventrError)  # noqa: S101 — registered for it
     path, status = str(request.url_rule), error.http_status
     log.info("app_refused", error=error.word, status=status, path=path, **error.ids)
     if isinstance(error, AuthRequiredError):
-        answer = text("Unauthorized", 401)
+        answer = answer_text("Unauthorized", 401)
         answer.headers["Google-Bad-Token"] = "true"
         if isinstance(error, BadTokenError):
             answer.headers["X-Reader-Google-Bad-Token"] = "true"
         return answer
     # 403 would have NetNewsWire log in again, 404 is for a wrong address.
-    answer = text(i18n.said(error), 400 if status in (403, 404, 409, 422) else status)
+    answer = answer_text(i18n.translate_error(error), 400 if status in (403, 404, 409, 422) else status)
     if isinstance(error, RateLimitedError):
         answer.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
     if isinstance(error, StoreError):
@@ -236,10 +236,10 @@ def refused(error: Exception) -> Response:
     return answer
 
 
-def failed(error: Exception) -> Response:
+def answer_http_error(error: Exception) -> Response:
     """Answer an error of HTTP itself in plain words."""
     assert isinstance(error, HTTPException)  # noqa: S101 — registered for it
-    answer = text(error.name, error.code or 500)
+    answer = answer_text(error.name, error.code or 500)
     for name, value in error.get_headers():
         if name in ("Allow", "Retry-After"):
             answer.headers[name] = value

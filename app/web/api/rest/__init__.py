@@ -36,8 +36,8 @@ from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.security.sessions import for_programs
 
 bp = Blueprint("rest", __name__, url_prefix="/api/v1")
-bp.before_request(run.preflight)
-bp.after_app_request(run.finish)
+bp.before_request(run.answer_preflight)
+bp.after_app_request(run.add_api_headers)
 
 _PART = re.compile(r"\{(\w+)\}")
 
@@ -48,10 +48,10 @@ def _rule(operation: Operation) -> str:
 
 
 def _view(operation: Operation) -> Callable[..., Response]:
-    def view(**path: Any) -> Response:
-        return run.answer(operation, path)
+    def answer_request(**path: Any) -> Response:
+        return run.answer_request(operation, path)
 
-    return for_programs(view)
+    return for_programs(answer_request)
 
 
 for _each in OPERATIONS:

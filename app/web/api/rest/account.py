@@ -9,8 +9,8 @@ from flask import g
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller, Scope
 from app.web.api.rest.shapes import FEED, FOLDER, USER, Id, Shape
-from app.web.api.rest.table import example, operation
-from app.web.context import services
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
 from app.web.view import views
 
 TAG = "Account"
@@ -42,16 +42,16 @@ class Counts(Shape, frozen=True):
 
 
 _NAME = "A script"
-example(Me(id=USER, name="ann", language="en", token=_NAME, scopes=(Scope.READ,), expires=None))
-example(Counts(unread=12, following=3, notifications=1, feeds={str(FEED): 12}, folders={str(FOLDER): 12}))
+add_example(Me(id=USER, name="ann", language="en", token=_NAME, scopes=(Scope.READ,), expires=None))
+add_example(Counts(unread=12, following=3, notifications=1, feeds={str(FEED): 12}, folders={str(FOLDER): 12}))
 
 
-@operation("GET", "/me", "Whose token this is", scope=None, tag=TAG)
-def get_me(who: Actor) -> Me:
+@add_operation("GET", "/me", "Whose token this is", scope=None, tag=TAG)
+def get_me(actor: Actor) -> Me:
     """Any token may ask this."""
     caller: Caller = g.caller
     return Me(
-        id=who.user_id,
+        id=actor.user_id,
         name=caller.user.name,
         language=caller.user.preferences.language or "en",
         token=caller.token.name,
@@ -60,20 +60,20 @@ def get_me(who: Actor) -> Me:
     )
 
 
-@operation("DELETE", "/me/token", "Give the token back", scope=None, tag=TAG, once=False, status=204)
-def return_token(who: Actor) -> None:
+@add_operation("DELETE", "/me/token", "Give the token back", scope=None, tag=TAG, once=False, status=204)
+def return_token(actor: Actor) -> None:
     """It is revoked, as in the settings; whoever has a copy of it has nothing."""
-    services().tokens.give_back(g.caller)
+    get_services().tokens.return_token(g.caller)
 
 
-@operation("GET", "/counts", "Unread counts", scope=Scope.READ, tag=TAG)
-def get_counts(who: Actor) -> Counts:
+@add_operation("GET", "/counts", "Unread counts", scope=Scope.READ, tag=TAG)
+def get_counts(actor: Actor) -> Counts:
     """Ask with `If-None-Match` as often as you like; better, listen to the events."""
-    tree = services().reading.tree(who)
+    tree = get_services().reading.get_tree(actor)
     return Counts(
         unread=tree.unread,
         following=tree.following,
-        notifications=services().notifications.unread(who),
-        feeds={str(f.feed_id): f.unread for f in views.feeds(tree) if f.unread},
-        folders={str(f.id): f.unread for f in views.folders(tree) if f.unread},
+        notifications=get_services().notifications.count_unread(actor),
+        feeds={str(f.feed_id): f.unread for f in views.iter_feeds(tree) if f.unread},
+        folders={str(f.id): f.unread for f in views.iter_folders(tree) if f.unread},
     )

@@ -10,10 +10,10 @@ from msgspec import Meta
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.discussion.comments import Comment as Stored
-from app.models.discussion.comments import Spoken
+from app.models.discussion.comments import CommentView
 from app.web.api.rest.shapes import COMMENT, PERSON, SHARE, Body, CursorQuery, Id, Shape, Undo
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
 
 TAG = "Comments"
 Text = Annotated[str, Meta(min_length=1, max_length=65536, description="Plain text.")]
@@ -65,7 +65,7 @@ class CommentKept(Shape, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_ONE = example(
+_ONE = add_example(
     Comment(
         id=COMMENT,
         depth=0,
@@ -78,21 +78,21 @@ _ONE = example(
         mine=False,
     )
 )
-example(CommentPage(items=(_ONE,), next=None))
-example(NewComment(text="So it is."))
-example(CommentChange(text="So it was."))
-example(CommentKept(id=COMMENT, share_id=SHARE, parent=None, text="So it is.", at=_AT, edited=None))
+add_example(CommentPage(items=(_ONE,), next=None))
+add_example(NewComment(text="So it is."))
+add_example(CommentChange(text="So it was."))
+add_example(CommentKept(id=COMMENT, share_id=SHARE, parent=None, text="So it is.", at=_AT, edited=None))
 
 
-@operation("GET", "/shares/{share_id}/comments", "List comments", scope=Scope.READ, tag=TAG)
-def list_comments(who: Actor, share_id: int, query: CursorQuery) -> CommentPage:
+@add_operation("GET", "/shares/{share_id}/comments", "List comments", scope=Scope.READ, tag=TAG)
+def list_comments(actor: Actor, share_id: int, query: CursorQuery) -> CommentPage:
     """Of a share that you may see."""
-    share = services().talk.share(who, share_id)
-    thread = services().talk.thread(who, share, cursor=query.cursor or None)
+    share = get_services().discussion.get_share(actor, share_id)
+    thread = get_services().discussion.get_thread(actor, share, cursor=query.cursor or None)
     return CommentPage(items=tuple(map(_spoken, thread.comments)), next=thread.cursor)
 
 
-def _spoken(one: Spoken) -> Comment:
+def _spoken(one: CommentView) -> Comment:
     return Comment(
         id=one.id,
         depth=one.depth,
@@ -106,10 +106,10 @@ def _spoken(one: Spoken) -> Comment:
     )
 
 
-@operation("POST", "/shares/{share_id}/comments", "Say something", scope=Scope.SHARE, tag=TAG, status=201)
-def make_comment(who: Actor, share_id: int, body: NewComment) -> Reply[CommentKept]:
+@add_operation("POST", "/shares/{share_id}/comments", "Say something", scope=Scope.SHARE, tag=TAG, status=201)
+def make_comment(actor: Actor, share_id: int, body: NewComment) -> Reply[CommentKept]:
     """To a share, or to a comment on it; `@name` tells somebody."""
-    return Reply(_kept(services().talk.comment(who, share_id, body.text, body.parent)), 201)
+    return Reply(_kept(get_services().discussion.comment(actor, share_id, body.text, body.parent)), 201)
 
 
 def _kept(one: Stored) -> CommentKept:
@@ -118,17 +118,17 @@ def _kept(one: Stored) -> CommentKept:
     )
 
 
-@operation("PATCH", "/comments/{comment_id}", "Change a comment", scope=Scope.SHARE, tag=TAG)
-def change_comment(who: Actor, comment_id: int, body: CommentChange) -> CommentKept:
+@add_operation("PATCH", "/comments/{comment_id}", "Change a comment", scope=Scope.SHARE, tag=TAG)
+def change_comment(actor: Actor, comment_id: int, body: CommentChange) -> CommentKept:
     """Yours; readers see that it was edited."""
-    return _kept(services().talk.edit(who, comment_id, body.text))
+    return _kept(get_services().discussion.update_comment(actor, comment_id, body.text))
 
 
-@operation("DELETE", "/comments/{comment_id}", "Remove a comment", scope=Scope.SHARE, tag=TAG)
-def delete_comment(who: Actor, comment_id: int) -> Undo:
+@add_operation("DELETE", "/comments/{comment_id}", "Remove a comment", scope=Scope.SHARE, tag=TAG)
+def delete_comment(actor: Actor, comment_id: int) -> Undo:
     """Yours, or one on a share of yours; where others answered, its place stays.
 
     Yours also where you do not see the share any more: then it cannot come back, and `undo` is null.
     """
-    _was, token = services().talk.remove(who, comment_id)
+    _was, token = get_services().discussion.remove_comment(actor, comment_id)
     return Undo(undo=f"comment.{token}" if token else None)

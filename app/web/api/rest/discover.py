@@ -9,12 +9,12 @@ from msgspec import Meta
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.services.imports.packs import PackView
-from app.web.api.rest.imports import Import, import_shape
+from app.web.api.rest.imports import Import, build_import
 from app.web.api.rest.shapes import ENTRY, FEED_URL, PACK, PERSON, UNSET, Body, Id, Shape, UnsetType
-from app.web.api.rest.streams import Sharer, sharer
-from app.web.api.rest.table import EXAMPLES, Reply, example, operation
-from app.web.context import services
-from app.web.view.present import http_only
+from app.web.api.rest.streams import Sharer, build_sharer
+from app.web.api.rest.table import EXAMPLES, Reply, add_example, add_operation
+from app.web.context import get_services
+from app.web.view.present import keep_http_url
 
 TAG = "Discover"
 
@@ -80,7 +80,7 @@ class PackChoice(Body, frozen=True):
     ) = UNSET
 
 
-_TREND = example(
+_TREND = add_example(
     Trend(
         entry_id=ENTRY,
         title="A quiet day",
@@ -90,27 +90,27 @@ _TREND = example(
         total=3,
     )
 )
-example(TrendList(items=(_TREND,)))
-_ALIKE = example(Alike(name=PERSON, display="Cleo", common=12))
-example(AlikeList(items=(_ALIKE,)))
-_FEED = example(PackFeed(url=FEED_URL, title="blog"))
-_PACK = example(Pack(slug=PACK, title="Science", about="What is found out.", feeds=(_FEED,)))
-example(PackList(items=(_PACK,)))
-example(PackChoice(chosen=(0,)))
+add_example(TrendList(items=(_TREND,)))
+_ALIKE = add_example(Alike(name=PERSON, display="Cleo", common=12))
+add_example(AlikeList(items=(_ALIKE,)))
+_FEED = add_example(PackFeed(url=FEED_URL, title="blog"))
+_PACK = add_example(Pack(slug=PACK, title="Science", about="What is found out.", feeds=(_FEED,)))
+add_example(PackList(items=(_PACK,)))
+add_example(PackChoice(chosen=(0,)))
 
 
-@operation("GET", "/trends", "What is shared most", scope=Scope.READ, tag=TAG)
-def list_trends(who: Actor) -> TrendList:
+@add_operation("GET", "/trends", "What is shared most", scope=Scope.READ, tag=TAG)
+def list_trends(actor: Actor) -> TrendList:
     """At the moment; newer shares count for more."""
-    found = services().trends.top(who)
+    found = get_services().trends.list_top(actor)
     return TrendList(
         items=tuple(
             Trend(
                 entry_id=each.entry.id,
                 title=each.entry.title,
-                url=http_only(each.entry.url),
+                url=keep_http_url(each.entry.url),
                 excerpt=each.entry.excerpt,
-                shared_by=tuple(map(sharer, each.sharers)),
+                shared_by=tuple(map(build_sharer, each.sharers)),
                 total=each.total,
             )
             for each in found
@@ -118,19 +118,19 @@ def list_trends(who: Actor) -> TrendList:
     )
 
 
-@operation("GET", "/alike", "People who read alike", scope=Scope.READ, tag=TAG)
-def list_alike(who: Actor) -> AlikeList:
+@add_operation("GET", "/alike", "People who read alike", scope=Scope.READ, tag=TAG)
+def list_alike(actor: Actor) -> AlikeList:
     """Those with the most feeds in common."""
-    people = services().trends.alike(who)
+    people = get_services().trends.list_similar_readers(actor)
     return AlikeList(
         items=tuple(Alike(name=p.profile.handle, display=p.profile.name, common=p.common) for p in people)
     )
 
 
-@operation("GET", "/packs", "List packs", scope=Scope.READ, tag=TAG)
-def list_packs(who: Actor) -> PackList:
+@add_operation("GET", "/packs", "List packs", scope=Scope.READ, tag=TAG)
+def list_packs(actor: Actor) -> PackList:
     """Collections of feeds, made by whoever runs this server."""
-    return PackList(items=tuple(map(_pack, services().packs.all(who))))
+    return PackList(items=tuple(map(_pack, get_services().packs.list_packs(actor))))
 
 
 def _pack(view: PackView) -> Pack:
@@ -139,17 +139,17 @@ def _pack(view: PackView) -> Pack:
     return Pack(slug=pack.slug, title=pack.title, about=pack.about, feeds=feeds)
 
 
-@operation("GET", "/packs/{slug}", "Get a pack", scope=Scope.READ, tag=TAG)
-def get_pack(who: Actor, slug: str) -> Pack:
+@add_operation("GET", "/packs/{slug}", "Get a pack", scope=Scope.READ, tag=TAG)
+def get_pack(actor: Actor, slug: str) -> Pack:
     """With its feeds."""
-    return _pack(services().packs.get(who, slug))
+    return _pack(get_services().packs.get(actor, slug))
 
 
-@operation(
+@add_operation(
     "POST", "/packs/{slug}/subscribe", "Subscribe to a pack", scope=Scope.SUBSCRIBE, tag=TAG, status=202
 )
-def subscribe_pack(who: Actor, slug: str, body: PackChoice) -> Reply[Import]:
+def subscribe_pack(actor: Actor, slug: str, body: PackChoice) -> Reply[Import]:
     """An import, which has begun."""
     chosen = None if body.chosen is UNSET else body.chosen
-    begun = services().packs.subscribe(who, slug, chosen)
-    return Reply(import_shape(begun), 202, f"/imports/{begun.id}")
+    begun = get_services().packs.subscribe(actor, slug, chosen)
+    return Reply(build_import(begun), 202, f"/imports/{begun.id}")

@@ -12,11 +12,11 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.feeds.discovery import Discovery as Stored
 from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
 from app.web.view import i18n
-from app.web.view.own_addresses import handle_in
-from app.web.view.present import http_only
+from app.web.view.own_addresses import parse_own_handle
+from app.web.view.present import keep_http_url
 
 TAG = "Subscriptions"
 
@@ -56,8 +56,8 @@ class Discovery(Shape, frozen=True):
     message: str | None
 
 
-example(NewDiscovery(address=FEED_URL))
-_FOUND = example(
+add_example(NewDiscovery(address=FEED_URL))
+_FOUND = add_example(
     FoundFeed(
         url=FEED_URL,
         title="blog",
@@ -70,25 +70,27 @@ _FOUND = example(
         mine=True,
     )
 )
-example(Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), more=False, error=None, message=None))
+add_example(
+    Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), more=False, error=None, message=None)
+)
 
 
-@operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
-def find_feeds(who: Actor, body: NewDiscovery) -> Reply[Discovery]:
+@add_operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
+def find_feeds(actor: Actor, body: NewDiscovery) -> Reply[Discovery]:
     """202: it takes a while; ask at `Location` a second later. The same address again joins the search.
 
     People of this server are followed by their names: their addresses are refused.
     """
-    if handle_in(body.address):
+    if parse_own_handle(body.address):
         raise InvalidError("This is a person of this server. Follow him by his name.", field="address")
-    return _reply(services().discovery.discover(who, body.address, wait=0))
+    return _reply(get_services().discovery.discover(actor, body.address, wait=0))
 
 
-@operation("GET", "/discoveries/{discovery_id}", "What was found", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("GET", "/discoveries/{discovery_id}", "What was found", scope=Scope.SUBSCRIBE, tag=TAG,
            status=(200, 202))  # fmt: skip
-def get_discovery(who: Actor, discovery_id: int) -> Reply[Discovery]:
+def get_discovery(actor: Actor, discovery_id: int) -> Reply[Discovery]:
     """202 as long as it waits."""
-    return _reply(services().discovery.look(who, discovery_id))
+    return _reply(get_services().discovery.get_progress(actor, discovery_id))
 
 
 def _reply(found: Stored) -> Reply[Discovery]:
@@ -96,7 +98,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
         FoundFeed(
             url=f.url,
             title=f.title,
-            site_url=http_only(f.site_url) or None,
+            site_url=keep_http_url(f.site_url) or None,
             entries=f.entries,
             last_published=f.last_published,
             per_week=f.per_week,
@@ -106,7 +108,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
         )
         for f in found.feeds
     )
-    message = i18n.search_said(found.error) if found.error else None
+    message = i18n.translate_search_error(found.error) if found.error else None
     answer = Discovery(
         id=found.key,
         wait=found.wait,

@@ -10,19 +10,19 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from app.web.api.rest import openapi
-from app.web.api.rest.table import OPERATIONS, Operation, tags
-from app.web.context import web
-from app.web.security.sessions import for_programs, public
-from app.web.view.render import template
+from app.web.api.rest.table import OPERATIONS, Operation, list_tags
+from app.web.context import get_web
+from app.web.security.sessions import allow_strangers, for_programs
+from app.web.view.render import render_page
 
 bp = Blueprint("restdocs", __name__)
 
 
 @bp.get("/api/v1/openapi.json")
 @for_programs
-def document() -> Response:
+def serve_document() -> Response:
     """The document, for programs; anybody may read it."""
-    body = openapi.document()
+    body = openapi.build_document()
     response = Response(body, content_type="application/json")
     response.set_etag(hashlib.sha256(body).hexdigest()[:32])
     response.make_conditional(request)
@@ -30,25 +30,25 @@ def document() -> Response:
 
 
 @bp.get("/api/docs")
-@public
-def page() -> str:
+@allow_strangers
+def show_docs() -> str:
     """All operations with what they take and answer; with scripts each can be tried."""
-    return template(
+    return render_page(
         "pages/api_docs.html",
         groups=_groups(),
         paths=_paths(),
-        errors=openapi.errors(),
-        base=web().base_url,
-        curl=f'curl -H "Authorization: Bearer evt_…" {web().base_url}/api/v1/me',
+        errors=openapi.list_errors(),
+        base=get_web().base_url,
+        curl=f'curl -H "Authorization: Bearer evt_…" {get_web().base_url}/api/v1/me',
         example_of=_shown,
-        statuses=openapi.statuses,
+        statuses=openapi.list_error_statuses,
         meanings=openapi.MEANINGS,
     )
 
 
 @functools.cache
 def _groups() -> dict[str, list[Operation]]:
-    found: dict[str, list[Operation]] = {tag: [] for tag in tags()}
+    found: dict[str, list[Operation]] = {tag: [] for tag in list_tags()}
     for each in OPERATIONS:
         found[each.tag].append(each)
     return found
@@ -57,7 +57,7 @@ def _groups() -> dict[str, list[Operation]]:
 @functools.cache
 def _paths() -> Any:
     """Return the document's paths; each parameter with its words (``choices``) and its default as JSON."""
-    document = json.loads(openapi.document())
+    document = json.loads(openapi.build_document())
     for ways in document["paths"].values():
         for said in ways.values():
             for parameter in said.get("parameters", ()):
@@ -72,4 +72,4 @@ def _paths() -> Any:
 
 @functools.cache
 def _shown(kind: Any) -> str:
-    return json.dumps(openapi.example_of(kind), ensure_ascii=False, indent=2)
+    return json.dumps(openapi.build_example(kind), ensure_ascii=False, indent=2)

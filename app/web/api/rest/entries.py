@@ -12,12 +12,12 @@ from app.errors import EventrError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.reading.stream import Article
-from app.models.reading.tag import key_of
+from app.models.reading.tag import make_tag_key
 from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
-from app.web.api.rest.streams import Label, Sharer, sharer
-from app.web.api.rest.table import example, operation
-from app.web.context import services
-from app.web.view.present import http_only
+from app.web.api.rest.streams import Label, Sharer, build_sharer
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
+from app.web.view.present import keep_http_url
 
 GROUP = "Entries"
 
@@ -98,7 +98,7 @@ class MarksDone(Shape, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-example(
+add_example(
     Entry(
         id=ENTRY,
         feed_id=FEED,
@@ -124,16 +124,16 @@ example(
         lost=None,
     )
 )
-example(EntryChange(read=True, starred=True, tags=("to read",)))
-example(EntryMarks(id=ENTRY, read=True, starred=True, tags=(Label(id=TAG, name="to read"),)))
-example(Marks(ids=(ENTRY,), read=True))
-example(MarksDone(moved=-1, feeds={str(FEED): -1}))
+add_example(EntryChange(read=True, starred=True, tags=("to read",)))
+add_example(EntryMarks(id=ENTRY, read=True, starred=True, tags=(Label(id=TAG, name="to read"),)))
+add_example(Marks(ids=(ENTRY,), read=True))
+add_example(MarksDone(moved=-1, feeds={str(FEED): -1}))
 
 
-@operation("GET", "/entries/{entry_id}", "Get an entry", scope=Scope.READ, tag=GROUP)
-def get_entry(who: Actor, entry_id: int) -> Entry:
+@add_operation("GET", "/entries/{entry_id}", "Get an entry", scope=Scope.READ, tag=GROUP)
+def get_entry(actor: Actor, entry_id: int) -> Entry:
     """This marks nothing as read."""
-    found = services().reading.article(who, entry_id)
+    found = get_services().reading.get_article(actor, entry_id)
     entry = found.entry
     return Entry(
         id=entry.id,
@@ -141,69 +141,69 @@ def get_entry(who: Actor, entry_id: int) -> Entry:
         feed_title=found.feed_title,
         language=found.language,
         title=entry.title,
-        url=http_only(entry.url),
+        url=keep_http_url(entry.url),
         author=entry.author,
         at=entry.at,
         published=entry.published,
         updated=entry.updated,
         html=entry.content or entry.summary,
-        image=http_only(entry.image) or None,
+        image=keep_http_url(entry.image) or None,
         categories=entry.categories,
         files=tuple(
             File(url=f.url, type=f.type, length=f.length, duration=f.duration)
             for f in entry.enclosures
-            if http_only(f.url)
+            if keep_http_url(f.url)
         ),
         read=found.read,
         starred=found.starred,
-        liked=_liked(who, found),
+        liked=_liked(actor, found),
         tags=tuple(Label(id=t.id, name=t.name) for t in found.tags),
-        shared_by=tuple(map(sharer, found.sharers)),
-        share=services().sharing.mine(who, entry),
+        shared_by=tuple(map(build_sharer, found.sharers)),
+        share=get_services().sharing.find_own_share(actor, entry),
         of=entry.of.entry_id if entry.of else None,
         lost=entry.lost.value if entry.lost else None,
     )
 
 
 def _liked(who: Actor, found: Article) -> bool:
-    talk, entry_id = services().talk, found.entry.id
-    talks = talk.talks(who, [s for s in found.shares if s.id == entry_id])
-    return talks[entry_id].liked if entry_id in talks else bool(talk.liked(who, [entry_id]))
+    talk, entry_id = get_services().discussion, found.entry.id
+    talks = talk.count_reactions(who, [s for s in found.shares if s.id == entry_id])
+    return talks[entry_id].liked if entry_id in talks else bool(talk.find_liked(who, [entry_id]))
 
 
-@operation("PATCH", "/entries/{entry_id}", "Mark an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
-def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
+@add_operation("PATCH", "/entries/{entry_id}", "Mark an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
+def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     """Read, starred, liked, and its tags."""
     # Refused before anything is done; what he kept of something closed he may still let go.
     if body.starred is True or body.liked is True or body.read is False:
-        services().reading.check_marks(who, entry_id, unread=body.read is False)
-    before = tags = services().tags.change(who, entry_id)
+        get_services().reading.check_marks(actor, entry_id, unread=body.read is False)
+    before = tags = get_services().tags.change_tags(actor, entry_id)
     if body.tags is not UNSET:
-        kept = {key_of(name) for name in body.tags}
-        gone = [tag.id for tag in tags if key_of(tag.name) not in kept]
+        kept = {make_tag_key(name) for name in body.tags}
+        gone = [tag.id for tag in tags if make_tag_key(tag.name) not in kept]
         try:
-            tags = services().tags.change(who, entry_id, add=body.tags, remove=gone)
+            tags = get_services().tags.change_tags(actor, entry_id, add=body.tags, remove=gone)
         except InvalidError as e:
             e.ids["field"] = "tags"  # as it is called here
             raise
     if body.liked is True:
         try:
-            services().talk.like(who, entry_id)
+            get_services().discussion.set_liked(actor, entry_id)
         except EventrError:
             new = [tag.id for tag in tags if tag not in before]
-            services().tags.change(who, entry_id, add=[tag.name for tag in before], remove=new)
+            get_services().tags.change_tags(actor, entry_id, add=[tag.name for tag in before], remove=new)
             raise
     if body.starred is True:
-        services().reading.star(who, entry_id, True)
+        get_services().reading.set_starred(actor, entry_id, True)
     # What is let go may have been the last that he kept of it.
     with contextlib.suppress(NotFoundError):
         if body.starred is False:
-            services().reading.star(who, entry_id, False)
+            get_services().reading.set_starred(actor, entry_id, False)
     with contextlib.suppress(NotFoundError):
         if body.liked is False:
-            services().talk.like(who, entry_id, False)
+            get_services().discussion.set_liked(actor, entry_id, False)
     if body.read is not UNSET:
-        services().reading.mark(who, [entry_id], body.read)
+        get_services().reading.mark(actor, [entry_id], body.read)
     return EntryMarks(
         id=entry_id,
         read=body.read,
@@ -213,8 +213,8 @@ def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     )
 
 
-@operation("POST", "/entries/mark", "Mark many entries", scope=Scope.MARK, tag=GROUP, errors=(404,))
-def mark_entries(who: Actor, body: Marks) -> MarksDone:
+@add_operation("POST", "/entries/mark", "Mark many entries", scope=Scope.MARK, tag=GROUP, errors=(404,))
+def mark_entries(actor: Actor, body: Marks) -> MarksDone:
     """Twice is the same as once; what is gone or not yours is left out."""
-    done = services().reading.mark(who, body.ids, body.read)
+    done = get_services().reading.mark(actor, body.ids, body.read)
     return MarksDone(moved=done.total, feeds={str(feed): delta for feed, delta in done.deltas.items()})

@@ -11,8 +11,8 @@ from app import clock
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller, Scope
 from app.web.api.rest.shapes import Shape
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services, web
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services, get_web
 
 TAG = "Events"
 
@@ -26,7 +26,7 @@ class EventsPass(Shape, frozen=True):
 
 
 _TOKEN = "WzE3ODAwMDAwMDAwMDAwMTIsIjE3LTAiXQ.aQXg.signature"  # noqa: S105 — an example
-example(
+add_example(
     EventsPass(
         url=f"https://reader.example.org/events?pass={_TOKEN}",
         token=_TOKEN,
@@ -35,16 +35,16 @@ example(
 )
 
 
-@operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201, once=False)
-def make_events_pass(who: Actor) -> Reply[EventsPass]:
+@add_operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201, once=False)
+def make_events_pass(actor: Actor) -> Reply[EventsPass]:
     """GET the `url` within a minute: Server-Sent Events come for as long as the connection holds.
 
     `counts`: something was marked; ask for the counts. `new`: feeds have new entries, `feeds` says how
     many each. `import`: how far an import is. `reset`: ask for everything anew. `beat`: nothing happened.
     After a break get a new pass, and send the last event's id as `Last-Event-ID` to miss nothing.
     """
-    expires = clock.now() + dt.timedelta(seconds=int(web().settings.events_pass_ttl))
+    expires = clock.now() + dt.timedelta(seconds=int(get_web().settings.events_pass_ttl))
     caller: Caller = g.caller
-    token = services().live.admit(who, caller.token)
-    url = f"{web().base_url}/events?{urlencode({'pass': token})}"
+    token = get_services().event_passes.create_pass(actor, caller.token)
+    url = f"{get_web().base_url}/events?{urlencode({'pass': token})}"
     return Reply(EventsPass(url=url, token=token, expires=expires), 201)

@@ -8,11 +8,11 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.feeds.feed import FetchRecord
 from app.web.api.rest.shapes import FEED, FEED_URL, Id, Shape
-from app.web.api.rest.subscriptions import TAG, seen
-from app.web.api.rest.table import example, operation
-from app.web.context import services
+from app.web.api.rest.subscriptions import TAG, get_visible_word
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
 from app.web.view import i18n
-from app.web.view.present import http_only
+from app.web.view.present import keep_http_url
 
 
 class Fetch(Shape, frozen=True):
@@ -43,8 +43,8 @@ class Health(Shape, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_FETCH = example(Fetch(at=_AT, status=200, ms=120, bytes=5_210, new=2, error=None))
-example(
+_FETCH = add_example(Fetch(at=_AT, status=200, ms=120, bytes=5_210, new=2, error=None))
+add_example(
     Health(
         feed_id=FEED,
         url=FEED_URL,
@@ -61,29 +61,29 @@ example(
 )
 
 
-@operation("GET", "/subscriptions/{feed_id}/health", "A feed's health", scope=Scope.READ, tag=TAG)
-def get_health(who: Actor, feed_id: int) -> Health:
+@add_operation("GET", "/subscriptions/{feed_id}/health", "A feed's health", scope=Scope.READ, tag=TAG)
+def get_health(actor: Actor, feed_id: int) -> Health:
     """Its error in words and its last fetches."""
-    found = services().subscriptions.health(who, feed_id)
-    feed, error = found.feed, seen(who, found.feed.error)
+    found = get_services().subscriptions.get_health(actor, feed_id)
+    feed, error = found.feed, get_visible_word(actor, found.feed.error)
     return Health(
         feed_id=feed_id,
         url=feed.url,
         title=feed.title,
-        site_url=http_only(feed.site_url) or None,
+        site_url=keep_http_url(feed.site_url) or None,
         error=error,
-        message=i18n.feed_said(error) if error else None,
+        message=i18n.translate_feed_error(error) if error else None,
         checked_at=feed.checked_at,
         next_check_at=found.next_check_at,
         per_week=round(found.per_week, 2),
         pushed=found.pushed_by is not None,
-        fetches=tuple(_fetch(who, fetch) for fetch in found.fetches),
+        fetches=tuple(_fetch(actor, fetch) for fetch in found.fetches),
     )
 
 
 def _fetch(who: Actor, fetch: FetchRecord) -> Fetch:
     # 0, 1 or 5,000 ms tell as much as the word that is not shown (S13).
-    word = seen(who, fetch.error)
+    word = get_visible_word(who, fetch.error)
     shown = word == fetch.error
     return Fetch(
         at=fetch.at,

@@ -15,8 +15,8 @@ from app.models.imports.imports import ImportItem, ImportState, ItemState
 from app.services.imports.imports import PAGE
 from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType
 from app.web.api.rest.subscriptions import BulkDone
-from app.web.api.rest.table import OPML, Reply, example, operation
-from app.web.context import services
+from app.web.api.rest.table import OPML, Reply, add_example, add_operation
+from app.web.context import get_services
 from app.web.view import i18n
 
 TAG = "Imports"
@@ -105,7 +105,7 @@ _OPML = (
     '<opml version="2.0"><head><title>Mine</title></head><body>'
     '<outline type="rss" text="A site" xmlUrl="https://site.example.org/atom.xml"/></body></opml>'
 )
-_ONE = example(
+_ONE = add_example(
     Import(
         id=IMPORT,
         name="mine.opml",
@@ -120,9 +120,9 @@ _ONE = example(
         seconds=None,
     )
 )
-example(ImportList(items=(_ONE,)))
-example(NewImport(opml=_OPML, name="mine.opml"))
-_LINE = example(
+add_example(ImportList(items=(_ONE,)))
+add_example(NewImport(opml=_OPML, name="mine.opml"))
+_LINE = add_example(
     ImportOutline(
         index=0,
         line=1,
@@ -134,12 +134,12 @@ _LINE = example(
         message=None,
     )
 )
-example(OutlinePage(items=(_LINE,), next=None, total=1))
-example(ImportStart())
-example(ImportRetry())
+add_example(OutlinePage(items=(_LINE,), next=None, total=1))
+add_example(ImportStart())
+add_example(ImportRetry())
 
 
-def import_shape(found: Stored) -> Import:
+def build_import(found: Stored) -> Import:
     """Return an import as it is answered."""
     return Import(
         id=found.id,
@@ -152,35 +152,35 @@ def import_shape(found: Stored) -> Import:
         goal=found.goal,
         done=found.done,
         counts=dict(found.counts),
-        seconds=found.seconds_left(clock.now()),
+        seconds=found.estimate_seconds_left(clock.now()),
     )
 
 
-@operation("GET", "/imports", "List imports", scope=Scope.READ, tag=TAG)
-def list_imports(who: Actor) -> ImportList:
+@add_operation("GET", "/imports", "List imports", scope=Scope.READ, tag=TAG)
+def list_imports(actor: Actor) -> ImportList:
     """The last fifty."""
-    return ImportList(items=tuple(map(import_shape, services().imports.recent(who))))
+    return ImportList(items=tuple(map(build_import, get_services().imports.list_recent(actor))))
 
 
-@operation("POST", "/imports", "Send a file of subscriptions", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
-           takes=(OPML, "application/xml", "text/xml"), raw="opml")  # fmt: skip
-def make_import(who: Actor, body: NewImport) -> Reply[Import]:
+@add_operation("POST", "/imports", "Send a file of subscriptions", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
+           request_headers=(OPML, "application/xml", "text/xml"), raw_body="opml")  # fmt: skip
+def make_import(actor: Actor, body: NewImport) -> Reply[Import]:
     """OPML, as JSON or as the file itself. Nothing is subscribed before it is started."""
-    kept = services().imports.preview(who, body.opml.encode("utf-8", "surrogateescape"), body.name)
-    return Reply(import_shape(kept), 201, f"/imports/{kept.id}")
+    kept = get_services().imports.preview(actor, body.opml.encode("utf-8", "surrogateescape"), body.name)
+    return Reply(build_import(kept), 201, f"/imports/{kept.id}")
 
 
-@operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
-def get_import(who: Actor, import_id: int) -> Import:
+@add_operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
+def get_import(actor: Actor, import_id: int) -> Import:
     """How far it is; events tell it too."""
-    return import_shape(services().imports.get(who, import_id))
+    return build_import(get_services().imports.get(actor, import_id))
 
 
-@operation("GET", "/imports/{import_id}/items", "List an import's outlines", scope=Scope.READ, tag=TAG)
-def list_import_items(who: Actor, import_id: int, query: OutlineQuery) -> OutlinePage:
+@add_operation("GET", "/imports/{import_id}/items", "List an import's outlines", scope=Scope.READ, tag=TAG)
+def list_import_items(actor: Actor, import_id: int, query: OutlineQuery) -> OutlinePage:
     """Five hundred at a time."""
-    found = services().imports.get(who, import_id)
-    items = services().imports.page(who, import_id, query.cursor)
+    found = get_services().imports.get(actor, import_id)
+    items = get_services().imports.list_page(actor, import_id, query.cursor)
     more = (query.cursor + 1) * PAGE < found.total
     return OutlinePage(
         items=tuple(map(_outline, items)), next=str(query.cursor + 1) if more else None, total=found.total
@@ -196,57 +196,57 @@ def _outline(item: ImportItem) -> ImportOutline:
         state=item.state,
         feed_id=item.feed_id,
         error=item.error,
-        message=i18n.feed_said(item.error) if item.error else None,
+        message=i18n.translate_feed_error(item.error) if item.error else None,
     )
 
 
-@operation("POST", "/imports/{import_id}/start", "Start an import", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/imports/{import_id}/start", "Start an import", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
-def start_import(who: Actor, import_id: int, body: ImportStart) -> Reply[Import]:
+def start_import(actor: Actor, import_id: int, body: ImportStart) -> Reply[Import]:
     """It runs by itself, whoever listens."""
-    imports = services().imports
+    imports = get_services().imports
     if body.chosen is UNSET:
-        imports.choose_all(who, import_id, True)  # whatever a start that was refused had chosen
+        imports.choose_all(actor, import_id, True)  # whatever a start that was refused had chosen
     else:
-        imports.choose_all(who, import_id, False)
+        imports.choose_all(actor, import_id, False)
         for page in sorted({index // PAGE for index in body.chosen}):
-            imports.choose(who, import_id, page, [i for i in body.chosen if i // PAGE == page])
-    started = imports.start(who, import_id, keep_folders=body.keep_folders, into=body.into)
-    return Reply(import_shape(started), 202, f"/imports/{import_id}")
+            imports.choose_items(actor, import_id, page, [i for i in body.chosen if i // PAGE == page])
+    started = imports.start(actor, import_id, keep_folders=body.keep_folders, into=body.into)
+    return Reply(build_import(started), 202, f"/imports/{import_id}")
 
 
-@operation(
+@add_operation(
     "POST", "/imports/{import_id}/cancel", "Stop an import", scope=Scope.SUBSCRIBE, tag=TAG, errors=(409,)
 )
-def cancel_import(who: Actor, import_id: int) -> Import:
+def cancel_import(actor: Actor, import_id: int) -> Import:
     """What is subscribed stays."""
-    return import_shape(services().imports.cancel(who, import_id))
+    return build_import(get_services().imports.cancel(actor, import_id))
 
 
-@operation("POST", "/imports/{import_id}/continue", "Take a cancel back", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/imports/{import_id}/continue", "Take a cancel back", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
-def continue_import(who: Actor, import_id: int) -> Reply[Import]:
+def continue_import(actor: Actor, import_id: int) -> Reply[Import]:
     """It goes on where it stopped."""
-    return Reply(import_shape(services().imports.go_on(who, import_id)), 202, f"/imports/{import_id}")
+    return Reply(build_import(get_services().imports.resume(actor, import_id)), 202, f"/imports/{import_id}")
 
 
-@operation("POST", "/imports/{import_id}/retry", "Try again what failed", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/imports/{import_id}/retry", "Try again what failed", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
-def retry_import(who: Actor, import_id: int, body: ImportRetry) -> Reply[Import]:
+def retry_import(actor: Actor, import_id: int, body: ImportRetry) -> Reply[Import]:
     """One outline, or all that failed."""
     return Reply(
-        import_shape(services().imports.retry(who, import_id, body.index)), 202, f"/imports/{import_id}"
+        build_import(get_services().imports.retry(actor, import_id, body.index)), 202, f"/imports/{import_id}"
     )
 
 
-@operation("DELETE", "/imports/{import_id}", "Forget an import", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("DELETE", "/imports/{import_id}", "Forget an import", scope=Scope.SUBSCRIBE, tag=TAG,
            status=204, errors=(409,))  # fmt: skip
-def delete_import(who: Actor, import_id: int) -> None:
+def delete_import(actor: Actor, import_id: int) -> None:
     """Subscriptions stay."""
-    services().imports.remove(who, import_id)
+    get_services().imports.remove(actor, import_id)
 
 
-@operation(
+@add_operation(
     "POST",
     "/imports/{import_id}/unsubscribe",
     "Unsubscribe from what an import has brought",
@@ -254,14 +254,14 @@ def delete_import(who: Actor, import_id: int) -> None:
     tag=TAG,
     errors=(409,),
 )
-def unsubscribe_import(who: Actor, import_id: int) -> BulkDone:
+def unsubscribe_import(actor: Actor, import_id: int) -> BulkDone:
     """What you had before stays."""
-    token, count = services().imports.unsubscribe(who, import_id)
+    token, count = get_services().imports.unsubscribe(actor, import_id)
     return BulkDone(count=count, undo=f"feeds.{token}" if count else None)
 
 
-@operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,
-           gives=f"{OPML}; charset=utf-8")  # fmt: skip
-def export_opml(who: Actor) -> bytes:
+@add_operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,
+           answer_type=f"{OPML}; charset=utf-8")  # fmt: skip
+def export_opml(actor: Actor) -> bytes:
     """OPML 2.0: a feed in several folders is in each of them."""
-    return services().imports.export(who)
+    return get_services().imports.export(actor)

@@ -6,11 +6,11 @@ import datetime as dt
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.models.discussion.comments import Note, NoteKind
+from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.services.notifications import texts
 from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, CursorQuery, Id0, NoteRef, Shape, UnsetType
-from app.web.api.rest.table import example, operation
-from app.web.context import services
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
 from app.web.view import i18n
 
 TAG = "Notifications"
@@ -23,7 +23,7 @@ class Notification(Shape, frozen=True):
     """
 
     ref: str
-    kind: NoteKind
+    kind: NotificationKind
     text: str
     at: dt.datetime
     count: int
@@ -48,10 +48,10 @@ class NotificationsRead(Body, frozen=True):
     until: dt.datetime | UnsetType = UNSET
 
 
-_ONE = example(
+_ONE = add_example(
     Notification(
         ref=f"like.{SHARE}",
-        kind=NoteKind.LIKE,
+        kind=NotificationKind.LIKE,
         text="Cleo likes what you shared",
         at=dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC),
         count=1,
@@ -61,20 +61,24 @@ _ONE = example(
         goal=f"/shares/{SHARE}/comments",
     )
 )
-example(NotificationPage(items=(_ONE,), next=None, unread=1))
-example(NotificationsRead(ref=f"like.{SHARE}", until=_ONE.at))
+add_example(NotificationPage(items=(_ONE,), next=None, unread=1))
+add_example(NotificationsRead(ref=f"like.{SHARE}", until=_ONE.at))
 
 
-@operation("GET", "/notifications", "List notifications", scope=Scope.READ, tag=TAG)
-def list_notifications(who: Actor, query: CursorQuery) -> NotificationPage:
+@add_operation("GET", "/notifications", "List notifications", scope=Scope.READ, tag=TAG)
+def list_notifications(actor: Actor, query: CursorQuery) -> NotificationPage:
     """In the language that is asked for with `Accept-Language`."""
-    page = services().notifications.page(who, query.cursor or None)
-    unread = services().notifications.unread(who)
+    page = get_services().notifications.list_notifications(actor, query.cursor or None)
+    unread = get_services().notifications.count_unread(actor)
     return NotificationPage(items=tuple(map(_shape, page.notes)), next=page.cursor, unread=unread)
 
 
-def _shape(note: Note) -> Notification:
-    told = i18n.feed_said(note.detail) if note.kind is NoteKind.FEED else texts.sentence(note, i18n.words())
+def _shape(note: NotificationRow) -> Notification:
+    told = (
+        i18n.translate_feed_error(note.detail)
+        if note.kind is NotificationKind.FEED
+        else texts.format_sentence(note, i18n.get_catalogue())
+    )
     return Notification(
         ref=note.ref,
         kind=note.kind,
@@ -84,16 +88,16 @@ def _shape(note: Note) -> Notification:
         read=note.read,
         people=tuple(face.handle for face in note.faces),
         subject=note.subject,
-        goal=texts.goal(note),
+        goal=texts.build_path(note),
     )
 
 
-@operation("POST", "/notifications/mark-read", "Mark notifications as read", scope=Scope.MARK, tag=TAG,
+@add_operation("POST", "/notifications/mark-read", "Mark notifications as read", scope=Scope.MARK, tag=TAG,
            status=204, errors=(404,))  # fmt: skip
-def mark_notifications_read(who: Actor, body: NotificationsRead) -> None:
+def mark_notifications_read(actor: Actor, body: NotificationsRead) -> None:
     """One row, or all. Twice is the same as once."""
     until = None if body.until is UNSET else body.until
     if body.ref is UNSET:
-        services().notifications.read_all(who, until)
+        get_services().notifications.mark_all_read(actor, until)
     else:
-        services().notifications.read(who, body.ref, until)
+        get_services().notifications.mark_read(actor, body.ref, until)

@@ -9,7 +9,7 @@ import msgspec
 
 from app.errors import EventrError
 from app.web.api.rest.shapes import PARTS
-from app.web.api.rest.table import EXAMPLES, JSON, OPERATIONS, Operation, tags
+from app.web.api.rest.table import EXAMPLES, JSON, OPERATIONS, Operation, list_tags
 from app.web.problems import TYPE
 
 VERSION = "1.0.0"
@@ -67,7 +67,7 @@ EXAMPLES[Problem] = Problem(
 
 
 @functools.cache
-def document() -> bytes:
+def build_document() -> bytes:
     """Return the document as JSON; it is the same for everybody."""
     kinds: list[Any] = [Problem]
     for operation in OPERATIONS:
@@ -95,7 +95,7 @@ def document() -> bytes:
             },
             "servers": [{"url": "/api/v1"}],
             "security": [{"token": []}],
-            "tags": [{"name": tag} for tag in tags()],
+            "tags": [{"name": tag} for tag in list_tags()],
             "paths": paths,
             "components": {
                 "schemas": components,
@@ -129,14 +129,14 @@ def _operation(o: Operation, known: dict[Any, Any], queries: dict[Any, Any]) -> 
     if parameters := [*_path(o), *_query(o, queries), *_headers(o)]:
         found["parameters"] = parameters
     if o.body is not None:
-        content: dict[str, Any] = {JSON: {"schema": known[o.body], "example": example_of(o.body)}}
+        content: dict[str, Any] = {JSON: {"schema": known[o.body], "example": build_example(o.body)}}
         for kind in o.takes:
-            content[kind] = {"schema": {"type": "string"}, "example": example_of(o.body)[o.raw]}
+            content[kind] = {"schema": {"type": "string"}, "example": build_example(o.body)[o.raw]}
         found["requestBody"] = {"required": o.needs_body, "content": content}
     return found
 
 
-def example_of(kind: Any) -> Any:
+def build_example(kind: Any) -> Any:
     """Return the example of a type as JSON values."""
     return msgspec.to_builtins(EXAMPLES[kind])
 
@@ -167,7 +167,7 @@ def _query(o: Operation, queries: dict[Any, Any]) -> list[dict[str, Any]]:
             "required": name in required,
             "description": of.get("description", ""),
             "schema": _plain(of),
-            **({"example": example_of(o.query)[name]} if name in required else {}),
+            **({"example": build_example(o.query)[name]} if name in required else {}),
         }
         for name, of in schema["properties"].items()
     ]
@@ -186,9 +186,9 @@ def _headers(o: Operation) -> list[dict[str, Any]]:
     return found
 
 
-def _header(name: str, about: str, most: int = 512) -> dict[str, Any]:
+def _header(name: str, about: str, limit: int = 512) -> dict[str, Any]:
     # Printable ASCII without quotes and blanks.
-    schema = {"type": "string", "pattern": "^[!#-~]+$", "maxLength": most, "minLength": 1}
+    schema = {"type": "string", "pattern": "^[!#-~]+$", "maxLength": limit, "minLength": 1}
     return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
@@ -196,7 +196,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name != "description"}
 
 
-def statuses(o: Operation) -> list[int]:
+def list_error_statuses(o: Operation) -> list[int]:
     """Return the errors that an operation may answer, rising."""
     found = {401, 403, 429, 500, 503, 400, *o.errors}
     if o.path_fields:
@@ -220,17 +220,17 @@ def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
         if o.gives:
             found[str(status)]["content"] = {o.gives.partition(";")[0]: {"schema": {"type": "string"}}}
         elif o.answer is not None:
-            shown = {"schema": known[o.answer], "example": example_of(o.answer)}
+            shown = {"schema": known[o.answer], "example": build_example(o.answer)}
             found[str(status)]["content"] = {JSON: shown}
     if not o.writes:
         found["304"] = {"description": "You have it already."}
-    for status in statuses(o):
+    for status in list_error_statuses(o):
         found[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
     return found
 
 
 def _problems(known: dict[Any, Any]) -> dict[str, Any]:
-    content = {TYPE: {"schema": known[Problem], "example": example_of(Problem)}}
+    content = {TYPE: {"schema": known[Problem], "example": build_example(Problem)}}
     found: dict[str, Any] = {
         f"Problem{status}": {"description": said, "content": content} for status, said in MEANINGS.items()
     }
@@ -257,11 +257,13 @@ def _success(o: Operation) -> dict[str, Any]:
     return _told(*names)
 
 
-def errors() -> list[tuple[str, int, str]]:
+def list_errors() -> list[tuple[str, int, str]]:
     """Return all words of problems with their status and sentence."""
 
-    def below(kind: type[EventrError]) -> list[type[EventrError]]:
-        return [kind, *(k for sub in kind.__subclasses__() for k in below(sub))]
+    def list_subclasses(kind: type[EventrError]) -> list[type[EventrError]]:
+        return [kind, *(k for sub in kind.__subclasses__() for k in list_subclasses(sub))]
 
-    ours = {k.code: (k.http_status, k.default) for k in below(EventrError) if k.http_status in MEANINGS}
+    ours = {
+        k.code: (k.http_status, k.default) for k in list_subclasses(EventrError) if k.http_status in MEANINGS
+    }
     return [(word, *what) for word, what in ours.items()]

@@ -9,12 +9,12 @@ from msgspec import Meta
 from app.errors import NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.models.sharing.sharing import Audience, Tie
+from app.models.sharing.sharing import Audience, Relationship
 from app.services.sharing.people_lists import Contact as Stored
 from app.services.sharing.people_lists import Contacts
 from app.web.api.rest.shapes import PERSON, Body, Id0, Query, Shape
-from app.web.api.rest.table import example, operation
-from app.web.context import services
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
 
 TAG = "People"
 
@@ -89,8 +89,8 @@ class Done(Shape, frozen=True):
     done: bool
 
 
-_NONE = example(Relation(own=False, follows=False, requested=False, muted=False, blocked=False))
-example(
+_NONE = add_example(Relation(own=False, follows=False, requested=False, muted=False, blocked=False))
+add_example(
     Person(
         name=PERSON,
         display="Cleo",
@@ -101,25 +101,25 @@ example(
         relation=_NONE,
     )
 )
-_ONE = example(Contact(name=PERSON, display="Cleo", relation=_NONE))
-example(ContactPage(items=(_ONE,), next=None, total=1))
-example(NameList(items=("dora",)))
-example(Follows(follows=True, requested=False))
-example(Decision(accept=True))
-example(Done(done=True))
+_ONE = add_example(Contact(name=PERSON, display="Cleo", relation=_NONE))
+add_example(ContactPage(items=(_ONE,), next=None, total=1))
+add_example(NameList(items=("dora",)))
+add_example(Follows(follows=True, requested=False))
+add_example(Decision(accept=True))
+add_example(Done(done=True))
 
 
-def _relation(tie: Tie) -> Relation:
+def _relation(tie: Relationship) -> Relation:
     # Who blocks whom is told to nobody but the one who does.
     return Relation(
         own=tie.own, follows=tie.follows, requested=tie.requested, muted=tie.muted, blocked=tie.blocks
     )
 
 
-@operation("GET", "/people/{name}", "Get a profile", scope=Scope.READ, tag=TAG)
-def get_person(who: Actor, name: str) -> Person:
+@add_operation("GET", "/people/{name}", "Get a profile", scope=Scope.READ, tag=TAG)
+def get_person(actor: Actor, name: str) -> Person:
     """Yours too; by a former name as well."""
-    found = services().following.at_name(who, name)
+    found = get_services().following.resolve_person(actor, name)
     profile = found.profile
     return Person(
         name=profile.handle,
@@ -132,77 +132,79 @@ def get_person(who: Actor, name: str) -> Person:
     )
 
 
-def contact(one: Stored) -> Contact:
+def build_contact(found: Stored) -> Contact:
     """Return somebody in a list."""
-    return Contact(name=one.handle, display=one.name, relation=_relation(one.tie))
+    return Contact(name=found.handle, display=found.name, relation=_relation(found.tie))
 
 
 def _page(found: Contacts) -> ContactPage:
-    people = tuple(map(contact, found.people))
+    people = tuple(map(build_contact, found.people))
     return ContactPage(items=people, next=None if found.next is None else str(found.next), total=found.total)
 
 
-@operation("GET", "/people/{name}/followers", "Who follows somebody", scope=Scope.READ, tag=TAG)
-def list_followers(who: Actor, name: str, query: PageQuery) -> ContactPage:
+@add_operation("GET", "/people/{name}/followers", "Who follows somebody", scope=Scope.READ, tag=TAG)
+def list_followers(actor: Actor, name: str, query: PageQuery) -> ContactPage:
     """Of others only where they show it."""
-    return _page(services().contacts.followers(who, name, query.cursor))
+    return _page(get_services().people_lists.list_followers(actor, name, query.cursor))
 
 
-@operation("GET", "/people/{name}/following", "Whom somebody follows", scope=Scope.READ, tag=TAG)
-def list_following(who: Actor, name: str, query: PageQuery) -> ContactPage:
+@add_operation("GET", "/people/{name}/following", "Whom somebody follows", scope=Scope.READ, tag=TAG)
+def list_following(actor: Actor, name: str, query: PageQuery) -> ContactPage:
     """Of others only where they show it."""
-    return _page(services().contacts.following(who, name, query.cursor))
+    return _page(get_services().people_lists.list_following(actor, name, query.cursor))
 
 
-@operation("PUT", "/people/{name}/follow", "Follow somebody", scope=Scope.SUBSCRIBE, tag=TAG, errors=(413,))
-def follow(who: Actor, name: str) -> Follows:
+@add_operation(
+    "PUT", "/people/{name}/follow", "Follow somebody", scope=Scope.SUBSCRIBE, tag=TAG, errors=(413,)
+)
+def follow(actor: Actor, name: str) -> Follows:
     """Or ask him, where he wants to be asked."""
-    tie = services().following.follow(who, name)
+    tie = get_services().following.follow(actor, name)
     return Follows(follows=tie.follows, requested=tie.requested)
 
 
-@operation("DELETE", "/people/{name}/follow", "Stop following, or asking", scope=Scope.SUBSCRIBE, tag=TAG)
-def unfollow(who: Actor, name: str) -> Follows:
+@add_operation("DELETE", "/people/{name}/follow", "Stop following, or asking", scope=Scope.SUBSCRIBE, tag=TAG)
+def unfollow(actor: Actor, name: str) -> Follows:
     """Twice is the same as once."""
-    token = services().following.unfollow(who, name)
+    token = get_services().following.unfollow(actor, name)
     return Follows(follows=False, requested=False, undo=f"feed.{token}" if token else None)
 
 
-@operation("PUT", "/people/{name}/mute", "Mute somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
-def mute(who: Actor, name: str) -> None:
+@add_operation("PUT", "/people/{name}/mute", "Mute somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
+def mute(actor: Actor, name: str) -> None:
     """He stays out of the lists of all; he is not told."""
-    services().following.mute(who, name, True)
+    get_services().following.set_muted(actor, name, True)
 
 
-@operation(
+@add_operation(
     "DELETE", "/people/{name}/mute", "Mute somebody no more", scope=Scope.SUBSCRIBE, tag=TAG, status=204
 )
-def unmute(who: Actor, name: str) -> None:
+def unmute(actor: Actor, name: str) -> None:
     """Twice is the same as once."""
-    services().following.mute(who, name, False)
+    get_services().following.set_muted(actor, name, False)
 
 
-@operation("PUT", "/people/{name}/block", "Block somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
-def block(who: Actor, name: str) -> None:
+@add_operation("PUT", "/people/{name}/block", "Block somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
+def block(actor: Actor, name: str) -> None:
     """Neither of you sees the other from then on."""
-    services().following.block(who, name)
+    get_services().following.block(actor, name)
 
 
-@operation(
+@add_operation(
     "DELETE", "/people/{name}/block", "Block somebody no more", scope=Scope.SUBSCRIBE, tag=TAG, status=204
 )
-def unblock(who: Actor, name: str) -> None:
+def unblock(actor: Actor, name: str) -> None:
     """Twice is the same as once."""
-    services().following.unblock(who, name)
+    get_services().following.unblock(actor, name)
 
 
-@operation("GET", "/follow-requests", "Who asks to follow you", scope=Scope.SHARE, tag=TAG)
-def list_follow_requests(who: Actor) -> NameList:
+@add_operation("GET", "/follow-requests", "Who asks to follow you", scope=Scope.SHARE, tag=TAG)
+def list_follow_requests(actor: Actor) -> NameList:
     """The first hundred."""
-    return NameList(items=tuple(services().following.requests(who)))
+    return NameList(items=tuple(get_services().following.list_requests(actor)))
 
 
-@operation(
+@add_operation(
     "POST",
     "/follow-requests/{name}",
     "Answer who asks to follow you",
@@ -210,13 +212,13 @@ def list_follow_requests(who: Actor) -> NameList:
     tag=TAG,
     errors=(413,),
 )
-def answer_follow_request(who: Actor, name: str, body: Decision) -> Done:
+def answer_follow_request(actor: Actor, name: str, body: Decision) -> Done:
     """`done` is false where he does not ask any more."""
-    return Done(done=services().following.answer(who, name, body.accept))
+    return Done(done=get_services().following.answer_request(actor, name, body.accept))
 
 
-@operation("DELETE", "/followers/{name}", "Take a follower away", scope=Scope.SHARE, tag=TAG, status=204)
-def dismiss_follower(who: Actor, name: str) -> None:
+@add_operation("DELETE", "/followers/{name}", "Take a follower away", scope=Scope.SHARE, tag=TAG, status=204)
+def dismiss_follower(actor: Actor, name: str) -> None:
     """He is not told."""
-    if not services().following.dismiss(who, name):
+    if not get_services().following.remove_follower(actor, name):
         raise NotFoundError(handle=name[:64])

@@ -9,13 +9,13 @@ from msgspec import Meta
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.sharing.pages import SharedItem as Stored
-from app.models.sharing.sharing import Audience, Profile, TieKind
-from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, contact
+from app.models.sharing.sharing import Audience, Profile, RelationshipKind
+from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, build_contact
 from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
-from app.web.api.rest.shares import Share, share_shapes
-from app.web.api.rest.table import EXAMPLES, example, operation
-from app.web.context import services
-from app.web.view.present import http_only
+from app.web.api.rest.shares import Share, build_shares
+from app.web.api.rest.table import EXAMPLES, add_example, add_operation
+from app.web.context import get_services
+from app.web.view.present import keep_http_url
 
 Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_length=5)]
 
@@ -80,8 +80,12 @@ class CircleQuery(Query, frozen=True):
     which: Literal["muted", "blocked", "asked"]
 
 
-_KINDS = {"muted": TieKind.MUTE, "blocked": TieKind.BLOCK, "asked": TieKind.REQUEST}
-example(
+_KINDS = {
+    "muted": RelationshipKind.MUTE,
+    "blocked": RelationshipKind.BLOCK,
+    "asked": RelationshipKind.REQUEST,
+}
+add_example(
     OwnProfile(
         name="ann",
         display="Ann",
@@ -93,8 +97,8 @@ example(
         similar=False,
     )
 )
-example(ProfileChange(display="Ann", audience=Audience.FOLLOWERS))
-_ITEM = example(
+add_example(ProfileChange(display="Ann", audience=Audience.FOLLOWERS))
+_ITEM = add_example(
     SharedItem(
         share=EXAMPLES[Share],
         title="A quiet day",
@@ -106,8 +110,8 @@ _ITEM = example(
         passed_on=0,
     )
 )
-example(SharedPage(items=(_ITEM,), next=None, total=1, more=False))
-example(CircleQuery(which="muted"))
+add_example(SharedPage(items=(_ITEM,), next=None, total=1, more=False))
+add_example(CircleQuery(which="muted"))
 
 
 def _own(profile: Profile) -> OwnProfile:
@@ -123,18 +127,18 @@ def _own(profile: Profile) -> OwnProfile:
     )
 
 
-@operation("GET", "/me/profile", "Your own page", scope=Scope.SHARE, tag=TAG)
-def get_profile(who: Actor) -> OwnProfile:
+@add_operation("GET", "/me/profile", "Your own page", scope=Scope.SHARE, tag=TAG)
+def get_profile(actor: Actor) -> OwnProfile:
     """Or what it would be, before you have shared anything."""
-    return _own(services().following.card(who))
+    return _own(get_services().following.preview_profile(actor))
 
 
-@operation("PATCH", "/me/profile", "Change your own page", scope=Scope.SHARE, tag=TAG, guarded=True)
-def change_profile(who: Actor, body: ProfileChange) -> OwnProfile:
+@add_operation("PATCH", "/me/profile", "Change your own page", scope=Scope.SHARE, tag=TAG, guarded=True)
+def change_profile(actor: Actor, body: ProfileChange) -> OwnProfile:
     """It is made where there is none yet."""
     return _own(
-        services().following.edit(
-            who,
+        get_services().following.update_profile(
+            actor,
             display=None if body.display is UNSET else body.display,
             bio=None if body.bio is UNSET else body.bio,
             links=None if body.links is UNSET else body.links,
@@ -146,19 +150,21 @@ def change_profile(who: Actor, body: ProfileChange) -> OwnProfile:
     )
 
 
-@operation("GET", "/people", "Whom you mute, block, or asked", scope=Scope.READ, tag=TAG)
-def list_circle(who: Actor, query: CircleQuery) -> ContactPage:
+@add_operation("GET", "/people", "Whom you mute, block, or asked", scope=Scope.READ, tag=TAG)
+def list_circle(actor: Actor, query: CircleQuery) -> ContactPage:
     """The first hundred. Whom you follow is answered below your own name."""
-    people: tuple[Contact, ...] = tuple(map(contact, services().contacts.laid(who, _KINDS[query.which])))
+    people: tuple[Contact, ...] = tuple(
+        map(build_contact, get_services().people_lists.list_by_kind(actor, _KINDS[query.which]))
+    )
     return ContactPage(items=people, next=None, total=len(people))
 
 
-@operation("GET", "/people/{name}/shares", "What somebody shares", scope=Scope.READ, tag=TAG)
-def list_shares(who: Actor, name: str, query: PageQuery) -> SharedPage:
+@add_operation("GET", "/people/{name}/shares", "What somebody shares", scope=Scope.READ, tag=TAG)
+def list_shares(actor: Actor, name: str, query: PageQuery) -> SharedPage:
     """Whether you follow him or not."""
-    page = services().shared.page(who, name, query.cursor or None)
+    page = get_services().public_pages.get_person_page(actor, name, query.cursor or None)
     items = page.part.items
-    shares = share_shapes(who, [item.share for item in items])
+    shares = build_shares(actor, [item.share for item in items])
     return SharedPage(
         items=tuple(map(_item, items, shares)),
         next=None if page.part.cursor is None else str(page.part.cursor),
@@ -171,7 +177,7 @@ def _item(item: Stored, share: Share) -> SharedItem:
     return SharedItem(
         share=share,
         title=item.entry.title,
-        url=http_only(item.entry.url),
+        url=keep_http_url(item.entry.url),
         source=item.blog.title,
         note_html=item.note,
         html=item.entry.content or item.entry.summary,

@@ -20,7 +20,7 @@ _WHERE = re.compile(r" - at `(?:key in )?\$(?:\.\.\.|\.)?([^`]*)`")
 _NAMED = re.compile(r"field `([^`]{1,64})`")
 
 
-def read(body: bytes, kind: type[T]) -> T:
+def read_body(body: bytes, kind: type[T]) -> T:
     """Return a JSON text as this type.
 
     Raises:
@@ -84,7 +84,7 @@ def _storable(text: str) -> None:
         raise InvalidError("There is a character in it that cannot be stored.")
 
 
-def query(sent: MultiDict[str, str], kind: type[T]) -> T:
+def read_query(sent: MultiDict[str, str], kind: type[T]) -> T:
     """Return the query part of an address as this type.
 
     Raises:
@@ -97,7 +97,7 @@ def query(sent: MultiDict[str, str], kind: type[T]) -> T:
     return _converted(sent.to_dict(), kind, strict=False)
 
 
-def nothing(sent: MultiDict[str, str]) -> None:
+def refuse_query(sent: MultiDict[str, str]) -> None:
     """Refuse a query where none is asked for: what a program thinks it says would be passed over.
 
     Raises:
@@ -107,7 +107,7 @@ def nothing(sent: MultiDict[str, str]) -> None:
         raise InvalidError("There is no field “%(field)s” here.", field=next(iter(sent))[:64])
 
 
-def path(sent: Mapping[str, str]) -> dict[str, Any]:
+def read_path(sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the parts of a path.
 
     Raises:

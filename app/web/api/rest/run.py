@@ -18,8 +18,8 @@ from app.models.sync.idempotency import Answer
 from app.web import errors, problems
 from app.web.api.rest import reading
 from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply
-from app.web.context import services, web
-from app.web.security.sessions import client
+from app.web.context import get_services, get_web
+from app.web.security.sessions import get_client
 
 _BEARER = re.compile(r"(?i:bearer) +(evt_[A-Za-z0-9_-]{43})")
 #: Headers that an answer keeps when it is given again.
@@ -40,7 +40,7 @@ def _plain(value: object) -> object:
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 
-def answer(operation: Operation, path: Mapping[str, Any]) -> Response:
+def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
     """Answer a request for an operation; errors are raised, and rendered where all are."""
     caller = _caller()
     if operation.scope is not None and operation.scope not in caller.token.scopes:
@@ -62,7 +62,7 @@ def _caller() -> Caller:
     found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
     if found is None:
         raise AuthRequiredError("Send a token of yours: Authorization: Bearer evt_…")
-    g.caller = caller = services().tokens.bearer(found[1], client())
+    g.caller = caller = get_services().tokens.get_api_caller(found[1], get_client())
     return caller
 
 
@@ -72,7 +72,7 @@ def _body(operation: Operation) -> bytes:
         return b""
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired  # a cut one would look whole
-    settings = web().settings
+    settings = get_web().settings
     most = max(settings.api_max_bytes, settings.opml_max_bytes if OPML in operation.takes else 0)
     if (request.content_length or 0) > most:
         raise TooLargeError
@@ -87,26 +87,26 @@ def _bound(
     operation: Operation, caller: Caller, path: Mapping[str, Any], body: bytes
 ) -> Callable[[], Response]:
     """Read what was sent; return the call that does what is asked."""
-    given: dict[str, Any] = {"who": caller.actor, **reading.path(path)}
+    given: dict[str, Any] = {"actor": caller.actor, **reading.read_path(path)}
     if operation.query is None:
-        reading.nothing(request.args)
+        reading.refuse_query(request.args)
     else:
-        given["query"] = reading.query(request.args, operation.query)
+        given["query"] = reading.read_query(request.args, operation.query)
     if operation.body is not None:
         given["body"] = _sent(operation, operation.body, body)
 
-    def work() -> Response:
+    def call_handler() -> Response:
         _check_unchanged(operation, {name: value for name, value in given.items() if name != "body"})
         return _made(operation, operation.handler(**given))
 
-    return work
+    return call_handler
 
 
 def _sent(operation: Operation, kind: type[msgspec.Struct], body: bytes) -> msgspec.Struct:
     if body and request.mimetype in operation.takes:
         # What is in which charset says the file itself: its bytes are kept.
         return kind(**{operation.raw: body.decode("utf-8", "surrogateescape")})
-    return reading.read(body, kind)
+    return reading.read_body(body, kind)
 
 
 def _check_unchanged(operation: Operation, given: dict[str, Any]) -> None:
@@ -134,7 +134,7 @@ def _made(operation: Operation, found: Any) -> Response:
         response.headers["Location"] = f"/api/v1{reply.location}"
     if cursor := getattr(reply.body, "next", None):
         query = urlencode({**request.args.to_dict(), "cursor": cursor})
-        response.headers["Link"] = f'<{web().base_url}{request.path}?{query}>; rel="next"'
+        response.headers["Link"] = f'<{get_web().base_url}{request.path}?{query}>; rel="next"'
     return response
 
 
@@ -155,15 +155,15 @@ def _once(
     )
     digest = hashlib.sha256("\0".join(parts).encode() + b"\0" + body).digest()
 
-    def run() -> Answer:
+    def answer_once() -> Answer:
         try:
             response = work()
         except EventrError as e:
-            response = errors.refused(e)
+            response = errors.answer_error(e)
         kept = [(name, response.headers[name]) for name in _LASTING if name in response.headers]
         return Answer(response.status_code, tuple(kept), response.get_data())
 
-    found, again = services().idempotency.once(caller.actor, key, digest, run)
+    found, again = get_services().idempotency.run_once(caller.actor, key, digest, answer_once)
     response = Response(found.body, found.status)
     response.headers.pop("Content-Type", None)
     for name, value in found.headers:
@@ -173,7 +173,7 @@ def _once(
     return response
 
 
-def preflight() -> Response | None:
+def answer_preflight() -> Response | None:
     """Answer a browser that asks whether a page of another site may call; any may: no cookie counts."""
     if request.method != "OPTIONS":
         return None
@@ -187,19 +187,19 @@ def preflight() -> Response | None:
     return response
 
 
-def finish(response: Response) -> Response:
+def add_api_headers(response: Response) -> Response:
     """Add what every answer of the API has, errors and unknown addresses too."""
-    if not problems.here():
+    if not problems.is_rest_request():
         return response
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Expose-Headers"] = _EXPOSED
     response.vary.update(("Authorization", "Accept-Language"))
     caller = cast("Caller | None", g.get("caller"))
     if caller is not None:
-        quota = services().tokens.quota(caller)
+        quota = get_services().tokens.get_quota(caller)
         response.headers["RateLimit-Policy"] = f'"user";q={quota.limit};w={quota.window}'
         response.headers["RateLimit"] = f'"user";r={quota.left};t={quota.reset}'
     elif response.status_code == 429:
-        response.headers["RateLimit-Policy"] = f'"user";q={web().settings.api_per_minute};w=60'
+        response.headers["RateLimit-Policy"] = f'"user";q={get_web().settings.api_per_minute};w=60'
         response.headers["RateLimit"] = f'"user";r=0;t={response.headers.get("Retry-After", "60")}'
     return response

@@ -14,10 +14,10 @@ from app.models.accounts.preferences import KEY_LENGTH, KEYS_MAX, Preferences
 from app.models.accounts.token import Caller, Scope
 from app.models.reading.stream_view import StreamView
 from app.web.api.rest.shapes import UNSET, Body, Shape, UnsetType
-from app.web.api.rest.streams import WordsQuery, ref_of
-from app.web.api.rest.table import example, operation
-from app.web.context import services
-from app.web.keyboard.keys import settled
+from app.web.api.rest.streams import WordsQuery, parse_stream_ref
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
+from app.web.keyboard.keys import normalize_changes
 
 TAG = "Settings"
 
@@ -159,10 +159,10 @@ def _part(found: Preferences, prefix: str, kind: type[msgspec.Struct]) -> dict[s
     return {name: getattr(found, prefix + name.rstrip("_")) for name in kind.__struct_fields__}
 
 
-example(_shape(Preferences()))
-example(SettingsChange(sort="oldest", notify=NotifiedChange(like=False), keys={"star": "x"}))
-example(StreamLook(view="list", density="compact", sort="newest", show="unread"))
-example(StreamLookChange(view="list", density="compact"))
+add_example(_shape(Preferences()))
+add_example(SettingsChange(sort="oldest", notify=NotifiedChange(like=False), keys={"star": "x"}))
+add_example(StreamLook(view="list", density="compact", sort="newest", show="unread"))
+add_example(StreamLookChange(view="list", density="compact"))
 
 
 def _mine() -> Preferences:
@@ -170,16 +170,16 @@ def _mine() -> Preferences:
     return caller.user.preferences
 
 
-@operation("GET", "/me/settings", "Your settings", scope=Scope.READ, tag=TAG)
-def get_settings(who: Actor) -> Settings:
+@add_operation("GET", "/me/settings", "Your settings", scope=Scope.READ, tag=TAG)
+def get_settings(actor: Actor) -> Settings:
     """Those of reading; light or dark is each device's own."""
     return _shape(_mine())
 
 
-@operation("PATCH", "/me/settings", "Change your settings", scope=Scope.SETTINGS, tag=TAG, guarded=True)
-def change_settings(who: Actor, body: SettingsChange) -> Settings:
+@add_operation("PATCH", "/me/settings", "Change your settings", scope=Scope.SETTINGS, tag=TAG, guarded=True)
+def change_settings(actor: Actor, body: SettingsChange) -> Settings:
     """All of them or none. The last change of keys is taken back by `keys.`, sent to `/undo`."""
-    return _shape(services().accounts.set_preferences(who, _changes(body)))
+    return _shape(get_services().accounts.set_preferences(actor, _changes(body)))
 
 
 def _changes(body: SettingsChange) -> dict[str, Any]:
@@ -187,20 +187,20 @@ def _changes(body: SettingsChange) -> dict[str, Any]:
     for prefix, part in ((_NOTIFY, sent.pop("notify", {})), (_PUSH, sent.pop("push", {}))):
         sent.update({prefix + name: value for name, value in part.items()})
     if "keys" in sent:
-        before, sent["keys"] = _mine().keys, settled(sent["keys"])
+        before, sent["keys"] = _mine().keys, normalize_changes(sent["keys"])
         # The way back is the one of the pages; what comes twice does not take it away.
         if sent["keys"] != before:
             sent["keys_before"] = before
     return sent
 
 
-@operation("GET", "/streams/{stream}/look", "How a stream is shown", scope=Scope.READ, tag=TAG)
-def get_look(who: Actor, stream: str, query: WordsQuery) -> StreamLook:
+@add_operation("GET", "/streams/{stream}/look", "How a stream is shown", scope=Scope.READ, tag=TAG)
+def get_look(actor: Actor, stream: str, query: WordsQuery) -> StreamLook:
     """As you left it, or as your settings say. A list is asked for in any other way all the same."""
-    return _look(services().streamviews.get(who, ref_of(stream, query.q), _mine()))
+    return _look(get_services().stream_views.get(actor, parse_stream_ref(stream, query.q), _mine()))
 
 
-@operation(
+@add_operation(
     "PATCH",
     "/streams/{stream}/look",
     "Show a stream differently",
@@ -208,10 +208,10 @@ def get_look(who: Actor, stream: str, query: WordsQuery) -> StreamLook:
     tag=TAG,
     guarded=True,
 )
-def change_look(who: Actor, stream: str, query: WordsQuery, body: StreamLookChange) -> StreamLook:
+def change_look(actor: Actor, stream: str, query: WordsQuery, body: StreamLookChange) -> StreamLook:
     """It is kept. Whole texts stand in one column: the density `expanded` brings the view, and back."""
     changes: dict[str, str] = msgspec.to_builtins(body)
-    return _look(services().streamviews.set(who, ref_of(stream, query.q), _mine(), changes))
+    return _look(get_services().stream_views.set(actor, parse_stream_ref(stream, query.q), _mine(), changes))
 
 
 def _look(found: StreamView) -> StreamLook:

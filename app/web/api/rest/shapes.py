@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.models.reading.stream import MAX_ID
-from app.web.api.rest.table import example
+from app.web.api.rest.table import add_example
 
 __all__ = ["UNSET", "UnsetType"]
 
@@ -106,6 +106,6 @@ class Token(Body, frozen=True):
     undo: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-example(Undo(undo=UNDO))
-example(Undone())
-example(Token(undo=UNDO))
+add_example(Undo(undo=UNDO))
+add_example(Undone())
+add_example(Token(undo=UNDO))

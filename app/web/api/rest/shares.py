@@ -11,9 +11,9 @@ from msgspec import Meta
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.models.discussion.comments import Talk
+from app.models.discussion.comments import ShareReactions
 from app.models.discussion.moderation import Reason
-from app.models.sharing.sharing import Audience, Link
+from app.models.sharing.sharing import Audience, ShareVisibility
 from app.models.sharing.sharing import Share as Stored
 from app.web.api.rest.shapes import (
     ENTRY,
@@ -29,9 +29,9 @@ from app.web.api.rest.shapes import (
     Undo,
     UnsetType,
 )
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services
-from app.web.view.present import http_only
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
+from app.web.view.present import keep_http_url
 
 TAG = "Shares"
 Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how long it may be is a setting.")]
@@ -99,7 +99,7 @@ class ChainNode(Shape, frozen=True):
 
     share_id: Id
     depth: int
-    link: Link
+    link: ShareVisibility
     name: str | None
     display: str | None
     note: str
@@ -140,11 +140,11 @@ class Report(Body, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_SHARE = example(
+_SHARE = add_example(
     Share(id=SHARE, of=ENTRY, at=_AT, note="Worth it.", audience=Audience.PUBLIC, edited=None, source=None)
 )
-_RECEIVED = example(Reception(likes=2, comments=1, more=False, liked=False))
-example(
+_RECEIVED = add_example(Reception(likes=2, comments=1, more=False, liked=False))
+add_example(
     ShareView(
         share=_SHARE,
         name=PERSON,
@@ -154,27 +154,29 @@ example(
         reception=_RECEIVED,
     )
 )
-example(NewShare(note="Worth it.", audience=Audience.FOLLOWERS))
-example(NewPost(note="Good morning.", title="A post"))
-example(ShareChange(note="Well worth it."))
-_NODE = example(
-    ChainNode(share_id=SHARE, depth=0, link=Link.SEEN, name=PERSON, display="Cleo", note="Worth it.")
+add_example(NewShare(note="Worth it.", audience=Audience.FOLLOWERS))
+add_example(NewPost(note="Good morning.", title="A post"))
+add_example(ShareChange(note="Well worth it."))
+_NODE = add_example(
+    ChainNode(
+        share_id=SHARE, depth=0, link=ShareVisibility.SEEN, name=PERSON, display="Cleo", note="Worth it."
+    )
 )
-example(Chain(of=ENTRY, items=(_NODE,), next=None, total=1, more=False))
-_LIKER = example(Liker(name=PERSON, display="Cleo"))
-example(Likers(items=(_LIKER,), next=None))
-example(Report(reason=Reason.SPAM, share_id=SHARE))
-example(Undo(undo=UNDO))
+add_example(Chain(of=ENTRY, items=(_NODE,), next=None, total=1, more=False))
+_LIKER = add_example(Liker(name=PERSON, display="Cleo"))
+add_example(Likers(items=(_LIKER,), next=None))
+add_example(Report(reason=Reason.SPAM, share_id=SHARE))
+add_example(Undo(undo=UNDO))
 
 
-def share_shapes(who: Actor, shares: Sequence[Stored]) -> list[Share]:
+def build_shares(actor: Actor, shares: Sequence[Stored]) -> list[Share]:
     """Return shares as they are answered to somebody."""
-    sources = services().sharing.sources(who, shares)
+    sources = get_services().sharing.find_sources(actor, shares)
     return [_shape(share, sources.get(share.id)) for share in shares]
 
 
 def _one(who: Actor, share: Stored) -> Share:
-    (found,) = share_shapes(who, [share])
+    (found,) = build_shares(who, [share])
     return found
 
 
@@ -190,7 +192,7 @@ def _shape(share: Stored, source: int | None) -> Share:
     )
 
 
-def _received(talk: Talk) -> Reception:
+def _received(talk: ShareReactions) -> Reception:
     return Reception(
         likes=talk.likes.number,
         comments=talk.comments.number,
@@ -199,53 +201,53 @@ def _received(talk: Talk) -> Reception:
     )
 
 
-@operation("POST", "/entries/{entry_id}/share", "Share an entry", scope=Scope.SHARE, tag=TAG,
+@add_operation("POST", "/entries/{entry_id}/share", "Share an entry", scope=Scope.SHARE, tag=TAG,
            status=(201, 200))  # fmt: skip
-def share_entry(who: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
+def share_entry(actor: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
     """Twice is the same as once: what is shared already stays as it is (200)."""
-    done = services().sharing.share(who, entry_id, note=body.note, audience=body.audience)
-    return Reply(_one(who, done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
+    done = get_services().sharing.share(actor, entry_id, note=body.note, audience=body.audience)
+    return Reply(_one(actor, done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
 
 
-@operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
-def make_post(who: Actor, body: NewPost) -> Reply[Share]:
+@add_operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
+def make_post(actor: Actor, body: NewPost) -> Reply[Share]:
     """It is an entry in the streams of those who follow you."""
-    made = services().sharing.post(who, body.title, body.note, audience=body.audience)
-    return Reply(_one(who, made), 201, f"/shares/{made.id}")
+    made = get_services().sharing.publish_post(actor, body.title, body.note, audience=body.audience)
+    return Reply(_one(actor, made), 201, f"/shares/{made.id}")
 
 
-@operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
-def get_share(who: Actor, share_id: int) -> ShareView:
+@add_operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
+def get_share(actor: Actor, share_id: int) -> ShareView:
     """Yours, or one that you may see."""
-    topic = services().talk.topic(who, share_id)
+    topic = get_services().discussion.get_commented_share(actor, share_id)
     return ShareView(
-        share=_one(who, topic.share),
+        share=_one(actor, topic.share),
         name=topic.by.handle,
         display=topic.by.name,
         title=topic.title,
-        url=http_only(topic.url),
-        reception=_received(services().talk.of(who, topic.share)),
+        url=keep_http_url(topic.url),
+        reception=_received(get_services().discussion.get_reactions(actor, topic.share)),
     )
 
 
-@operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG, errors=(409,))
-def change_share(who: Actor, share_id: int, body: ShareChange) -> Share:
+@add_operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG, errors=(409,))
+def change_share(actor: Actor, share_id: int, body: ShareChange) -> Share:
     """Readers see that it was edited."""
     note = None if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
-    return _one(who, services().sharing.edit(who, share_id, note=note, audience=audience))
+    return _one(actor, get_services().sharing.update_share(actor, share_id, note=note, audience=audience))
 
 
-@operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)
-def delete_share(who: Actor, share_id: int) -> Undo:
+@add_operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)
+def delete_share(actor: Actor, share_id: int) -> Undo:
     """What others made of it stays."""
-    return Undo(undo=f"share.{services().sharing.remove(who, share_id)}")
+    return Undo(undo=f"share.{get_services().sharing.remove_share(actor, share_id)}")
 
 
-@operation("GET", "/shares/{share_id}/chain", "All shares of the same", scope=Scope.READ, tag=TAG)
-def get_chain(who: Actor, share_id: int, query: CursorQuery) -> Chain:
+@add_operation("GET", "/shares/{share_id}/chain", "All shares of the same", scope=Scope.READ, tag=TAG)
+def get_chain(actor: Actor, share_id: int, query: CursorQuery) -> Chain:
     """The tree of who took it from whom, as far as you may see it."""
-    page = services().sharing.chain(who, share_id, query.cursor or None)
+    page = get_services().sharing.list_chain(actor, share_id, query.cursor or None)
     nodes = tuple(
         ChainNode(
             share_id=node.share_id,
@@ -260,36 +262,38 @@ def get_chain(who: Actor, share_id: int, query: CursorQuery) -> Chain:
     return Chain(of=page.origin.entry_id, items=nodes, next=page.cursor, total=page.total, more=page.more)
 
 
-@operation("PUT", "/shares/{share_id}/like", "Like a share", scope=Scope.MARK, tag=TAG)
-def like_share(who: Actor, share_id: int) -> Reception:
+@add_operation("PUT", "/shares/{share_id}/like", "Like a share", scope=Scope.MARK, tag=TAG)
+def like_share(actor: Actor, share_id: int) -> Reception:
     """Who shared it is told."""
-    return _received(services().talk.like_share(who, share_id, True))
+    return _received(get_services().discussion.set_share_liked(actor, share_id, True))
 
 
-@operation("DELETE", "/shares/{share_id}/like", "Like a share no more", scope=Scope.MARK, tag=TAG)
-def unlike_share(who: Actor, share_id: int) -> Reception:
+@add_operation("DELETE", "/shares/{share_id}/like", "Like a share no more", scope=Scope.MARK, tag=TAG)
+def unlike_share(actor: Actor, share_id: int) -> Reception:
     """Twice is the same as once."""
-    return _received(services().talk.like_share(who, share_id, False))
+    return _received(get_services().discussion.set_share_liked(actor, share_id, False))
 
 
-@operation("GET", "/shares/{share_id}/likes", "Who likes a share of yours", scope=Scope.READ, tag=TAG)
-def list_likes(who: Actor, share_id: int, query: CursorQuery) -> Likers:
+@add_operation("GET", "/shares/{share_id}/likes", "Who likes a share of yours", scope=Scope.READ, tag=TAG)
+def list_likes(actor: Actor, share_id: int, query: CursorQuery) -> Likers:
     """Of what others shared nobody learns that."""
-    people, after = services().talk.likers(who, share_id, query.cursor)
+    people, after = get_services().discussion.list_likers(actor, share_id, query.cursor)
     return Likers(items=tuple(Liker(name=f.handle, display=f.name) for f in people), next=after)
 
 
-@operation("POST", "/reports", "Report something", scope=Scope.SHARE, tag=TAG, status=204, errors=(404, 409))
-def report(who: Actor, body: Report) -> None:
+@add_operation(
+    "POST", "/reports", "Report something", scope=Scope.SHARE, tag=TAG, status=204, errors=(404, 409)
+)
+def report(actor: Actor, body: Report) -> None:
     """A share, a comment or a person; `other` wants a text."""
     named = [name for name in ("share_id", "comment_id", "name") if getattr(body, name) is not None]
     if len(named) != 1:
         raise InvalidError("Name one share, comment or person.", field=named[1] if named else "share_id")
-    find = services().moderation
+    find = get_services().moderation
     if body.share_id is not None:
-        thing = find.share(who, body.share_id)
+        thing = find.describe_share(actor, body.share_id)
     elif body.comment_id is not None:
-        thing = find.comment(who, body.comment_id)
+        thing = find.describe_comment(actor, body.comment_id)
     else:
-        thing = find.person(who, body.name or "")
-    find.report(who, thing, body.reason, body.text)
+        thing = find.describe_person(actor, body.name or "")
+    find.report(actor, thing, body.reason, body.text)

@@ -12,11 +12,11 @@ from msgspec import Meta
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.models.reading.history import ActionKind, HistoryPlace
-from app.models.reading.search import QUERY_MAX, tidy
+from app.models.reading.history import ActionKind, HistoryCursor
+from app.models.reading.search import QUERY_MAX, normalise_query
 from app.models.reading.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.sharing.sharing import Sharer as StoredSharer
-from app.models.subscriptions.undo import Returned
+from app.models.subscriptions.undo import RestoreResult
 from app.web.api.rest.shapes import (
     ENTRY,
     FEED,
@@ -34,10 +34,10 @@ from app.web.api.rest.shapes import (
     Token,
     Undone,
 )
-from app.web.api.rest.table import example, operation
-from app.web.context import services
-from app.web.view.present import http_only
-from app.web.view.undo import restored
+from app.web.api.rest.table import add_example, add_operation
+from app.web.context import get_services
+from app.web.view.present import keep_http_url
+from app.web.view.undo import restore_token
 
 TAG = "Streams"
 Snapshot = Annotated[str, Meta(max_length=128, description="As a page of the stream was answered.")]
@@ -155,8 +155,8 @@ class History(Shape, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_SHARER = example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth it."))
-_ROW = example(
+_SHARER = add_example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth it."))
+_ROW = add_example(
     EntrySummary(
         id=ENTRY,
         feed_id=FEED,
@@ -176,16 +176,16 @@ _ROW = example(
         lost=None,
     )
 )
-example(EntryPage(items=(_ROW,), next=None, snapshot=SNAPSHOT, unread=1, total=1))
-example(WordsQuery())
-example(MarkAll(snapshot=SNAPSHOT))
-example(MarkPart(snapshot=SNAPSHOT, entry_id=ENTRY, part="below"))
-example(Marked(count=12, undo=UNDO))
-_ACTION = example(Action(undo=UNDO, kind=ActionKind.FOLDER, about="News", count=0, at=_AT))
-example(History(items=(_ACTION,), next=None))
+add_example(EntryPage(items=(_ROW,), next=None, snapshot=SNAPSHOT, unread=1, total=1))
+add_example(WordsQuery())
+add_example(MarkAll(snapshot=SNAPSHOT))
+add_example(MarkPart(snapshot=SNAPSHOT, entry_id=ENTRY, part="below"))
+add_example(Marked(count=12, undo=UNDO))
+_ACTION = add_example(Action(undo=UNDO, kind=ActionKind.FOLDER, about="News", count=0, at=_AT))
+add_example(History(items=(_ACTION,), next=None))
 
 
-def ref_of(stream: str, words: str) -> StreamRef:
+def parse_stream_ref(stream: str, words: str) -> StreamRef:
     """Return the stream of a path.
 
     Raises:
@@ -194,20 +194,26 @@ def ref_of(stream: str, words: str) -> StreamRef:
     if (stream == StreamKind.SEARCH) != bool(words.strip()):
         raise InvalidError("The stream “search” goes with a query, and no other.", field="q")
     if stream == StreamKind.SEARCH:
-        if not (query := tidy(words)):
+        if not (query := normalise_query(words)):
             raise InvalidError("Enter something to search for.", field="q")
         return StreamRef(StreamKind.SEARCH, query=query)
     return StreamRef.parse(stream.replace(":", "/"))
 
 
-@operation("GET", "/streams/{stream}/entries", "List entries", scope=Scope.READ, tag=TAG, errors=(404,))
-def list_entries(who: Actor, stream: str, query: EntryQuery) -> EntryPage:
+@add_operation("GET", "/streams/{stream}/entries", "List entries", scope=Scope.READ, tag=TAG, errors=(404,))
+def list_entries(actor: Actor, stream: str, query: EntryQuery) -> EntryPage:
     """Later pages neither repeat nor leave out an entry, whatever comes meanwhile; a list lasts for a day."""
     snapshot, cursor = _unpacked(query.cursor)
-    page = services().reading.page(
-        who,
+    page = get_services().reading.load_page(
+        actor,
         StreamQuery(
-            ref_of(stream, query.q), query.sort, cursor, snapshot, query.limit, query.show, whole=query.whole
+            parse_stream_ref(stream, query.q),
+            query.sort,
+            cursor,
+            snapshot,
+            query.limit,
+            query.show,
+            with_bodies=query.whole,
         ),
     )
     return EntryPage(
@@ -241,59 +247,59 @@ def _row(row: EntryRow) -> EntrySummary:
         feed_id=row.feed_id,
         feed_title=row.feed_title,
         title=row.title,
-        url=http_only(row.url),
+        url=keep_http_url(row.url),
         author=row.author,
         excerpt=row.excerpt,
         at=row.at,
         published=row.published,
         read=row.read,
         starred=row.starred,
-        image=http_only(row.image) or None,
+        image=keep_http_url(row.image) or None,
         tags=tuple(Label(id=t.id, name=t.name) for t in row.tags),
-        shared_by=tuple(map(sharer, row.sharers)),
+        shared_by=tuple(map(build_sharer, row.sharers)),
         html=row.html,
         lost=row.lost.value if row.lost else None,
     )
 
 
-def sharer(one: StoredSharer) -> Sharer:
+def build_sharer(found: StoredSharer) -> Sharer:
     """Return somebody who shared something."""
-    return Sharer(share_id=one.share_id, name=one.handle, display=one.name, note=one.note)
+    return Sharer(share_id=found.share_id, name=found.handle, display=found.name, note=found.note)
 
 
-@operation("POST", "/streams/{stream}/mark-all-read", "Mark a stream as read", scope=Scope.MARK, tag=TAG,
+@add_operation("POST", "/streams/{stream}/mark-all-read", "Mark a stream as read", scope=Scope.MARK, tag=TAG,
            errors=(404,))  # fmt: skip
-def mark_all_read(who: Actor, stream: str, query: WordsQuery, body: MarkAll) -> Marked:
+def mark_all_read(actor: Actor, stream: str, query: WordsQuery, body: MarkAll) -> Marked:
     """All of it, as far as a list has shown it."""
-    ref = ref_of(stream, query.q)
-    done = services().reading.mark_all(who, ref, snapshot=body.snapshot or None)
+    ref = parse_stream_ref(stream, query.q)
+    done = get_services().reading.mark_all(actor, ref, snapshot=body.snapshot or None)
     return Marked(count=done.count, undo=done.undo if done.count else None)
 
 
-@operation("POST", "/streams/{stream}/mark-part-read", "Mark a part of a list as read", scope=Scope.MARK,
+@add_operation("POST", "/streams/{stream}/mark-part-read", "Mark a part of a list as read", scope=Scope.MARK,
            tag=TAG, errors=(404,))  # fmt: skip
-def mark_part_read(who: Actor, stream: str, query: WordsQuery, body: MarkPart) -> Marked:
+def mark_part_read(actor: Actor, stream: str, query: WordsQuery, body: MarkPart) -> Marked:
     """What stands above or below one of its first entries."""
-    marking = services().marking
+    marking = get_services().marking
     mark = marking.mark_above if body.part == "above" else marking.mark_below
-    done = mark(who, ref_of(stream, query.q), body.snapshot, body.entry_id)
+    done = mark(actor, parse_stream_ref(stream, query.q), body.snapshot, body.entry_id)
     return Marked(count=done.count, undo=done.undo if done.count else None)
 
 
-@operation("POST", "/undo", "Take something back", scope=None, tag=TAG, errors=(404, 409))
-def undo(who: Actor, body: Token) -> Undone:
+@add_operation("POST", "/undo", "Take something back", scope=None, tag=TAG, errors=(404, 409))
+def undo(actor: Actor, body: Token) -> Undone:
     """Any `undo` that was answered, for a day. The token needs the scope of what it was answered to."""
-    done = restored(services(), who, body.undo)
-    if isinstance(done, Returned):
-        return Undone(asked=len(done.asked), lost=done.lost)
+    done = restore_token(get_services(), actor, body.undo)
+    if isinstance(done, RestoreResult):
+        return Undone(asked=len(done.requested_user_ids), lost=done.lost_count)
     return Undone(asked=1 if body.undo.startswith("feed.") and done is None else 0)
 
 
-@operation("GET", "/history", "What can be taken back", scope=Scope.MARK, tag=TAG)
-def list_history(who: Actor, query: CursorQuery) -> History:
+@add_operation("GET", "/history", "What can be taken back", scope=Scope.MARK, tag=TAG)
+def list_history(actor: Actor, query: CursorQuery) -> History:
     """Of the last day."""
-    after = HistoryPlace.parse(query.cursor) if query.cursor else None
-    page = services().marking.history(who, after)
+    after = HistoryCursor.parse(query.cursor) if query.cursor else None
+    page = get_services().marking.list_history(actor, after)
     return History(
         items=tuple(
             Action(undo=a.undo, kind=a.kind, about=a.about, count=a.count, at=a.at) for a in page.actions

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from app.errors import InvalidError, outside_word
+from app.errors import InvalidError, get_public_word
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Scope
-from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, ManagerRow, Order
-from app.models.subscriptions.folder import PlaceMode
+from app.models.subscriptions.bulk_edit import BulkEditQuery, BulkEditRow, Condition, Order
+from app.models.subscriptions.folder import FolderEditMode
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -33,10 +33,10 @@ from app.web.api.rest.shapes import (
     UnsetType,
     Url,
 )
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
 from app.web.view import i18n
-from app.web.view.own_addresses import handle_in
+from app.web.view.own_addresses import parse_own_handle
 
 TAG = "Subscriptions"
 Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
@@ -156,7 +156,7 @@ class BulkDone(Shape, frozen=True):
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_ROW = example(
+_ROW = add_example(
     Subscription(
         feed_id=FEED,
         title="blog",
@@ -171,27 +171,27 @@ _ROW = example(
         message=None,
     )
 )
-example(SubscriptionPage(items=(_ROW,), next=None, total=1))
-example(NewSubscription(url="https://site.example.org/atom.xml", title="A site", folder_id=FOLDER))
-example(Subscribed(feed_id=FEED, existed=False, ticket="c9d8a7"))
-example(SubscriptionChange(title="My blog", folder_ids=(FOLDER,)))
-example(SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False))
-example(Address(url="https://blog.example.org/new-feed"))
-example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
-example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
-example(Tickets(tickets=("c9d8a7",)))
-example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
-example(BulkDone(count=1, undo=UNDO))
+add_example(SubscriptionPage(items=(_ROW,), next=None, total=1))
+add_example(NewSubscription(url="https://site.example.org/atom.xml", title="A site", folder_id=FOLDER))
+add_example(Subscribed(feed_id=FEED, existed=False, ticket="c9d8a7"))
+add_example(SubscriptionChange(title="My blog", folder_ids=(FOLDER,)))
+add_example(SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False))
+add_example(Address(url="https://blog.example.org/new-feed"))
+add_example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
+add_example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
+add_example(Tickets(tickets=("c9d8a7",)))
+add_example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
+add_example(BulkDone(count=1, undo=UNDO))
 
 
-@operation("GET", "/subscriptions", "List subscriptions", scope=Scope.READ, tag=TAG)
-def list_subscriptions(who: Actor, query: SubscriptionQuery) -> SubscriptionPage:
+@add_operation("GET", "/subscriptions", "List subscriptions", scope=Scope.READ, tag=TAG)
+def list_subscriptions(actor: Actor, query: SubscriptionQuery) -> SubscriptionPage:
     """A hundred at a time."""
     folder = None if query.folder_id is UNSET else query.folder_id
-    asked = ManagerQuery(query.q, query.show, folder, query.sort, _unpacked(query.cursor))
-    page = services().manager.page(who, asked)
+    asked = BulkEditQuery(query.q, query.show, folder, query.sort, _unpacked(query.cursor))
+    page = get_services().bulk_edit.load_page(actor, asked)
     after = base64.urlsafe_b64encode(page.after.encode()).decode() if page.after else None
-    return SubscriptionPage(items=tuple(_row(who, row) for row in page.rows), next=after, total=page.total)
+    return SubscriptionPage(items=tuple(_row(actor, row) for row in page.rows), next=after, total=page.total)
 
 
 def _unpacked(cursor: str) -> str:
@@ -201,13 +201,13 @@ def _unpacked(cursor: str) -> str:
         raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor") from None
 
 
-def seen(who: Actor, word: str | None) -> str | None:
+def get_visible_word(actor: Actor, word: str | None) -> str | None:
     """Return the error word that this person may see (S13)."""
-    return outside_word(word, admin=who.may(Permission.ADMIN_SEE)) if word else None
+    return get_public_word(word, admin=actor.has_permission(Permission.ADMIN_SEE)) if word else None
 
 
-def _row(who: Actor, row: ManagerRow) -> Subscription:
-    error = seen(who, row.error)
+def _row(who: Actor, row: BulkEditRow) -> Subscription:
+    error = get_visible_word(who, row.error)
     return Subscription(
         feed_id=row.feed_id,
         title=row.title,
@@ -219,95 +219,95 @@ def _row(who: Actor, row: ManagerRow) -> Subscription:
         newest=row.newest,
         per_week=round(row.rate, 2),
         error=error,
-        message=i18n.feed_said(error) if error else None,
+        message=i18n.translate_feed_error(error) if error else None,
     )
 
 
-@operation("POST", "/subscriptions", "Subscribe", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/subscriptions", "Subscribe", scope=Scope.SUBSCRIBE, tag=TAG,
            status=(201, 200, 202), errors=(404, 413))  # fmt: skip
-def subscribe(who: Actor, body: NewSubscription) -> Reply[Subscribed]:
+def subscribe(actor: Actor, body: NewSubscription) -> Reply[Subscribed]:
     """The address of the feed itself; `/discoveries` finds those of a site. Twice is the same as once (200).
 
     202: the feed is fetched now: for the first time, or because it failed the last time.
     """
-    if handle_in(body.url):
+    if parse_own_handle(body.url):
         raise InvalidError("This is a person of this server. Follow him by his name.", field="url")
-    done = services().subscriptions.subscribe(who, body.url, title=body.title, folder_id=body.folder_id)
+    done = get_services().subscriptions.subscribe(actor, body.url, title=body.title, folder_id=body.folder_id)
     feed_id = done.subscription.feed_id
     status = 200 if done.existed else 202 if done.ticket else 201
     made = Subscribed(feed_id=feed_id, existed=done.existed, ticket=done.ticket)
     return Reply(made, status, f"/subscriptions/{feed_id}")
 
 
-@operation("GET", "/subscriptions/{feed_id}", "Get a subscription", scope=Scope.READ, tag=TAG)
-def get_subscription(who: Actor, feed_id: int) -> Subscription:
+@add_operation("GET", "/subscriptions/{feed_id}", "Get a subscription", scope=Scope.READ, tag=TAG)
+def get_subscription(actor: Actor, feed_id: int) -> Subscription:
     """As in the list."""
-    return _row(who, services().manager.one(who, feed_id))
+    return _row(actor, get_services().bulk_edit.get_row(actor, feed_id))
 
 
-@operation("PATCH", "/subscriptions/{feed_id}", "Change a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("PATCH", "/subscriptions/{feed_id}", "Change a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
-def change_subscription(who: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
+def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
     """Its name, its folders, or whether it is fetched for you."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
     paused = None if body.paused is UNSET else body.paused
-    now = services().subscriptions.edit(who, feed_id, title=title, folder_ids=folders, paused=paused)
+    now = get_services().subscriptions.update(actor, feed_id, title=title, folder_ids=folders, paused=paused)
     return SubscriptionKept(
         feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=now.paused
     )
 
 
-@operation("DELETE", "/subscriptions/{feed_id}", "Unsubscribe", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("DELETE", "/subscriptions/{feed_id}", "Unsubscribe", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
-def unsubscribe(who: Actor, feed_id: int) -> Undo:
+def unsubscribe(actor: Actor, feed_id: int) -> Undo:
     """Starred entries stay."""
-    return Undo(undo=f"feed.{services().subscriptions.unsubscribe(who, feed_id)}")
+    return Undo(undo=f"feed.{get_services().subscriptions.unsubscribe(actor, feed_id)}")
 
 
-@operation("POST", "/subscriptions/{feed_id}/address", "Change a feed's address", scope=Scope.SUBSCRIBE,
+@add_operation("POST", "/subscriptions/{feed_id}/address", "Change a feed's address", scope=Scope.SUBSCRIBE,
            tag=TAG, errors=(409,))  # fmt: skip
-def change_address(who: Actor, feed_id: int, body: Address) -> Moved:
+def change_address(actor: Actor, feed_id: int, body: Address) -> Moved:
     """Name and folders stay; the feed has another id from then on."""
-    done = services().subscriptions.change_address(who, feed_id, body.url)
-    return Moved(feed_id=done.feed_id, known=done.known, undo=f"feed.{done.undo}")
+    done = get_services().subscriptions.change_address(actor, feed_id, body.url)
+    return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}")
 
 
-@operation("POST", "/subscriptions/{feed_id}/move", "Move a feed", scope=Scope.SUBSCRIBE, tag=TAG)
-def move_feed(who: Actor, feed_id: int, body: FeedMove) -> Undo:
+@add_operation("POST", "/subscriptions/{feed_id}/move", "Move a feed", scope=Scope.SUBSCRIBE, tag=TAG)
+def move_feed(actor: Actor, feed_id: int, body: FeedMove) -> Undo:
     """Take it out of one folder and put it into another, or elsewhere among its neighbours."""
-    token = services().folders.move_feed(
-        who, feed_id, source=body.source, target=body.target, after=body.after
+    token = get_services().folders.move_feed(
+        actor, feed_id, source=body.source, target=body.target, after=body.after
     )
     return Undo(undo=f"place.{token}")
 
 
-@operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
-def refresh_feed(who: Actor, feed_id: int) -> Tickets:
+def refresh_feed(actor: Actor, feed_id: int) -> Tickets:
     """The answer does not wait for it."""
-    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who, feed_id).tickets))
+    return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor, feed_id).tickets))
 
 
-@operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
-def refresh_all(who: Actor) -> Tickets:
+def refresh_all(actor: Actor) -> Tickets:
     """The answer does not wait for it. What is beyond the first hundred is fetched without a ticket."""
-    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who).tickets))
+    return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor).tickets))
 
 
-@operation("POST", "/subscriptions/bulk", "Change many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/subscriptions/bulk", "Change many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
            errors=(404,))  # fmt: skip
-def change_many(who: Actor, body: Bulk) -> BulkDone:
+def change_many(actor: Actor, body: Bulk) -> BulkDone:
     """`add`, `remove` and `move` are about a folder; `move` without one: outside of all."""
     if body.do == "refresh":
-        return BulkDone(count=services().manager.refresh(who, body.feed_ids), undo=None)
+        return BulkDone(count=get_services().bulk_edit.refresh(actor, body.feed_ids), undo=None)
     if body.do == "unsubscribe":
-        token, count = services().manager.unsubscribe(who, body.feed_ids)
+        token, count = get_services().bulk_edit.unsubscribe(actor, body.feed_ids)
         return BulkDone(count=count, undo=f"feeds.{token}" if count else None)
-    mode = PlaceMode(body.do)
-    if body.folder_id is None and mode is not PlaceMode.MOVE:
+    mode = FolderEditMode(body.do)
+    if body.folder_id is None and mode is not FolderEditMode.MOVE:
         raise InvalidError("Choose a folder first.", field="folder_id")
     folders = [] if body.folder_id is None else [body.folder_id]
-    token, count = services().folders.place(who, body.feed_ids, folders, mode)
+    token, count = get_services().folders.place_feeds(actor, body.feed_ids, folders, mode)
     return BulkDone(count=count, undo=f"place.{token}" if count else None)

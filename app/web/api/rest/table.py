@@ -105,13 +105,13 @@ _ORDER = (
 EXAMPLES: dict[Any, Any] = {}
 
 
-def example(value: T) -> T:
+def add_example(value: T) -> T:
     """Let the document show this value of its type."""
     EXAMPLES[type(value)] = value
     return value
 
 
-def operation(
+def add_operation(
     method: str,
     path: str,
     summary: str,
@@ -120,9 +120,9 @@ def operation(
     tag: str,
     status: int | tuple[int, ...] = 200,
     errors: tuple[int, ...] = (),
-    takes: tuple[str, ...] = (),
-    raw: str = "",
-    gives: str | None = None,
+    request_headers: tuple[str, ...] = (),
+    raw_body: str = "",
+    answer_type: str | None = None,
     guarded: bool = False,
     once: bool = True,
 ) -> Callable[[Handler], Handler]:
@@ -144,15 +144,15 @@ def operation(
                 tag=tag,
                 scope=scope,
                 handler=handler,
-                path_fields=tuple(n for n in names if n not in ("who", "query", "body")),
+                path_fields=tuple(n for n in names if n not in ("actor", "query", "body")),
                 query=hints.get("query"),
                 body=hints.get("body"),
                 answer=None if answer is type(None) else answer,
                 statuses=status if isinstance(status, tuple) else (status,),
                 errors=errors,
-                takes=takes,
-                raw=raw,
-                gives=gives,
+                takes=request_headers,
+                raw=raw_body,
+                gives=answer_type,
                 guarded=guarded,
                 once=once and method in WRITES,
             )
@@ -167,7 +167,7 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-def tags() -> list[str]:
+def list_tags() -> list[str]:
     """Return the groups of operations in the order of the document."""
     found = dict.fromkeys(each.tag for each in OPERATIONS)
     return sorted(found, key=lambda tag: _ORDER.index(tag) if tag in _ORDER else len(_ORDER))

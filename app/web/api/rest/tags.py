@@ -10,8 +10,8 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.reading.tag import Tag as Stored
 from app.web.api.rest.shapes import OTHER_TAG, SEARCH, TAG, Body, Id, Shape, Undo
-from app.web.api.rest.table import Reply, example, operation
-from app.web.context import services
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
 
 GROUP = "Tags and searches"
 
@@ -63,61 +63,61 @@ class NewSearch(Body, frozen=True):
     name: Annotated[str, Meta(max_length=128)] = ""
 
 
-_TAG = example(Tag(id=TAG, name="to read", count=4))
-example(TagList(items=(_TAG,)))
-example(TagChange(name="later"))
-example(TagMerge(into=OTHER_TAG))
-_SEARCH = example(Search(id=SEARCH, name="Climate", query="climate -sport"))
-example(SearchList(items=(_SEARCH,)))
-example(NewSearch(query="climate -sport", name="Climate"))
+_TAG = add_example(Tag(id=TAG, name="to read", count=4))
+add_example(TagList(items=(_TAG,)))
+add_example(TagChange(name="later"))
+add_example(TagMerge(into=OTHER_TAG))
+_SEARCH = add_example(Search(id=SEARCH, name="Climate", query="climate -sport"))
+add_example(SearchList(items=(_SEARCH,)))
+add_example(NewSearch(query="climate -sport", name="Climate"))
 
 
-@operation("GET", "/tags", "List tags", scope=Scope.READ, tag=GROUP)
-def list_tags(who: Actor) -> TagList:
+@add_operation("GET", "/tags", "List tags", scope=Scope.READ, tag=GROUP)
+def list_tags(actor: Actor) -> TagList:
     """A tag is made by giving it to an entry."""
-    return TagList(items=tuple(map(_tag, services().tags.all(who))))
+    return TagList(items=tuple(map(_tag, get_services().tags.list_tags(actor))))
 
 
 def _tag(tag: Stored) -> Tag:
     return Tag(id=tag.id, name=tag.name, count=tag.count)
 
 
-@operation("PATCH", "/tags/{tag_id}", "Rename a tag", scope=Scope.MARK, tag=GROUP, errors=(409,))
-def change_tag(who: Actor, tag_id: int, body: TagChange) -> Tag:
+@add_operation("PATCH", "/tags/{tag_id}", "Rename a tag", scope=Scope.MARK, tag=GROUP, errors=(409,))
+def change_tag(actor: Actor, tag_id: int, body: TagChange) -> Tag:
     """Its entries keep it."""
-    return _tag(services().tags.rename(who, tag_id, body.name))
+    return _tag(get_services().tags.rename(actor, tag_id, body.name))
 
 
-@operation("POST", "/tags/{tag_id}/merge", "Merge two tags", scope=Scope.MARK, tag=GROUP)
-def merge_tag(who: Actor, tag_id: int, body: TagMerge) -> Undo:
+@add_operation("POST", "/tags/{tag_id}/merge", "Merge two tags", scope=Scope.MARK, tag=GROUP)
+def merge_tag(actor: Actor, tag_id: int, body: TagMerge) -> Undo:
     """All its entries get the other one, and it is gone."""
-    services().tags.merge(who, tag_id, body.into)
+    get_services().tags.merge(actor, tag_id, body.into)
     return Undo(undo=f"tag.{tag_id}")
 
 
-@operation("DELETE", "/tags/{tag_id}", "Delete a tag", scope=Scope.MARK, tag=GROUP)
-def delete_tag(who: Actor, tag_id: int) -> Undo:
+@add_operation("DELETE", "/tags/{tag_id}", "Delete a tag", scope=Scope.MARK, tag=GROUP)
+def delete_tag(actor: Actor, tag_id: int) -> Undo:
     """Its entries stay where they are."""
-    services().tags.delete(who, tag_id)
+    get_services().tags.delete(actor, tag_id)
     return Undo(undo=f"tag.{tag_id}")
 
 
-@operation("GET", "/searches", "List saved searches", scope=Scope.READ, tag=GROUP)
-def list_searches(who: Actor) -> SearchList:
+@add_operation("GET", "/searches", "List saved searches", scope=Scope.READ, tag=GROUP)
+def list_searches(actor: Actor) -> SearchList:
     """What one finds is read as the stream `search` with its query."""
-    found = services().tags.searches(who)
+    found = get_services().tags.list_searches(actor)
     return SearchList(items=tuple(Search(id=s.id, name=s.name, query=s.query) for s in found))
 
 
-@operation("POST", "/searches", "Save a search", scope=Scope.MARK, tag=GROUP, status=201, errors=(413,))
-def save_search(who: Actor, body: NewSearch) -> Reply[Search]:
+@add_operation("POST", "/searches", "Save a search", scope=Scope.MARK, tag=GROUP, status=201, errors=(413,))
+def save_search(actor: Actor, body: NewSearch) -> Reply[Search]:
     """What can be typed is told on the page of the search."""
-    kept = services().tags.save_search(who, body.name, body.query)
+    kept = get_services().tags.save_search(actor, body.name, body.query)
     return Reply(Search(id=kept.id, name=kept.name, query=kept.query), 201)
 
 
-@operation("DELETE", "/searches/{search_id}", "Delete a saved search", scope=Scope.MARK, tag=GROUP)
-def delete_search(who: Actor, search_id: int) -> Undo:
+@add_operation("DELETE", "/searches/{search_id}", "Delete a saved search", scope=Scope.MARK, tag=GROUP)
+def delete_search(actor: Actor, search_id: int) -> Undo:
     """Twice is the same as once; then there is nothing to take back, and `undo` is null."""
-    token = services().tags.forget_search(who, search_id)
+    token = get_services().tags.delete_search(actor, search_id)
     return Undo(undo=f"search.{token}" if token else None)

@@ -6,7 +6,7 @@ from flask import Blueprint
 
 from app.errors import NotFoundError
 from app.models.accounts.actor import Permission
-from app.web.context import actor
+from app.web.context import get_actor
 from app.web.pages.admin import feeds, jobs, machine, moderation, overview, users
 
 bp = Blueprint("admin", __name__, url_prefix="/admin")
@@ -15,7 +15,7 @@ bp = Blueprint("admin", __name__, url_prefix="/admin")
 @bp.before_request
 def _admins_only() -> None:
     # Not "forbidden": that would say that there is something. Each service asks for itself too.
-    if not actor().may(Permission.ADMIN_SEE):
+    if not get_actor().has_permission(Permission.ADMIN_SEE):
         raise NotFoundError
 
 

@@ -11,10 +11,10 @@ from flask_babel import lazy_gettext
 from app.models.accounts.user import Notice
 from app.models.operations.feed_list import FeedFilter, FeedQuery
 from app.web import forms
-from app.web.context import actor, services, session
-from app.web.forms import text
-from app.web.security.redirects import safe_next
-from app.web.view.render import template
+from app.web.context import get_actor, get_services, get_session
+from app.web.forms import declare_text
+from app.web.security.redirects import get_safe_next
+from app.web.view.render import render_page
 
 bp = Blueprint("feeds", __name__)
 
@@ -32,48 +32,48 @@ FILTERS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    show: str = text(max=16, default="all", one_of=tuple(map(str, FeedFilter)))
-    word: str = text(max=64, default="")
-    q: str = text(max=256, default="")
-    after: str = text(max=40, default="")
+    show: str = declare_text(max=16, default="all", one_of=tuple(map(str, FeedFilter)))
+    word: str = declare_text(max=64, default="")
+    q: str = declare_text(max=256, default="")
+    after: str = declare_text(max=40, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Back:
-    next: str = text(max=2048, default="")
+    next: str = declare_text(max=2048, default="")
 
 
 @bp.get("/feeds")
-def page() -> str:
+def show_feeds() -> str:
     """A list of feeds."""
-    asked = forms.query(request, Query)
+    asked = forms.read_query(request, Query)
     query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after)
-    return template(
+    return render_page(
         "pages/admin/feeds.html",
         asked=asked,
         filters=FILTERS,
-        found=services().feedlists.page(actor(), query),
-        counts=services().feedlists.counts(actor()),
+        found=get_services().feed_lists.list_feeds(get_actor(), query),
+        counts=get_services().feed_lists.count_feeds(get_actor()),
         here=request.full_path.rstrip("?"),
     )
 
 
 @bp.post("/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>")
-def change(feed_id: int, act: str) -> Response:
+def change_feed(feed_id: int, act: str) -> Response:
     """Check a feed now, pause or resume its polls, or forget its errors."""
-    form = forms.form(request, Back)
-    do = services().feedlists
+    form = forms.read_form(request, Back)
+    do = get_services().feed_lists
     if act == "check":
-        do.check_now(actor(), feed_id)
+        do.check_now(get_actor(), feed_id)
         words = _("The feed is being checked")
     elif act == "pause":
-        do.pause(actor(), feed_id)
+        do.pause(get_actor(), feed_id)
         words = _("The feed is not polled any more")
     elif act == "resume":
-        do.resume(actor(), feed_id)
+        do.resume(get_actor(), feed_id)
         words = _("The feed is polled again")
     else:
-        do.clear(actor(), feed_id)
+        do.clear(get_actor(), feed_id)
         words = _("The error is forgotten, and the feed is polled at once")
-    services().accounts.notify(actor(), session(), Notice(words))
-    return make_response(redirect(safe_next(form.next, "/admin/feeds"), 303))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
+    return make_response(redirect(get_safe_next(form.next, "/admin/feeds"), 303))

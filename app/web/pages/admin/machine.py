@@ -6,26 +6,26 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint
 
-from app.web.context import actor, services, web
+from app.web.context import get_actor, get_services, get_web
 from app.web.security.headers import LOOPBACK
-from app.web.view.render import template
+from app.web.view.render import render_page
 
 bp = Blueprint("machine", __name__)
 
 
 @bp.get("/settings")
-def page() -> str:
+def show_server() -> str:
     """Findings, versions, settings; secrets are not shown."""
-    machine = services().machine
-    return template(
+    machine = get_services().server_info
+    return render_page(
         "pages/admin/machine.html",
-        findings=machine.findings(actor()),
-        versions=machine.versions(actor()),
-        rows=machine.settings(actor()),
-        is_plain=is_plain,
+        findings=machine.run_checks(get_actor()),
+        versions=machine.list_versions(get_actor()),
+        rows=machine.list_settings(get_actor()),
+        is_plain=is_plain_http,
     )
 
 
-def is_plain() -> bool:
+def is_plain_http() -> bool:
     """Whether people come by plain HTTP under a name: browsers then keep much from pages (ux.md §2.4)."""
-    return not web().secure and urlsplit(web().base_url).hostname not in LOOPBACK
+    return not get_web().secure and urlsplit(get_web().base_url).hostname not in LOOPBACK

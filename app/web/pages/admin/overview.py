@@ -8,9 +8,9 @@ from flask import Blueprint, Response, json
 
 from app.errors import EventrError, StoreError
 from app.models.operations.throughput import Hour, Minute
-from app.web.context import actor, services
+from app.web.context import get_actor, get_services
 from app.web.view import day_chart
-from app.web.view.render import fragment_for, template
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("overview", __name__)
 
@@ -23,38 +23,38 @@ _HOURLY = ("feeds", "new", "feed_errors")
 
 
 @bp.get("")
-def page() -> str:
+def show_overview() -> str:
     """Everything as it is now; as part of a page only what changes from second to second."""
-    if fragment_for() in _PARTS:
-        return template(f"pages/admin/{fragment_for()}.html", **_now())
+    if get_fragment_id() in _PARTS:
+        return render_page(f"pages/admin/{get_fragment_id()}.html", **_now())
     values: dict[str, Any] = {**_now(), "hours": (), "day": None}
     if not values["problem"]:
-        values |= {"hours": services().operations.hours(actor()), "day": _day()}
-    return template("pages/admin/overview.html", **values)
+        values |= {"hours": get_services().operations.list_hours(get_actor()), "day": _day()}
+    return render_page("pages/admin/overview.html", **values)
 
 
 def _now() -> dict[str, Any]:
-    ask = services().operations
+    ask = get_services().operations
     try:
-        engine, throughput = ask.now(actor()), ask.throughput(actor())
+        engine, throughput = ask.get_engine(get_actor()), ask.get_throughput(get_actor())
     except StoreError as e:
         return {"engine": None, "throughput": None, "problem": e}
     return {"engine": engine, "throughput": throughput, "problem": None}
 
 
-def _day() -> day_chart.Chart | None:
+def _day() -> day_chart.DayChart | None:
     try:
-        return day_chart.draw(services().feedlists.day(actor()))
+        return day_chart.draw_day(get_services().feed_lists.list_day_slots(get_actor()))
     except EventrError:
         return None  # MongoDB is away: the rest of the page does not need it
 
 
 @bp.get("/figures")
-def figures() -> Response:
+def show_figures() -> Response:
     """Return what the charts draw: one array per line, times as seconds since 1970."""
-    ask = services().operations
-    minutes = _telling(ask.throughput(actor()).minutes)
-    answer = {"minutes": _minutes(minutes), "hours": _hours(ask.hours(actor()))}
+    ask = get_services().operations
+    minutes = _telling(ask.get_throughput(get_actor()).minutes)
+    answer = {"minutes": _minutes(minutes), "hours": _hours(ask.list_hours(get_actor()))}
     return Response(json.dumps(answer, separators=(",", ":")), content_type="application/json")
 
 

@@ -13,9 +13,9 @@ from app.errors import ConflictError, EventrError, ExistsError, InvalidError, Ra
 from app.models.accounts.actor import Role
 from app.models.accounts.user import Notice
 from app.web import forms
-from app.web.context import actor, services, session, web
-from app.web.forms import text
-from app.web.view.render import template
+from app.web.context import get_actor, get_services, get_session, get_web
+from app.web.forms import declare_text
+from app.web.view.render import render_page
 
 bp = Blueprint("users", __name__)
 
@@ -26,44 +26,44 @@ _ROLES = tuple(map(str, Role))
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    q: str = text(max=254, default="")
-    after: str = text(max=64, default="")
+    q: str = declare_text(max=254, default="")
+    after: str = declare_text(max=64, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NewUser:
-    name: str = text(max=64)
-    email: str = text(max=254)
-    role: str = text(max=8, default=Role.USER.value, one_of=_ROLES)
-    proof: str = text(max=2048, default="")
+    name: str = declare_text(max=64)
+    email: str = declare_text(max=254)
+    role: str = declare_text(max=8, default=Role.USER.value, one_of=_ROLES)
+    proof: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    proof: str = text(max=2048, default="")
+    proof: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OneInvite:
-    invite: str = text(max=16)
+    invite: str = declare_text(max=16)
 
 
 @bp.get("/users")
-def page() -> str:
+def show_users() -> str:
     """The list of accounts, the form for a new one, invitations."""
     return _page()
 
 
 def _page(error: EventrError | None = None, **values: Any) -> str:
-    asked = forms.query(request, Query)
-    people = services().people
-    return template(
+    asked = forms.read_query(request, Query)
+    people = get_services().admin_accounts
+    return render_page(
         "pages/admin/users.html",
         asked=asked,
-        found=people.page(actor(), asked.q, asked.after),
-        invites=people.invites(actor()),
-        mode=services().sign_in.signup_mode(),
-        proved=people.is_proved(session()),
+        found=people.list_accounts(get_actor(), asked.q, asked.after),
+        invites=people.list_invites(get_actor()),
+        mode=get_services().sign_in.get_signup_mode(),
+        proved=people.is_proved(get_session()),
         error=error,
         **{"link": "", "filled": None, "invite": "", **values},
     )
@@ -72,10 +72,10 @@ def _page(error: EventrError | None = None, **values: Any) -> str:
 @bp.post("/users")
 def create() -> str | tuple[str, int]:
     """Make an account; its owner chooses the password by a link that is shown this once."""
-    form = forms.form(request, NewUser)
+    form = forms.read_form(request, NewUser)
     try:
-        user, token = services().people.create(
-            actor(), session(), form.email, form.name, Role(form.role), form.proof
+        user, token = get_services().admin_accounts.create_account(
+            get_actor(), get_session(), form.email, form.name, Role(form.role), form.proof
         )
     except _SHOWN as e:
         return _page(e, filled=form), e.http_status
@@ -83,41 +83,43 @@ def create() -> str | tuple[str, int]:
 
 
 @bp.get("/users/<int:user_id>")
-def person(user_id: int) -> str:
+def show_user(user_id: int) -> str:
     """One account, and what can be done with it."""
     return _person(user_id)
 
 
 def _person(user_id: int, error: EventrError | None = None, link: str = "") -> str:
-    people = services().people
-    return template(
+    people = get_services().admin_accounts
+    return render_page(
         "pages/admin/user.html",
-        person=people.person(actor(), user_id),
-        myself=user_id == actor().user_id,
-        proved=people.is_proved(session()),
-        minutes=web().settings.reset_ttl // 60,
+        person=people.get_account(get_actor(), user_id),
+        myself=user_id == get_actor().user_id,
+        proved=people.is_proved(get_session()),
+        minutes=get_web().settings.reset_ttl // 60,
         error=error,
         link=link,
     )
 
 
 @bp.post("/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>")
-def change(user_id: int, act: str) -> Response | str | tuple[str, int]:
+def change_user(user_id: int, act: str) -> Response | str | tuple[str, int]:
     """Change who may what, end sessions, or make a link for a new password."""
-    form = forms.form(request, Proof)
+    form = forms.read_form(request, Proof)
     try:
         if act == "link":
-            token = services().people.reset_link(actor(), session(), user_id, form.proof)
+            token = get_services().admin_accounts.create_reset_link(
+                get_actor(), get_session(), user_id, form.proof
+            )
             return _person(user_id, link=_link(token))
         words = _change(user_id, act, form.proof)
     except _SHOWN as e:
         return _person(user_id, e), e.http_status
-    services().accounts.notify(actor(), session(), Notice(words))
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return make_response(redirect(f"/admin/users/{user_id}", 303))
 
 
 def _change(user_id: int, act: str, proof: str) -> str:
-    do, me, mine = services().people, actor(), session()
+    do, me, mine = get_services().admin_accounts, get_actor(), get_session()
     if act in _ROLES:
         do.set_role(me, mine, user_id, Role(act), proof)
         return str(_("Is an admin now") if act == Role.ADMIN else _("Is a user now"))
@@ -131,19 +133,21 @@ def _change(user_id: int, act: str, proof: str) -> str:
 @bp.post("/invites")
 def invite() -> str:
     """Make an invitation; its link is shown this once."""
-    forms.form(request, forms.Empty)
-    token = services().people.invite(actor())
-    return _page(invite=f"{web().base_url}/signup?invite={token}")
+    forms.read_form(request, forms.Empty)
+    token = get_services().admin_accounts.create_invite(get_actor())
+    return _page(invite=f"{get_web().base_url}/signup?invite={token}")
 
 
 @bp.post("/invites/revoke")
 def revoke() -> Response:
     """Take an invitation back."""
-    form = forms.form(request, OneInvite)
-    services().people.revoke_invite(actor(), form.invite)
-    services().accounts.notify(actor(), session(), Notice(_("The invitation is not good any more")))
+    form = forms.read_form(request, OneInvite)
+    get_services().admin_accounts.revoke_invite(get_actor(), form.invite)
+    get_services().accounts.add_notice(
+        get_actor(), get_session(), Notice(_("The invitation is not good any more"))
+    )
     return make_response(redirect("/admin/users#invitations", 303))
 
 
 def _link(token: str) -> str:
-    return f"{web().base_url}/new-password?token={token}"
+    return f"{get_web().base_url}/new-password?token={token}"
