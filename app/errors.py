@@ -78,18 +78,18 @@ class EventrError(Exception):
 
 class SettingsError(EventrError):
     code = "settings"
-    default = N_("A setting is wrong.")
+    default = N_("A setting is invalid.")
 
 
 class StartupError(EventrError):
     code = "startup"
-    default = N_("Eventr cannot start.")
+    default = N_("Eventr can't start.")
 
 
 class InvalidError(EventrError):
     code = "invalid"
     http_status = 400
-    default = N_("That does not look right. Check what you entered and send it again.")
+    default = N_("Something doesn't look right. Check what you entered and try again.")
 
 
 class AuthRequiredError(EventrError):
@@ -101,36 +101,36 @@ class AuthRequiredError(EventrError):
 class ForbiddenError(EventrError):
     code = "forbidden"
     http_status = 403
-    default = N_("You are not allowed to do this.")
+    default = N_("You don't have permission to do this.")
 
 
 class OldPageError(ForbiddenError):
     code = "old_page"
-    default = N_("This page is too old. Reload it and try again.")
+    default = N_("This page has expired. Reload it and try again.")
 
 
 class NotFoundError(EventrError):
     code = "not_found"
     http_status = 404
-    default = N_("There is nothing at this address.")
+    default = N_("This doesn't exist, or you don't have access to it.")
 
 
 class ExistsError(EventrError):
     code = "exists"
     http_status = 409
-    default = N_("That is there already.")
+    default = N_("This already exists.")
 
 
 class ConflictError(EventrError):
     code = "conflict"
     http_status = 409
-    default = N_("Somebody else changed this first. Reload and try again.")
+    default = N_("Someone else changed this first. Reload the page and try again.")
 
 
 class ChangedError(ConflictError):
     code = "changed"
     http_status = 412
-    default = N_("This was changed since you read it. Read it again and decide anew.")
+    default = N_("This has changed since you loaded it. Reload it and try again.")
 
 
 class KeyBusyError(ConflictError):
@@ -141,30 +141,30 @@ class KeyBusyError(ConflictError):
 class KeyReusedError(EventrError):
     code = "key_reused"
     http_status = 422
-    default = N_("This Idempotency-Key came with another request before. Take a new one.")
+    default = N_("This Idempotency-Key was already used for a different request. Use a new one.")
 
 
 class TooLargeError(EventrError):
     code = "too_large"
     http_status = 413
-    default = N_("That is larger than this server accepts.")
+    default = N_("The request is larger than this server accepts.")
 
 
 class RateLimitedError(EventrError):
     code = "rate_limited"
     http_status = 429
-    default = N_("That was too often. Wait a little and try again.")
+    default = N_("You're doing this too often. Try again in a moment.")
 
 
 class StoreError(EventrError):
     code = "store_unavailable"
     http_status = 503
-    default = N_("The store does not answer. Nothing was lost; try again in a minute.")
+    default = N_("The database isn't responding. Nothing was lost. Try again in a minute.")
 
 
 class DrainingError(StoreError):
     code = "draining"
-    default = N_("This is being serviced and takes nothing new. Try again in a few minutes.")
+    default = N_("The server is under maintenance and can't start new jobs. Try again in a few minutes.")
 
 
 class LaterError(EventrError):
@@ -176,7 +176,7 @@ class LaterError(EventrError):
 
     code = "later"
     http_status = 503
-    default = N_("This did not work yet. It is tried again by itself.")
+    default = N_("This didn't work yet. Eventr will retry automatically.")
 
     def __init__(self, seconds: float, **ids: Any) -> None:
         super().__init__(None, **ids)
@@ -186,39 +186,47 @@ class LaterError(EventrError):
 class UnsentError(EventrError):
     code = "unsent"
     http_status = 503
-    default = N_("The report could not be delivered to any address. The log names the kinds that failed.")
+    default = N_(
+        "Eventr couldn't deliver the report to any address. The log shows which types of address failed."
+    )
 
 
 #: Every error word a feed can carry, with the sentence its readers see. ``http_4xx``-like words are
 #: made from the status; their sentence is chosen by :func:`feed_message`.
 FEED_MESSAGES: dict[str, str] = {
-    "invalid_url": N_("This is not a web address that can be fetched."),
+    "invalid_url": N_("Eventr can't fetch this kind of address."),
     "login_in_url": N_(
-        "This address holds a user name or a password. Eventr sends neither, so it is not fetched."
+        "This address contains a user name or password. Eventr doesn't send either, so it "
+        "can't fetch the feed."
     ),
-    "refused": N_("This address cannot be fetched from here."),
+    "refused": N_("This server isn't allowed to fetch this address."),
     "unreachable": N_(
-        "This address could not be reached from here: it is not allowed, accepts no connection, "
-        "or takes too long to answer."
+        "Eventr couldn't reach this address. It may be blocked, refuse connections or take "
+        "too long to respond."
     ),
-    "dns_failed": N_("The name of this site could not be found. It may be gone, or its DNS is down."),
-    "connect_failed": N_("The site did not accept a connection."),
-    "tls_failed": N_("The site's certificate is not valid, so its answer cannot be trusted."),
-    "https_failed": N_("The site offers no https at this address, or only in a way that is not supported."),
-    "timeout": N_("The site took too long to answer."),
+    "dns_failed": N_(
+        "Eventr couldn't find this site's domain name. The site may be gone, or its DNS may be down."
+    ),
+    "connect_failed": N_("The site refused the connection."),
+    "tls_failed": N_("The site's certificate isn't valid, so its response can't be trusted."),
+    "https_failed": N_("The site doesn't support HTTPS at this address, or only in a form Eventr can't use."),
+    "timeout": N_("The site took too long to respond."),
     "too_many_redirects": N_("The site redirects too many times."),
-    "bad_redirect": N_("The site redirects to an address that cannot be fetched."),
-    "bad_response": N_("The site's answer breaks the rules of HTTP."),
-    "bad_encoding": N_("The site's answer is compressed in a way that cannot be read, or was cut off."),
-    "too_large": N_("The answer is larger than this server reads."),
-    "empty": N_("The site answered with an empty page."),
-    "not_a_feed": N_("This is not a feed. If it is a page, its feed may be found from its address."),
-    "html_page": N_("This is a web page, not a feed. Its feed may be found from its address."),
-    "broken_feed": N_("This is a feed, but too broken to be read."),
-    "cut_off": N_("The site's answer ended in the middle. What came as a whole is here."),
-    "gone": N_("The site says that this feed is gone for good."),
-    "crashed": N_("Reading this feed crashed a worker three times, so it is paused."),
-    "unreadable": N_("Reading this feed failed on our side. That is noted; it is tried again later."),
+    "bad_redirect": N_("The site redirects to an address that Eventr can't fetch."),
+    "bad_response": N_("The site sent an invalid HTTP response."),
+    "bad_encoding": N_("The site's response was cut off or is compressed in a form Eventr can't read."),
+    "too_large": N_("The site's response is larger than this server accepts."),
+    "empty": N_("The site sent an empty response."),
+    "not_a_feed": N_("This isn't a feed. If it's a web page, Eventr may be able to find its feed."),
+    "html_page": N_("This is a web page, not a feed. Eventr may be able to find its feed."),
+    "broken_feed": N_("This feed has too many errors to be read."),
+    "cut_off": N_("The site's response was cut off. Eventr kept the complete entries."),
+    "gone": N_("The site says this feed has been permanently removed."),
+    "crashed": N_("Reading this feed crashed a worker three times, so the feed is paused."),
+    "unreadable": N_(
+        "Something went wrong on our side while reading this feed. The error is logged, and "
+        "Eventr will retry later."
+    ),
     "no_feed_found": N_("No feed was found at this address."),
 }
 
@@ -227,39 +235,41 @@ FEED_MESSAGES: dict[str, str] = {
 FEED_FIXES: dict[str, str] = {
     "invalid_url": N_("Change the address below."),
     "login_in_url": N_(
-        "Change the address below to one without them; some sites offer one that holds a key."
+        "Change the address below to one without a user name or password. Some sites offer an "
+        "address that includes a key."
     ),
-    "refused": N_("Change the address below, or ask whoever runs this server to allow it."),
+    "refused": N_("Change the address below, or ask the server's admin to allow it."),
     "unreachable": N_(
-        "Open the site in a browser. If it is there, change the address below; else wait, it is tried again."
+        "Open the site in a browser. If it works there, change the address below. Otherwise, "
+        "wait for Eventr to retry."
     ),
-    "dns_failed": N_("Look whether the site has moved, and change the address below."),
-    "connect_failed": N_("Wait, it is tried again; if that lasts for days, the site may be gone."),
-    "tls_failed": N_("Only the site can mend that. Try the address with http:// if you trust the network."),
-    "https_failed": N_("Only the site can mend that. Try the address with http:// if you trust the network."),
-    "timeout": N_("Wait, it is tried again less often until it answers."),
-    "too_many_redirects": N_("Open the address in a browser, and take the one you end at."),
-    "bad_redirect": N_("Open the address in a browser, and take the one you end at."),
-    "bad_response": N_("Only the site can mend that; tell its owner. It is tried again."),
-    "bad_encoding": N_("Only the site can mend that; tell its owner. It is tried again."),
-    "too_large": N_("Look for a smaller feed of the site, such as one of a single section."),
-    "empty": N_("Wait, it is tried again; if that lasts, look for another feed of the site."),
-    "not_a_feed": N_(
-        "Add the site's page instead: its feeds are found from there. Then change the address below."
+    "dns_failed": N_("Check whether the site has moved, then change the address below."),
+    "connect_failed": N_("Wait for Eventr to retry. If this goes on for days, the site may be gone."),
+    "tls_failed": N_(
+        "Only the site's owner can fix this. If you trust the network, try the address with http://."
     ),
-    "html_page": N_(
-        "Add the site's page instead: its feeds are found from there. Then change the address below."
+    "https_failed": N_(
+        "Only the site's owner can fix this. If you trust the network, try the address with http://."
     ),
-    "broken_feed": N_("Only the site can mend that; tell its owner. It is tried again."),
+    "timeout": N_("Wait for Eventr to retry. It checks the feed less often until the site responds."),
+    "too_many_redirects": N_("Open the address in a browser and use the address you end up at."),
+    "bad_redirect": N_("Open the address in a browser and use the address you end up at."),
+    "bad_response": N_("Only the site's owner can fix this, so contact them. Eventr will keep trying."),
+    "bad_encoding": N_("Only the site's owner can fix this, so contact them. Eventr will keep trying."),
+    "too_large": N_("Look for a smaller feed on the site, such as one for a single section."),
+    "empty": N_("Wait for Eventr to retry. If this goes on, look for another feed on the site."),
+    "not_a_feed": N_("Add the page itself so that Eventr can find its feeds. Then change the address below."),
+    "html_page": N_("Add the page itself so that Eventr can find its feeds. Then change the address below."),
+    "broken_feed": N_("Only the site's owner can fix this, so contact them. Eventr will keep trying."),
     "cut_off": N_(
-        "Wait, it is asked for the rest; if that lasts, only the site can mend that: tell its owner."
+        "Wait for Eventr to retry. If this goes on, contact the site's owner, because only they can fix it."
     ),
     "gone": N_(
-        "Change the address below if the site has a new feed, else unsubscribe. What you starred stays."
+        "Change the address below if the site has a new feed. Otherwise, unsubscribe. Starred entries stay."
     ),
-    "crashed": N_("Try “Check now” after an update of this server, and tell whoever runs it."),
-    "unreadable": N_("Nothing to do. If it lasts for days, tell whoever runs this server."),
-    "no_feed_found": N_("Look on the site for a link to its feed, and change the address below."),
+    "crashed": N_("Contact the server's admin. After the server is updated, try “Check now”."),
+    "unreadable": N_("Nothing to do. If this goes on for days, contact the server's admin."),
+    "no_feed_found": N_("Look for a feed link on the site, then change the address below."),
 }
 
 
@@ -295,7 +305,7 @@ def get_feed_sentence(code: str) -> tuple[str, dict[str, str]]:
     if code in _WITHOUT_A_FEED:
         return _WITHOUT_A_FEED[code], {}
     if code.startswith(NO_ROOM):
-        sentence = N_("You have %(limit)s subscriptions, and that is the most.")
+        sentence = N_("You can have at most %(limit)s subscriptions.")
         return sentence, {"limit": code.removeprefix(NO_ROOM)}
     status = code.removeprefix("http_")
     return _status_sentence(status), {"status": status}
@@ -309,15 +319,15 @@ def get_search_message(code: str) -> str:
 def get_search_sentence(code: str) -> tuple[str, dict[str, str]]:
     """Return the same as :func:`feed_sentence` for a search: only who asked for it tries that again."""
     if code == SEARCH_FAILED:
-        return N_("Looking for feeds failed on our side. Try again in a minute."), {}
+        return N_("Something went wrong on our side while looking for feeds. Try again in a minute."), {}
     status = code.removeprefix("http_")
     if status in ("404", "410"):
-        sentence = N_("There is nothing at this address (HTTP %(status)s). Look how it is written.")
+        sentence = N_("The site has nothing at this address (HTTP %(status)s). Check the spelling.")
         return sentence, {"status": status}
     if status == "429":
-        return N_("The site asks for fewer requests (HTTP 429). Try again in a few minutes."), {}
+        return N_("The site is limiting requests (HTTP 429). Try again in a few minutes."), {}
     if status.startswith("5"):
-        sentence = N_("The site has a fault of its own (HTTP %(status)s). Try again in a minute.")
+        sentence = N_("The site has an internal error (HTTP %(status)s). Try again in a minute.")
         return sentence, {"status": status}
     return get_feed_sentence(code)
 
@@ -325,24 +335,21 @@ def get_search_sentence(code: str) -> tuple[str, dict[str, str]]:
 def _status_sentence(status: str) -> str:
     match status:
         case "304":
-            return N_(
-                "The site says that nothing has changed, though it was not asked that (HTTP %(status)s)."
-            )
+            return N_("The site sent an unexpected “Not modified” response (HTTP %(status)s).")
         case "403":
             return N_(
-                "The site refuses to give this out (HTTP %(status)s). It may want a login, or keep readers "
-                "like this one out."
+                "The site denied access (HTTP %(status)s). It may require a login or block feed readers."
             )
         case "401" | "407":
-            return N_("The site wants a login for this address (HTTP %(status)s).")
+            return N_("The site requires a login for this address (HTTP %(status)s).")
         case "404" | "410":
-            return N_("There is nothing at this address any more (HTTP %(status)s).")
+            return N_("The site has nothing at this address anymore (HTTP %(status)s).")
         case "429":
-            return N_("The site asks for fewer requests (HTTP 429); it is polled less often now.")
+            return N_("The site is limiting requests (HTTP 429), so Eventr checks it less often now.")
         case _ if status.startswith("5"):
-            return N_("The site has a fault of its own (HTTP %(status)s); it is asked again later.")
+            return N_("The site has an internal error (HTTP %(status)s). Eventr will retry later.")
         case _:
-            return N_("The site answered with HTTP %(status)s.")
+            return N_("The site responded with HTTP %(status)s.")
 
 
 def get_feed_fix(code: str) -> str:
@@ -355,19 +362,19 @@ def get_feed_fix(code: str) -> str:
             return FEED_FIXES["bad_response"]
         case "403":
             return N_(
-                "Open the address in a browser. If it is shown there, ask the site's owner to let feed "
-                "readers in; else look for a public feed of the site."
+                "Open the address in a browser. If it works there, ask the site's owner to allow feed "
+                "readers. Otherwise, look for a public feed."
             )
         case "401" | "407":
-            return N_("Look for a public feed of the site, or for an address that holds a key.")
+            return N_("Look for a public feed on the site, or for a feed address that includes a key.")
         case "404" | "410":
             return FEED_FIXES["dns_failed"]
         case "429":
-            return N_("Nothing to do: it is asked more slowly by itself.")
+            return N_("Nothing to do. Eventr is already checking this feed less often.")
         case _ if status.startswith("5"):
-            return N_("Wait, it is tried again; if that lasts for days, the site may be gone.")
+            return N_("Wait for Eventr to retry. If this goes on for days, the site may be gone.")
         case _:
-            return N_("Open the address in a browser; if it shows nothing, change the address below.")
+            return N_("Open the address in a browser. If it doesn't work there, change the address below.")
 
 
 class FeedError(EventrError):

@@ -44,9 +44,9 @@ def throttle(limiter: Limiter, key: str, *, limit: int, window: int) -> None:
     if seconds:
         if seconds < 90:
             raise RateLimitedError(
-                "Too many tries. Wait %(retry_after)s seconds and try again.", retry_after=seconds
+                "Too many attempts. Try again in %(retry_after)s seconds.", retry_after=seconds
             )
         minutes = -(-seconds // 60)
         raise RateLimitedError(
-            "Too many tries. Wait %(minutes)s minutes and try again.", retry_after=seconds, minutes=minutes
+            "Too many attempts. Try again in %(minutes)s minutes.", retry_after=seconds, minutes=minutes
         )

@@ -22,7 +22,7 @@ def check_id(value: object, field: str) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_ID:
         return value
-    raise InvalidError("This is not an id.", field=field)
+    raise InvalidError("This isn't a valid ID.", field=field)
 
 
 def check_ids(values: Sequence[object], field: str, limit: int) -> list[int]:
@@ -32,7 +32,7 @@ def check_ids(values: Sequence[object], field: str, limit: int) -> list[int]:
         InvalidError: one is not an id, or there are more than ``most``.
     """
     if not isinstance(values, list | tuple) or len(values) > limit:
-        raise InvalidError("At most %(most)s at once.", field=field, most=limit)
+        raise InvalidError("At most %(most)s items are allowed at once.", field=field, most=limit)
     return list(dict.fromkeys(check_id(v, field) for v in values))
 
 
@@ -46,7 +46,7 @@ def check_text(value: object, field: str, *, limit: int = TITLE, empty: bool = F
         raise InvalidError(field=field)
     text = to_one_line(value)
     if len(text) > limit:
-        raise InvalidError("At most %(most)s characters.", field=field, most=limit)
+        raise InvalidError("Use at most %(most)s characters.", field=field, most=limit)
     if not text and not empty:
         raise InvalidError("Enter a name.", field=field)
     return text
@@ -78,5 +78,5 @@ def check_words(value: object, field: str, *, limit: int) -> str:
     lines = value.replace("\r\n", "\n").replace("\r", "\n").strip()
     words = "".join(c for c in lines if c.isprintable() or c in _UNSEEN)
     if len(words) > limit:
-        raise InvalidError("At most %(most)s characters.", field=field, most=limit)
+        raise InvalidError("Use at most %(most)s characters.", field=field, most=limit)
     return words

@@ -20,30 +20,30 @@ from app.web.view.render import render_page
 log = logs.get(__name__)
 
 TITLES = {
-    400: N_("That did not fit"),
+    400: N_("Invalid request"),
     401: N_("Log in first"),
     403: N_("Not allowed"),
-    404: N_("Nothing here"),
-    405: N_("Not this way"),
-    409: N_("Already there"),
-    412: N_("Changed meanwhile"),
-    410: N_("Gone"),
-    411: N_("Length missing"),
+    404: N_("Not found"),
+    405: N_("Method not allowed"),
+    409: N_("Conflict"),
+    412: N_("Changed in the meantime"),
+    410: N_("No longer available"),
+    411: N_("Length required"),
     413: N_("Too large"),
-    415: N_("Not this type"),
-    422: N_("The site is at fault"),
-    429: N_("Slow down"),
-    503: N_("Back in a moment"),
+    415: N_("Unsupported content type"),
+    422: N_("Problem with the site"),
+    429: N_("Too many requests"),
+    503: N_("Temporarily unavailable"),
 }
 #: Where the status alone says something else.
-_TITLES_OF = {"key_reused": N_("Key used before")}
+_TITLES_OF = {"key_reused": N_("Idempotency-Key already used")}
 _SENTENCES = {
-    400: N_("The request could not be understood."),
-    404: N_("There is nothing at this address, or it is not yours to see."),
-    405: N_("This address does not work like that."),
-    411: N_("Send this in one piece, with its length."),
-    413: N_("That is larger than this server accepts."),
-    415: N_("Send this as the type that is asked for."),
+    400: N_("The server couldn't understand the request."),
+    404: N_("This page doesn't exist, or you don't have access to it."),
+    405: N_("This address doesn't support this kind of request."),
+    411: N_("Send the request in one piece, with a Content-Length header."),
+    413: N_("The request is larger than this server accepts."),
+    415: N_("Send the request with a supported Content-Type."),
 }
 
 
@@ -88,7 +88,7 @@ def _unexpected(error: Exception) -> Response:
     incident = secrets.token_hex(4)
     log.error("request_failed", exc_info=True, incident=incident, path=_rule())
     words = _(
-        "Something went wrong on our side. Try again in a minute; it is noted as %(incident)s.",
+        "Something went wrong on our side. Try again in a minute. Error ID: %(incident)s",
         incident=incident,
     )
     return render_error(500, "error", words)

@@ -51,7 +51,9 @@ def read_form(request: Request, schema: type[T]) -> T:
     sent = request.form
     unknown = set(sent) - {FIELD} - _names(schema)
     if unknown:
-        raise InvalidError("This form has a field that does not belong to it.", field=min(unknown))
+        raise InvalidError(
+            "The form contains an unknown field. Reload the page and try again.", field=min(unknown)
+        )
     return _read(sent, schema)
 
 
@@ -86,7 +88,7 @@ def _convert(field: dataclasses.Field[Any], kind: Any, raw: list[str]) -> Any:
     if kind == tuple[int, ...]:
         return tuple(_int(field.name, value) for value in raw)
     if len(raw) > 1:
-        raise InvalidError("The field “%(field)s” came twice.", field=field.name)
+        raise InvalidError("The field “%(field)s” was sent more than once.", field=field.name)
     return _READERS[kind](field, raw[0])
 
 
@@ -119,12 +121,15 @@ def _text(field: dataclasses.Field[Any], raw: str) -> str:
     limit = field.metadata.get("max", MAX_TEXT)
     if len(raw) > limit:
         raise InvalidError(
-            "The field “%(field)s” is longer than %(limit)s characters.", field=field.name, limit=limit
+            "The field “%(field)s” can have at most %(limit)s characters.", field=field.name, limit=limit
         )
     if "\x00" in raw:
-        raise InvalidError("The field “%(field)s” holds a character that cannot be stored.", field=field.name)
+        raise InvalidError(
+            "The field “%(field)s” contains a character that can't be stored. Remove it and try again.",
+            field=field.name,
+        )
     if field.metadata.get("one_of") and raw not in field.metadata["one_of"]:
-        raise InvalidError("The field “%(field)s” has a value that does not fit.", field=field.name)
+        raise InvalidError("The field “%(field)s” has an invalid value.", field=field.name)
     return raw
 
 

@@ -43,7 +43,9 @@ def build_problem(
             body["retry_after"] = int(error.ids.get("retry_after", 60))
         if isinstance(error, ForbiddenError) and (scope := find_missing_scope(error)):
             body["scope"] = scope
-            body["detail"] = _("This token lacks the scope “%(scope)s”. Make one that has it.", scope=scope)
+            body["detail"] = _(
+                "This access token doesn't have the scope “%(scope)s”. Create one that does.", scope=scope
+            )
             response.headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"'
     if isinstance(error, AuthRequiredError):
         # RFC 6750 section 3: without any token no error is named.

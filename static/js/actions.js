@@ -25,7 +25,7 @@ export function later(script, words, { gate = (action) => action, target = () =>
   const ask = (word) => () => {
     if (loaded) return false;
     const meant = target();
-    const done = gate(() => (target() === meant ? act(word) : toast(t("Nothing was done: another entry is chosen by now."))));
+    const done = gate(() => (target() === meant ? act(word) : toast(t("Nothing changed: another entry is selected now."))));
     if (pressed.push(done) > 1) return;
     import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => {
       loaded = true;

@@ -108,7 +108,7 @@ function announce(n, left) {
 
 function unloaded(link) {
   failed = link;
-  link.textContent = t("These did not load. Try again");
+  link.textContent = t("Couldn't load more. Retry");
   return false;
 }
 

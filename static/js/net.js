@@ -12,7 +12,7 @@ export class Failure extends Error {
   }
 }
 
-export const offline = () => t("The server does not answer. Check your connection.");
+export const offline = () => t("Can't reach the server. Check your connection.");
 
 export async function post(url, fields, keepalive = false) {
   const body = new URLSearchParams();

@@ -103,8 +103,8 @@ function again(row) {
   const words = document.createElement("p");
   const button = document.createElement("button");
   box.className = "empty";
-  words.textContent = t("This entry did not load.");
-  Object.assign(button, { type: "button", className: "btn", textContent: t("Try again") });
+  words.textContent = t("Couldn't load this entry.");
+  Object.assign(button, { type: "button", className: "btn", textContent: t("Retry") });
   button.addEventListener("click", () => open(row, { push: false }));
   box.append(words, button);
   article().replaceChildren(box);

@@ -82,7 +82,7 @@ async function deliver(kind, keys, value, keepalive) {
     keep(key);
     if (failure) refused(kind, ids[n], !value);
   }
-  if (failure) toast(t("Not saved. {reason}", { reason: failure.message }));
+  if (failure) toast(t("Couldn't save your change. {reason}", { reason: failure.message }));
   return true;
 }
 
@@ -96,7 +96,7 @@ function show() {
   const note = document.getElementById("pending");
   const n = (failures || ended) && waiting.size;
   note.hidden = !n;
-  note.textContent = !n ? "" : ended ? tn("{n} change waiting. {reason}", "{n} changes waiting. {reason}", n, { reason: ended }) : tn("Offline, {n} change waiting", "Offline, {n} changes waiting", n);
+  note.textContent = !n ? "" : ended ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason: ended }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
 }
 
 // What was left over by an earlier page; a person's changes are never sent for another one.

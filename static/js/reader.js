@@ -69,7 +69,7 @@ function toggleRead(id = panes.chosen()) {
   rows.setAny(id, read);
   if (row && !read) row.dataset.kept = "";
   remember(() => void rows.setAny(id, !read));
-  say(read ? t("Marked as read") : t("Kept unread"));
+  say(read ? t("Marked as read") : t("Marked as unread"));
 }
 
 function toggleStar(id = panes.chosen()) {
@@ -84,7 +84,7 @@ function toggleStar(id = panes.chosen()) {
 // All of the list, or what lies above or below an entry.
 async function markMany(part = "all") {
   const row = rows.current();
-  if (part !== "all" && !row) return say(t("Choose an entry first"));
+  if (part !== "all" && !row) return say(t("Select an entry first"));
   await queue.send();
   const { stream, snapshot } = list.pane().dataset;
   const box = rowsBox();

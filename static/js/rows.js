@@ -27,7 +27,7 @@ function pressed(act, id, on, read) {
   const here = list.byId(id);
   for (const button of new Set([...document.querySelectorAll(pick), ...(here?.querySelectorAll(pick) ?? [])])) {
     button.setAttribute("aria-pressed", on);
-    if (act === "read") button.title = read ? t("Keep unread") : t("Mark as read");
+    if (act === "read") button.title = read ? t("Mark as unread") : t("Mark as read");
   }
 }
 

@@ -51,7 +51,7 @@ async function take(once) {
   undos.splice(index, 1);
   once.box?.remove();
   try {
-    say((await once.run()) ?? t("Taken back"));
+    say((await once.run()) ?? t("Undone"));
   } catch (failure) {
     toast(failure.message);
   }

@@ -29,7 +29,7 @@ export function attach(item) {
   if (!item || menu.open || holder.parentElement === item) return;
   if (holder.contains(document.activeElement)) return;
   if (!summary.firstChild) summary.append(picture("more"));
-  summary.setAttribute("aria-label", t("More about {name}", { name: tree.nameOf(item) }));
+  summary.setAttribute("aria-label", t("More actions for {name}", { name: tree.nameOf(item) }));
   tree.linkOf(item).after(holder);
 }
 
@@ -58,8 +58,8 @@ function fill(item) {
     entry(t("Move to…"), () => choosePlace(item)),
     entry(t("Rename…"), () => rename(item)),
     entry(t("Mark all as read"), () => markRead(item)),
-    ...(folder && !tree.homeOf(item) ? [entry(t("New folder inside…"), () => create(item))] : []),
-    folder ? entry(t("Delete folder, keep feeds"), () => dissolve(item)) : details,
+    ...(folder && !tree.homeOf(item) ? [entry(t("New subfolder…"), () => create(item))] : []),
+    folder ? entry(t("Delete, keep feeds"), () => dissolve(item)) : details,
     ...(folder ? [] : [entry(t("Unsubscribe"), () => unsubscribe(item))]),
   );
 }
@@ -101,7 +101,7 @@ async function choosePlace(item) {
   };
   const home = tree.homeOf(item);
   const list = make("ul", { className: "places" },
-    choice("top", tree.isFolder(item) ? t("At the top") : t("In no folder"), false, !home),
+    choice("top", tree.isFolder(item) ? t("Top level") : t("No folder"), false, !home),
     ...places.map((one) => choice(tree.idOf(one), tree.nameOf(one), tree.homeOf(one), one === home)),
     ...(tree.isFolder(item) ? [] : [choice("new", t("New folder…"), false, false)]),
   );
@@ -131,7 +131,7 @@ async function rename(item) {
     toast(done.text, () => send(before).then((answer) => show(answer.name), (failure) => toast(failure.message)));
   } catch (failure) {
     show(was);
-    toast(t("Not done. {why}", { why: failure.message }));
+    toast(t("Nothing changed. {why}", { why: failure.message }));
   }
 }
 
@@ -151,7 +151,7 @@ async function create(parent) {
     const done = await counts.own(post("/folders", { name, parent: tree.idOf(parent) }));
     return show(done, name, parent);
   } catch (failure) {
-    toast(t("Not done. {why}", { why: failure.message }));
+    toast(t("Nothing changed. {why}", { why: failure.message }));
     return null;
   }
 }

@@ -82,7 +82,7 @@ export async function move(item, folder, after) {
   const request = sent(item, folder, after);
   const words = folder
     ? t("“{name}” moved to “{folder}”", { name: nameOf(item), folder: nameOf(folder) })
-    : t("“{name}” moved to the top", { name: nameOf(item) });
+    : t("“{name}” moved to the top level", { name: nameOf(item) });
   const focused = item.contains(document.activeElement);
   const back = arrange(item, folder, after);
   if (focused) linkOf(item).focus({ preventScroll: true });
@@ -99,7 +99,7 @@ export async function settle([url, fields], back, words) {
     return done;
   } catch (failure) {
     back();
-    toast(t("Not done. {why}", { why: failure.message }));
+    toast(t("Nothing changed. {why}", { why: failure.message }));
     return null;
   }
 }

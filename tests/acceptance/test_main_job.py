@@ -69,7 +69,7 @@ def up(site: RawServer, other: RawServer) -> Iterator[Up]:
 def _sign_up(page: Page, up: Up) -> None:
     page.goto(f"http://127.0.0.1:{up.port}/signup")
     page.get_by_label("Name").fill("ann")
-    page.get_by_label("E-mail address").fill("ann@example.org")
+    page.get_by_label("Email address").fill("ann@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
     page.wait_for_url("**/welcome")
@@ -77,7 +77,7 @@ def _sign_up(page: Page, up: Up) -> None:
 
 def _subscribe(page: Page, address: str) -> None:
     page.get_by_label("Address of a site").fill(address)
-    page.get_by_role("button", name="Find").click()
+    page.get_by_role("button", name="Find feeds").click()
     page.get_by_role("button", name="Subscribe").click(timeout=60_000)
     page.wait_for_url("**/read/feed/*")
 
@@ -94,7 +94,7 @@ def _app_adds(page: Page, up: Up, address: str, eventually: Eventually) -> None:
     """An app on a phone is let in, and adds a site by the address that its user has typed."""
     page.goto(f"http://127.0.0.1:{up.port}/settings/apps")
     page.locator("form[action='/settings/apps/password']").get_by_role("textbox", name="Name").fill("Phone")
-    page.get_by_role("button", name="Make a password").click()
+    page.get_by_role("button", name="Create app password").click()
     secret = page.locator("#v-secret").inner_text()
     lines = _ask(up, "/accounts/ClientLogin", Email="ann", Passwd=secret).splitlines()
     (auth,) = (line.removeprefix("Auth=") for line in lines if line.startswith("Auth="))

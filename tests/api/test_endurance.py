@@ -37,7 +37,7 @@ def test_ten_thousand_ids_come_in_one_body(reader: Reader) -> None:
 def test_ids_without_a_change_are_told_so(reader: Reader) -> None:
     unread = reader.ids(READING, xt=READ)
     answer = reader.post("edit-tag", i=[str(i) for i in unread])
-    assert (answer.status_code, answer.text) == (400, "Say what is to be done with them.")
+    assert (answer.status_code, answer.text) == (400, "Specify what to do with the items.")
     assert reader.ids(READING, xt=READ) == unread
 
 

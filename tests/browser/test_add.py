@@ -47,24 +47,24 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         page.goto("/")
         page.get_by_role("link", name="Set up this server").click()
         page.get_by_label("Name").fill("ann")
-        page.get_by_label("E-mail address").fill("ann@example.org")
+        page.get_by_label("Email address").fill("ann@example.org")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Create account").click()
         expect(page).to_have_url(re.compile(r"/welcome$"))
         expect(page.locator("html.js")).to_be_attached()
 
         page.get_by_label("Address of a site").fill("nothing at all")
-        page.get_by_role("button", name="Find").click()
+        page.get_by_role("button", name="Find feeds").click()
         expect(page.locator("#found [role=alert]")).to_be_visible(timeout=WAIT)
 
         page.get_by_label("Address of a site").fill(web_site.origin)
-        page.get_by_role("button", name="Find").click()
+        page.get_by_role("button", name="Find feeds").click()
         choice = page.locator(".choice")
         expect(choice).to_contain_text("zerokspot.com", timeout=WAIT)
         expect(choice).to_contain_text("20 entries")
         expect(choice.locator("input")).to_be_checked()
         shot(page, "wide-found")
-        page.get_by_label("Or a new one").fill("Blogs")
+        page.get_by_label("Or a new folder").fill("Blogs")
         page.get_by_role("button", name="Subscribe").click()
 
         expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
@@ -88,8 +88,8 @@ def test_adding_without_scripts(
         page.goto("/add")
         page.get_by_label("Address of a site").fill(web_site.url("/feed.xml"))
         with page.expect_navigation():
-            page.get_by_role("button", name="Find").click()
-        again = page.get_by_role("button", name="Look again")
+            page.get_by_role("button", name="Find feeds").click()
+        again = page.get_by_role("button", name="Check again")
         subscribe = page.get_by_role("button", name="Subscribe")
         for _ in range(100):
             expect(again.or_(subscribe)).to_be_visible()  # neither is there while the next page comes
@@ -189,7 +189,7 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     page.clock.install()
     page.goto("/add")
     page.get_by_label("Address of a site").fill("https://slow.example")
-    page.get_by_role("button", name="Find").click()
+    page.get_by_role("button", name="Find feeds").click()
     expect(page.locator("#found progress")).to_be_visible()
     slow = "address=https%3A%2F%2Fslow.example"
     page.route(
@@ -204,5 +204,5 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     eventually(later)
     page.get_by_label("Address of a site").fill("nothing at all")
     with page.expect_event("requestfailed", lambda request: request == held[0].request):
-        page.get_by_role("button", name="Find").click()
+        page.get_by_role("button", name="Find feeds").click()
     expect(page.locator("#found [role=alert]")).to_be_visible()

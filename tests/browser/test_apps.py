@@ -23,7 +23,7 @@ def test_the_password_that_was_made_is_accessible_everywhere(site: Site, visit: 
     add_user(site.services, "ann")
     page = visit(login="ann", scheme=scheme)
     page.goto("/settings/apps?app=unread")
-    page.get_by_role("button", name="Make a password").click()
+    page.get_by_role("button", name="Create app password").click()
     expect(page.locator("#made")).to_be_visible()
     page.locator(".revoke summary").click()
     for size in SIZES:
@@ -37,11 +37,11 @@ def test_it_is_copied_and_not_there_after_a_reload(site: Site, visit: Visit) -> 
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     page.goto("/settings/apps")
     page.get_by_label("Name").first.fill("Phone")
-    page.get_by_role("button", name="Make a password").click()
+    page.get_by_role("button", name="Create app password").click()
     code = page.locator("#v-secret")
     secret = code.inner_text()
     assert site.services.tokens.log_in("ann", secret, Client("192.0.2.7", "x")).user.id == ann.user_id
-    expect(page.get_by_role("heading", name="The password for Phone")).to_be_focused()
+    expect(page.get_by_role("heading", name="App password for Phone")).to_be_focused()
     page.get_by_role("button", name="Copy").first.click()
     expect(page.locator(".toast")).to_contain_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == secret
@@ -60,11 +60,11 @@ def test_revoking_takes_two_steps_with_keys_alone(site: Site, visit: Visit) -> N
     ann = add_user(site.services, "ann")
     page = visit(login="ann")
     page.goto("/settings/apps?app=reeder")
-    page.get_by_role("button", name="Make a password").press("Enter")
+    page.get_by_role("button", name="Create app password").press("Enter")
     # It takes the focus when its script comes, which may be just before the key.
     expect(page.locator("#made h2")).to_be_focused()
     page.locator(".revoke summary").press("Enter")
-    page.get_by_role("button", name="Revoke for good").press("Enter")
+    page.get_by_role("button", name="Revoke permanently").press("Enter")
     expect(page.locator(".toast")).to_contain_text("Revoked")
     assert site.services.tokens.list_tokens(ann) == []
 
@@ -73,20 +73,20 @@ def test_without_a_script_all_of_it_works(site: Site, visit: Visit) -> None:
     ann = add_user(site.services, "ann")
     page = visit(login="ann", js=False)
     page.goto("/settings/apps/clients")
-    page.get_by_role("link", name="Make a password for Unread").click()
-    page.get_by_role("button", name="Make a password").click()
+    page.get_by_role("link", name="Create app password for Unread").click()
+    page.get_by_role("button", name="Create app password").click()
     assert len(page.locator("#v-secret").inner_text()) == 24
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     page.locator(".revoke summary").click()
-    page.get_by_role("button", name="Revoke for good").click()
+    page.get_by_role("button", name="Revoke permanently").click()
     assert site.services.tokens.list_tokens(ann) == []
     page.goto("/check")
     page.get_by_role("link", name="Try it Two slashes").click()
-    expect(page.locator(".note")).to_contain_text("ok")
+    expect(page.locator(".note")).to_contain_text("passed")
     page.get_by_role("link", name="All tests").click()
     page.get_by_role("link", name="Try it A request of 700 KB").click()
-    page.get_by_role("button", name="Send it").click()
-    expect(page.locator(".note")).to_contain_text("ok")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".note")).to_contain_text("passed")
 
 
 @pytest.mark.parametrize("login", ["", "ann"])
@@ -94,7 +94,7 @@ def test_the_way_to_a_server_on_this_machine_is_free(site: Site, visit: Visit, l
     add_user(site.services, "ann")
     page = visit(login=login)
     page.goto("/check")
-    expect(page.locator("#verdict")).to_have_text("All is well.", use_inner_text=True)
+    expect(page.locator("#verdict")).to_have_text("No problems found.", use_inner_text=True)
     expect(page.locator(".probes .ok:visible")).to_have_count(len(PROBES))
     expect(page.locator(".remedy:visible")).to_have_count(0)
 

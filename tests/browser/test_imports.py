@@ -46,8 +46,8 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     page.wait_for_url(re.compile(r"/imports/\d+$"))
     start = page.locator(".start .primary")
     expect(start).to_have_text("Import 3 feeds")
-    expect(page.get_by_text("you have it")).to_be_visible()
-    science = page.get_by_role("group", name="Science").get_by_label("all of it")
+    expect(page.get_by_text("already subscribed")).to_be_visible()
+    science = page.get_by_role("group", name="Science").get_by_label("All")
     expect(science).to_be_checked()
     science.uncheck()
     expect(start).to_have_text("Import 2 feeds")
@@ -59,7 +59,7 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     here = page.url
     page.goto("/read/all")
     chip = page.locator("#import-chip")
-    expect(chip).to_contain_text("Import 0 of 3")
+    expect(chip).to_contain_text("Importing 0 of 3")
     page.close()
     again = visit(login="ann", size=PHONE)
     again.goto(here)
@@ -71,10 +71,10 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     expect(again.locator("#import-chip")).to_have_count(0)
     expect(again.get_by_role("heading", name="2 feeds failed")).to_be_visible()
     shot(again, "import-done-phone")
-    again.get_by_role("button", name="Retry all that failed").click()
+    again.get_by_role("button", name="Retry failed feeds").click()
     expect(again.locator("#words")).to_contain_text("0 of 1")
     again.get_by_role("button", name="Cancel").click()
-    expect(again.get_by_role("button", name="Retry all that failed")).to_be_visible()
+    expect(again.get_by_role("button", name="Retry failed feeds")).to_be_visible()
 
 
 def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site, tmp_path: Path) -> None:
@@ -83,14 +83,14 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     page = visit(login="ann", js=False)
     page.goto("/imports")
     page.get_by_label("OPML file", exact=True).set_input_files(tmp_path / "mine.opml")
-    page.get_by_role("button", name="Show what is in it").first.click()
+    page.get_by_role("button", name="Preview").first.click()
     page.get_by_role("checkbox", name="missing").uncheck()
-    page.get_by_role("radio", name="All into one folder").check()
-    page.get_by_label("Name of that folder").fill("Everything")
+    page.get_by_role("radio", name="One folder for all feeds").check()
+    page.get_by_label("Folder name").fill("Everything")
     page.get_by_role("button", name="Import 4 feeds").last.click()
     expect(page.locator("#words")).to_contain_text("0 of 3")
     one = site.services.imports.find_active(actor)
     assert one is not None
     work(site, one, "daring", "alone", "plain")
-    expect(page.get_by_text("3 feeds are in your list now.")).to_be_visible()
+    expect(page.get_by_text("You're subscribed to 3 feeds from this import.")).to_be_visible()
     assert [f.name for f in site.services.folders.list_folders(actor)] == ["Everything"]

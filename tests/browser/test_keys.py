@@ -102,12 +102,12 @@ def _entries(d: Desk) -> None:
     d.press("up")
     d.chosen(0)
     d.press("close")
-    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    expect(page.locator("#article")).to_contain_text("No entry selected")
     page.evaluate("document.activeElement.blur()")
     d.press("open")
     d.opened(0)
     d.press("open")  # Enter
-    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    expect(page.locator("#article")).to_contain_text("No entry selected")
     d.press("next")
     d.opened(1)
     for action in ("original", "original-background"):
@@ -525,7 +525,7 @@ def test_keys_are_about_the_chosen_row_whichever_entry_is_open(
     press(page, "o")
     desk.opened(2)
     press(page, "o")
-    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    expect(page.locator("#article")).to_contain_text("No entry selected")
     desk.chosen(2)
 
 
@@ -686,19 +686,21 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
         if not row.locator("details").evaluate("(one) => one.open"):
             row.locator("summary").click()
         if js:
-            row.get_by_role("button", name="Press the keys").click()
+            row.get_by_role("button", name="Record keys").click()
             expect(row.locator("[data-record]")).to_have_text("Press a key, or two in a row")
             press(page, key)
         else:
-            row.get_by_label("Keys").fill(key)
+            row.get_by_label("Keyboard shortcuts").fill(key)
             row.get_by_role("button", name="Save").click()
 
     wish("g+x")
     expect(page.locator(".toast")).to_contain_text("“Star”: g x")
     expect(row.locator("summary")).to_contain_text("changed")
     wish("Shift+J")
-    expect(row.get_by_role("alert")).to_have_text("“Shift+J” is the key of “Next feed with unread entries”.")
-    row.get_by_role("button", name="Use it here instead").click()
+    expect(row.get_by_role("alert")).to_have_text(
+        "“Shift+J” is already the shortcut for “Next feed with unread entries”."
+    )
+    row.get_by_role("button", name="Reassign to this action").click()
     expect(row.locator("summary kbd")).to_have_text("Shift+J")
     expect(page.locator("#key-next-feed summary")).to_contain_text("off")
     page.get_by_role("button", name="Undo").click()
@@ -711,8 +713,8 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     for leave in ("Escape", "Tab"):
         button.click()
         page.keyboard.press(leave)
-        expect(button).to_have_text("Press the keys")
-    page.get_by_role("searchbox", name="Find a key").fill("folder unread")
+        expect(button).to_have_text("Record keys")
+    page.get_by_role("searchbox", name="Find a shortcut").fill("folder unread")
     expect(page.locator("[data-find]:visible")).to_have_count(2)
     expect(page.locator("#say")).to_have_text("2 keys")
 
@@ -721,7 +723,7 @@ def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, a
     site.services.accounts.set_preferences(ann, {"keys": {"next": "x"}})
     page = visit(login="ann")
     page.keyboard.press("?")
-    help = page.get_by_role("dialog", name="Keys")
+    help = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help.locator("[data-action=next] kbd")).to_have_text("x")
     expect(help.locator("[data-action=undo] kbd")).to_have_text(["z", "Ctrl+Z"])
     assert help.locator("[data-action]").count() == len(keys.ROWS)
@@ -729,8 +731,8 @@ def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, a
     expect(help.locator("[data-find]:visible")).to_have_count(2)
     page.keyboard.press("Escape")
     page = visit(login="ann", js=False)
-    page.get_by_role("link", name="Keys").click()
-    expect(page.locator("h1")).to_have_text("Keys")
+    page.get_by_role("link", name="Keyboard shortcuts").click()
+    expect(page.locator("h1")).to_have_text("Keyboard shortcuts")
     expect(page.locator("[data-action=next] kbd")).to_have_text("x")
 
 

@@ -166,7 +166,7 @@ def test_marks_wait_while_the_server_is_away_and_outlive_the_page(
         page.keyboard.press("m")
         expect(page.locator(".row").nth(place)).to_have_class(re.compile("is-read"))
     page.keyboard.press("s")
-    expect(page.locator("#pending")).to_have_text("Offline, 3 changes waiting")
+    expect(page.locator("#pending")).to_have_text("Offline: 3 changes not saved yet")
     assert read_ones(page) == ["one 0", "one 1"]
     assert unread(site, ann) == 6
     page.context.set_offline(False)
@@ -176,7 +176,7 @@ def test_marks_wait_while_the_server_is_away_and_outlive_the_page(
     page.route("**/entries/mark", lambda route: route.abort())
     page.keyboard.press("n")
     page.keyboard.press("m")
-    expect(page.locator("#pending")).to_have_text("Offline, 1 change waiting")
+    expect(page.locator("#pending")).to_have_text("Offline: 1 change not saved yet")
     page.unroute("**/entries/mark")
     page.reload()
     eventually(lambda: unread(site, ann) == 3)
@@ -194,14 +194,14 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
     page.route("**/entries/star", lambda route: route.fulfill(status=404, json={"message": "It is gone."}))
     page.keyboard.press("n")
     page.keyboard.press("m")
-    expect(page.locator("#pending")).to_have_text("Offline, 1 change waiting")
+    expect(page.locator("#pending")).to_have_text("Offline: 1 change not saved yet")
     eventually(lambda: page.evaluate("1") and held)
     held[0].continue_()
     expect(page.locator("#pending")).to_be_hidden()
     eventually(lambda: unread(site, ann) == 2)
     assert read_ones(page) == ["one 0"]
     page.keyboard.press("s")
-    expect(page.locator(".toast")).to_contain_text("Not saved. It is gone.")
+    expect(page.locator(".toast")).to_contain_text("Couldn't save your change. It is gone.")
     expect(page.locator(".row").first.get_by_role("button", name="Star")).to_have_attribute(
         "aria-pressed", "false"
     )
@@ -249,7 +249,7 @@ def test_an_answer_that_comes_late_is_not_the_last_word(
     eventually(lambda: page.evaluate("1") and held)
     assert read_ones(page) == ["one 0", "one 1", "one 2"]
     page.keyboard.press("z")
-    expect(page.locator("#say")).to_have_text("Taken back")
+    expect(page.locator("#say")).to_have_text("Undone")
     page.evaluate("new Promise(requestAnimationFrame)")
     route, answer = held[0]
     with page.expect_response(lambda r: "/api/counts" in r.url and r.request != route.request):
@@ -501,7 +501,7 @@ def test_more_is_loaded_by_a_button_alone_if_one_wishes(site: Site, visit: Visit
     page.route("**/*cursor=*", lambda route: route.fulfill(status=503, body="away"), times=1)
     more.focus()
     page.keyboard.press("Enter")
-    expect(more).to_have_text("These did not load. Try again")
+    expect(more).to_have_text("Couldn't load more. Retry")
     page.keyboard.press("Enter")
     expect(page.locator("#rows .row")).to_have_count(70)
     # The focus is on the first of the new rows, not lost.

@@ -381,7 +381,7 @@ def test_by_plain_http_on_a_name_counts_are_asked_for_each_minute(
     assert page.evaluate("window.__opened") == 0
     _quiet(page)
     page.goto("/admin/settings")
-    expect(page.get_by_text("This server is reached by plain HTTP.")).to_be_visible()
+    expect(page.get_by_text("This server uses plain HTTP.")).to_be_visible()
     context.close()
 
 
@@ -433,11 +433,11 @@ def test_an_import_is_told_on_every_page(
     page = _open(device())
     _listens(page)
     tell(1)
-    expect(page.locator("#import-chip")).to_have_text("Import 1 of 3")
+    expect(page.locator("#import-chip")).to_have_text("Importing 1 of 3")
     page.goto("/settings")
     _listens(page)
     tell(2)
-    expect(page.locator("#import-chip")).to_have_text("Import 2 of 3")
+    expect(page.locator("#import-chip")).to_have_text("Importing 2 of 3")
     # Beside its own page, which asks by itself now and then: here it may not.
     page.route("**/api/imports/*", lambda route: route.abort())
     page.clock.set_fixed_time(clock.now())

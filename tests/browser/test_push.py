@@ -42,11 +42,11 @@ def test_a_message_is_shown_where_no_page_is_in_sight(
     cdp.send("BackgroundService.setRecording", {"service": "pushMessaging", "shouldRecord": True})
     page.goto(PAGE)
     place = page.locator("#push")
-    expect(place).to_contain_text("This device is not told.")
+    expect(place).to_contain_text("Notifications are off for this device.")
     # There is no push service behind this browser: it says so, and its worker is there all the same.
-    page.get_by_role("button", name="Notify me on this device").click()
+    page.get_by_role("button", name="Turn on for this device").click()
     expect(page.locator(".toast")).to_contain_text("push service of this browser does not answer")
-    expect(page.get_by_role("button", name="Notify me on this device")).to_be_enabled()
+    expect(page.get_by_role("button", name="Turn on for this device")).to_be_enabled()
     page.evaluate("async () => { await navigator.serviceWorker.ready; }")
     assert list(workers) == [f"{site.url}/"]
 
@@ -90,7 +90,7 @@ def test_the_page_says_what_stands_in_the_way(site: Site, visit: Callable[..., P
     expect(page.locator("#push button")).to_have_count(0)
     page.add_init_script("delete window.PushManager;")
     page.goto(PAGE)
-    expect(page.locator("#push")).to_contain_text("This browser cannot show notifications.")
+    expect(page.locator("#push")).to_contain_text("This browser doesn't support push notifications.")
 
 
 def test_without_scripts_devices_are_listed(site: Site, visit: Callable[..., Page]) -> None:

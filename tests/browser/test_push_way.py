@@ -118,9 +118,9 @@ class Told:
 
     def switch_on(self) -> None:
         self.page.goto(PAGE)
-        expect(self.page.locator("#push")).to_contain_text("This device is not told.")
-        self.page.get_by_role("button", name="Notify me on this device").click()
-        expect(self.page.locator("#push")).to_contain_text("This device is told.")
+        expect(self.page.locator("#push")).to_contain_text("Notifications are off for this device.")
+        self.page.get_by_role("button", name="Turn on for this device").click()
+        expect(self.page.locator("#push")).to_contain_text("Notifications are on for this device.")
 
     def carried(self, browser: push.Browser | None = None) -> dict[str, Any]:
         """Let our workers send what waits, and bring it to the browser as its vendor would."""
@@ -163,18 +163,18 @@ def test_from_the_settings_to_a_click(
     recognised(page, site, "ann")
     told.switch_on()
     expect(page.locator("#devices li")).to_have_count(1)
-    expect(page.locator("#devices li")).to_contain_text("this one")
+    expect(page.locator("#devices li")).to_contain_text("this device")
     asked = json.loads(page.evaluate("localStorage.getItem('vendor')"))
     assert asked["key"] == site.services.push.get_public_key(ann)
 
     # A trial: shown although the page is in sight.
-    page.get_by_role("button", name="Send a test notification").click()
+    page.get_by_role("button", name="Send test notification").click()
     expect(page.locator("#toasts")).to_contain_text("on its way to 1 device")
     message = told.carried()
     assert service.messages[0].headers["Authorization"].endswith(f"k={asked['key']}")
     trial = eventually(lambda: desktop.shown and desktop.shown[-1])
     assert (trial.title, message["title"]) == ("Eventr", "Eventr")
-    assert "Notifications reach this device." in trial.body
+    assert "Notifications work on this device." in trial.body
     # The page that it leads to is open: it comes to the front, and no other is opened.
     other = told.context.new_page()
     other.goto("/read/all")
@@ -211,8 +211,8 @@ def test_from_the_settings_to_a_click(
     # Switched off: the browser and we forget it.
     opened.value.close()
     page.goto(PAGE)
-    page.get_by_role("button", name="Stop on this device").click()
-    expect(page.locator("#push")).to_contain_text("This device is not told.")
+    page.get_by_role("button", name="Turn off for this device").click()
+    expect(page.locator("#push")).to_contain_text("Notifications are off for this device.")
     assert page.evaluate("localStorage.getItem('vendor')") is None
     assert told.devices(ann) == []
 

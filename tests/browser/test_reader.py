@@ -198,7 +198,7 @@ def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: 
             page.get_by_role("button", name="Undo").click()
         else:
             page.keyboard.press("z")
-    expect(page.locator("#toasts")).to_contain_text("Taken back")
+    expect(page.locator("#toasts")).to_contain_text("Undone")
     assert site.services.reading.get_tree(ann) == before
 
 
@@ -218,7 +218,7 @@ def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
     expect(page.locator(".pane-list")).to_have_js_property("scrollTop", 150)
     page.go_back()
     expect(page).to_have_url(re.compile(r"/read/all$"))
-    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    expect(page.locator("#article")).to_contain_text("No entry selected")
     assert _titles(page) == before
 
 
@@ -241,7 +241,7 @@ def test_a_mark_that_is_refused_is_taken_back_with_a_message(visit: Visit, ann: 
         "**/entries/mark", lambda route: route.fulfill(status=422, json={"message": "The store is away."})
     )
     page.locator(".row h2 a").first.click()
-    expect(page.locator(".toast")).to_contain_text("Not saved. The store is away.")
+    expect(page.locator(".toast")).to_contain_text("Couldn't save your change. The store is away.")
     assert _read(page) == []
     expect(page.locator("a[data-all] b")).to_have_text("20")
 
@@ -320,11 +320,11 @@ def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
     page.locator(".row h2 a").first.click()
     expect(page.locator("#entry-title")).to_have_text("two 0")
     article = page.locator("#article")
-    article.get_by_role("button", name="Mark as read, next entry").click()
+    article.get_by_role("button", name="Mark as read and open next entry").click()
     expect(page.locator("#entry-title")).to_have_text("one 0")
     expect(page.locator("a[data-all] b")).to_have_text("19")
     article.get_by_role("link", name="Previous entry").click()
-    article.get_by_role("button", name="Keep unread").click()
+    article.get_by_role("button", name="Mark as unread").click()
     expect(page.locator("a[data-all] b")).to_have_text("20")
     article.get_by_role("button", name="Mark as read", exact=True).click()
     expect(page.locator("#entry-title")).to_have_text("two 0")

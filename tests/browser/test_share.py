@@ -48,7 +48,7 @@ def test_an_entry_goes_from_hand_to_hand_by_one_key(
     expect(note).to_be_focused()
     note.fill("You must <b>read</b> this: https://example.org/x")
     note.press("Control+Enter")
-    expect(ann.locator("#toasts")).to_contain_text("Shared with everybody")
+    expect(ann.locator("#toasts")).to_contain_text("Shared with everyone")
     expect(ann.locator("#share")).to_contain_text("You shared this")
 
     bob = visit(login="bob")
@@ -126,7 +126,7 @@ def test_sharing_works_without_scripts_and_on_a_phone(
     ann = visit(login="ann", js=False, size=PHONE)
     ann.locator("#rows .row h2 a").first.click()
     ann.locator(".share-btn").click()
-    expect(ann.locator(".toast")).to_contain_text("Shared with everybody")
+    expect(ann.locator(".toast")).to_contain_text("Shared with everyone")
     ann.goto("/read/shares")
     expect(ann.locator("#rows .row")).to_have_count(1)
     ann.goto("/compose")
@@ -135,7 +135,7 @@ def test_sharing_works_without_scripts_and_on_a_phone(
     expect(ann.locator("#rows .row")).to_have_count(2)
     ann.locator("#rows .row h2 a").first.click()
     expect(ann.locator(".prose p")).to_have_text(["Hello", "world"])
-    ann.locator("#share").get_by_role("button", name="Take back").click()
+    ann.locator("#share").get_by_role("button", name="Undo").click()
     expect(ann.locator(".toast")).to_contain_text("No longer shared")
     ann.locator(".toast button").click()
     ann.goto("/read/shares")
@@ -148,14 +148,14 @@ def test_keys_lead_to_what_is_shared_and_followed(
     bob = visit(login="bob")
     _strokes(bob, "g", "Shift+S")
     expect(bob).to_have_url(re.compile("/read/shares$"))
-    expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing shared yet")
+    expect(bob.locator(".pane-list .empty")).to_contain_text("No shares yet")
     bob.wait_for_load_state()
     _strokes(bob, "g", "Shift+F")
     expect(bob).to_have_url(re.compile("/read/following$"))
     expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing here yet")
     bob.wait_for_load_state()
     bob.keyboard.press("Shift+S")
-    expect(bob.locator("#say")).to_have_text("Choose an entry first")
+    expect(bob.locator("#say")).to_have_text("Select an entry first")
 
 
 def _strokes(page: Page, *strokes: str) -> None:

@@ -97,7 +97,7 @@ def test_feeds_and_folders_are_dragged_and_taken_back(
     assert (count(page, "Art"), count(page, A)) == ("1", "1")
     expect(page.locator(".toast").last).to_contain_text("“ada” moved to “Art”")
     page.locator(".toast button").last.click()
-    expect(page.locator("#say")).to_have_text("Taken back")
+    expect(page.locator("#say")).to_have_text("Undone")
     agree(page, site, ann, eventually, {"": [A, D, B, C, E], "Art": [], "News": []})
     assert count(page, "Art") == ""
     drag(page, "News", "Art", 0.1)
@@ -186,7 +186,7 @@ def test_keys_move_as_well(site: Site, visit: Visit, ann: Actor, eventually: Eve
     page.keyboard.press("Enter")
     expect(page.locator(".tree-more .menu-box")).to_be_visible()
     page.get_by_role("button", name="Move to…").press("Enter")
-    expect(page.get_by_role("button", name="In no folder")).to_be_disabled()
+    expect(page.get_by_role("button", name="No folder")).to_be_disabled()
     page.get_by_role("button", name="Art", exact=True).press("Enter")
     agree(page, site, ann, eventually, {"": [A, C, D, E], "Art": [B], "News": []})
     expect(page.locator(".toast").last).to_contain_text("“bea” moved to “Art”")
@@ -224,7 +224,7 @@ def test_the_menu_renames_reads_and_removes_with_undo(
     assert sorted(shown(page)[""]) == sorted(NAMES)
     expect(page.locator(".toast").last).to_contain_text("Folder deleted")
     page.locator(".toast button").last.click()
-    expect(page.locator("#say")).to_have_text("Taken back")
+    expect(page.locator("#say")).to_have_text("Undone")
     agree(page, site, ann, eventually, {"": [A, B, D, E], "Art": [], "Inbox": [C], "News": []})
     menu(page, D, "Unsubscribe")
     expect(page.locator("a[data-all] b")).to_have_text("4")
@@ -249,7 +249,7 @@ def test_what_is_taken_back_is_seen_in_a_tree_that_was_drawn_anew(
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(item(page, "Of another device")).to_be_visible()
     page.keyboard.press("z")
-    expect(page.locator("#say")).to_have_text("Taken back")
+    expect(page.locator("#say")).to_have_text("Undone")
     agree(page, site, ann, eventually, {"": [A, B, C, D, E], "Art": [], "News": [], "Of another device": []})
 
 
@@ -289,7 +289,7 @@ def test_many_at_once_are_one_undo(site: Site, visit: Visit, ann: Actor, eventua
     expect(page.locator(".toast")).to_contain_text("3 feeds moved")
     assert shape(site, ann) == {"": [A, E], "Art": [B, C, D], "News": []}
     page.locator(".toast .undo").click()
-    expect(page.locator(".toast")).to_contain_text("Taken back")
+    expect(page.locator(".toast")).to_contain_text("Undone")
     assert shape(site, ann)["Art"] == []
     page.goto("/subscriptions?q=example")
     page.locator("#whole").check()
@@ -305,13 +305,13 @@ def test_the_manager_without_a_script_on_a_phone(site: Site, visit: Visit, ann: 
     page.goto("/subscriptions")
     page.locator("tbody input").nth(0).check()
     page.locator("#into").select_option(label="News")
-    page.get_by_role("button", name="Add to").click()
+    page.get_by_role("button", name="Add to folder").click()
     assert shape(site, ann)["News"] == [A]
     page.locator(".toast .undo").click()
     assert shape(site, ann)["News"] == []
     page.get_by_role("button", name="Move News up").click()
     assert [f.name for f in site.services.folders.list_folders(ann)] == ["News", "Art"]
-    page.get_by_label("Where News lies").select_option(label="In Art")
+    page.get_by_label("Parent folder of News").select_option(label="In Art")
     page.locator("#folders li").first.get_by_role("button", name="Move", exact=True).click()
     (top,) = site.services.reading.get_tree(ann).folders
     assert [f.name for f in top.folders] == ["News"]

@@ -32,13 +32,13 @@ def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit
     expect(page.locator(".pane-list h1")).to_have_text("All entries")
     assert page.url.endswith("/read/all")
     page.keyboard.press("j")
-    expect(page.locator("#article")).to_contain_text("This entry did not load.")
+    expect(page.locator("#article")).to_contain_text("Couldn't load this entry.")
     # A load that takes its time is drawn over the panes, which stay where they are.
     page.locator("#stream").evaluate("(stream) => stream.setAttribute('aria-busy', 'true')")
     assert page.locator("#article").evaluate("(pane) => pane.getBoundingClientRect().top") == 0
     page.locator("#stream").evaluate("(stream) => stream.removeAttribute('aria-busy')")
     page.unroute("**/read/**")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Retry").click()
     expect(page.locator("#entry-title")).to_be_visible()
     expect(page.locator("#stream")).not_to_have_attribute("aria-busy", "true")
 
@@ -71,7 +71,7 @@ def test_a_list_that_is_no_more_is_told_of(site: Site, visit: Visit, ann: Actor)
     page.wait_for_load_state("networkidle")
     site.services.subscriptions.unsubscribe(ann, gone)
     page.locator(f".tree a[data-feed='{gone}']").click()
-    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     assert page.url.endswith(f"/read/feed/{gone}")
 
 
@@ -229,9 +229,9 @@ def test_what_is_opened_while_another_list_comes_stays(site: Site, visit: Visit,
 @pytest.mark.parametrize(
     ("key", "asked", "place", "told"),
     [
-        ("j", "**/read/feed/*cursor=*", "#rows .end-line", "That is all."),
-        (".", "**/read/feed/*cursor=*", "#rows .end-line", "That is all."),
-        ("2", "**/read/view", "#say", "The list is shown differently"),
+        ("j", "**/read/feed/*cursor=*", "#rows .end-line", "No more entries"),
+        (".", "**/read/feed/*cursor=*", "#rows .end-line", "No more entries"),
+        ("2", "**/read/view", "#say", "View changed"),
         ("Shift+A", "**/read/mark-all", ".tree .stay", "Feed one"),
     ],
 )
@@ -437,7 +437,7 @@ def test_a_key_whose_script_comes_late_is_not_for_the_entry_that_is_chosen_by_th
         page.keyboard.press("j")
     for route in held:
         route.continue_()
-    expect(page.locator(".toast")).to_have_text("Nothing was done: another entry is chosen by now.")
+    expect(page.locator(".toast")).to_have_text("Nothing changed: another entry is selected now.")
     expect(page.locator("#entry-title")).to_have_text("one 1" if then == "entry" else "two 0")
     expect(page.locator("#tag-name")).to_be_hidden()
     page.wait_for_load_state("networkidle")
@@ -508,7 +508,7 @@ def test_keys_for_an_entry_that_does_not_come_do_nothing(site: Site, visit: Visi
         page.keyboard.press("j")
     page.keyboard.press("t")
     held[0].abort()
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Retry").click()
     expect(page.locator("#entry-title")).to_have_text("one 1")
     expect(page.locator("#tag-name")).not_to_be_visible()
 
@@ -689,7 +689,7 @@ def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itsel
     sent(lambda: page.keyboard.press("m"))
     toasts = page.locator(".toast", has_text="Log in first.")
     expect(toasts).to_have_count(1)
-    expect(page.locator("#pending")).to_have_text("1 change waiting. Log in first.")
+    expect(page.locator("#pending")).to_have_text("1 change not saved yet. Log in first.")
     page.clock.run_for(20_000)
     expect(toasts).to_have_count(0)
     page.clock.run_for(120_000)
@@ -698,8 +698,8 @@ def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itsel
     expect(page.locator(".toast")).to_have_count(0)
     log_in(other, "ann")
     sent(looked_at)
-    expect(page.locator(".toast")).to_have_text("This page is too old. Reload it and try again.")
-    expect(page.locator("#pending")).to_contain_text("1 change waiting. This page is too old.")
+    expect(page.locator(".toast")).to_have_text("This page has expired. Reload it and try again.")
+    expect(page.locator("#pending")).to_contain_text("1 change not saved yet. This page is too old.")
     page.clock.run_for(120_000)
     assert len(tried) == 3
     page.reload()
@@ -714,7 +714,7 @@ def test_what_one_may_not_do_is_taken_back(site: Site, visit: Visit, ann: Actor)
     page.route("**/entries/star", lambda route: route.fulfill(status=403, json=refusal))
     page.keyboard.press("n")
     page.keyboard.press("s")
-    expect(page.locator(".toast")).to_have_text("Not saved. You may not.")
+    expect(page.locator(".toast")).to_have_text("Couldn't save your change. You may not.")
     star = page.locator(".row").get_by_role("button", name="Star")
     expect(star).to_have_attribute("aria-pressed", "false")
     expect(page.locator("#pending")).to_be_hidden()
@@ -765,7 +765,7 @@ def test_the_same_words_are_told_once(site: Site, visit: Visit, ann: Actor) -> N
     for _ in range(3):
         with page.expect_event("requestfailed"):
             page.keyboard.press("Shift+A")
-        expect(page.locator(".toast")).to_have_text("The server does not answer. Check your connection.")
+        expect(page.locator(".toast")).to_have_text("Can't reach the server. Check your connection.")
     # What can be taken back is told each time.
     page.unroute("**/read/mark-all")
     page.keyboard.press("Shift+A")

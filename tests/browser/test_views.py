@@ -154,7 +154,7 @@ def test_unread_only_keeps_what_is_read_until_one_returns(
     page.reload()
     expect(page.locator(".caught-up")).to_contain_text("All caught up.")
     expect(page.locator("#rows .row")).to_have_count(0)
-    page.get_by_role("link", name="Show what is read").click()
+    page.get_by_role("link", name="Show read entries").click()
     expect(page.locator("#rows .row")).to_have_count(4)
     page.go_back()
     page.get_by_role("button", name="Next unread feed").click()
@@ -163,7 +163,7 @@ def test_unread_only_keeps_what_is_read_until_one_returns(
 
 def test_borders_move_by_pointer_and_arrows_and_stay(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
-    bar = page.get_by_role("separator", name="Width of the list")
+    bar = page.get_by_role("separator", name="Width of the entry list")
     width = "document.querySelector('.pane-list').offsetWidth"
     before = page.evaluate(width)
     box = bar.bounding_box()
@@ -206,9 +206,9 @@ def test_without_scripts_views_and_the_history_work_by_forms(site: Site, visit: 
     page.get_by_role("button", name="Mark all as read").click()
     page.goto("/history")
     expect(page.locator(".lines li")).to_contain_text("All entries: 44 entries marked as read")
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Undo").click()
     expect(page).to_have_url(re.compile("/history$"))
-    expect(page.locator("h2")).to_have_text("Nothing to take back")
+    expect(page.locator("h2")).to_have_text("Nothing to undo")
     assert unread(site, ann) == 44
 
 

@@ -60,7 +60,7 @@ def test_a_search_is_waited_for_then_answered_from_the_cache(services: Any, worl
     assert asked.to_json() == {"key": asked.key, "wait": True, "step": ""}
     assert work(services, world, asked.key) == (
         {"feeds": 1, "error": None},
-        ["Reading the page", "Checking the feeds it names"],
+        ["Reading the page", "Checking feeds announced by the page"],
     )
     found = services.discovery.discover(Actor(user_id=9), "http://BLOG.example/#x", wait=0)
     assert [(f.url, f.title, f.entries) for f in found.feeds] == [("http://blog.example/rss", "Blog", 1)]
@@ -128,10 +128,10 @@ def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (500, "The site has a fault of its own (HTTP 500). Try again in a minute."),
-        (503, "The site has a fault of its own (HTTP 503). Try again in a minute."),
-        (429, "The site asks for fewer requests (HTTP 429). Try again in a few minutes."),
-        (404, "There is nothing at this address (HTTP 404). Look how it is written."),
+        (500, "The site has an internal error (HTTP 500). Try again in a minute."),
+        (503, "The site has an internal error (HTTP 503). Try again in a minute."),
+        (429, "The site is limiting requests (HTTP 429). Try again in a few minutes."),
+        (404, "The site has nothing at this address (HTTP 404). Check the spelling."),
     ],
 )
 def test_a_search_that_failed_promises_nothing_that_nobody_does(
@@ -292,5 +292,7 @@ def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, 
 
     failed = awaited(services, ending, redis_client)
     assert (failed.wait, failed.error) == (False, "search_failed")
-    assert failed.message == "Looking for feeds failed on our side. Try again in a minute."
+    assert (
+        failed.message == "Something went wrong on our side while looking for feeds. Try again in a minute."
+    )
     assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait is True

@@ -823,7 +823,7 @@ def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice
     with contextlib.closing(bootstrap.build(full)) as strict:
         run(strict, services.imports.start(alice, kept.id), Pulling(strict, feeds("a", "b", "c")))
     [failed] = services.imports.list_failures(alice, kept.id)
-    assert get_feed_message(failed.error or "") == "You have 2 subscriptions, and that is the most."
+    assert get_feed_message(failed.error or "") == "You can have at most 2 subscriptions."
     assert failed.can_retry
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("c")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 3}

@@ -271,7 +271,7 @@ def test_a_bare_name_falls_back_to_http(world: World, server: RawServer) -> None
     # The server speaks no TLS: an https connection hangs until its time is over.
     found = search(world, "Blog.Example", steps, connect=1.5)
     assert [f.url for f in found.feeds] == ["http://blog.example/rss"]
-    assert steps == ["Reading the page", "Checking the feeds it names"]
+    assert steps == ["Reading the page", "Checking feeds announced by the page"]
     assert ("93.184.215.20", 443) in world.connects
 
 
@@ -312,7 +312,7 @@ def test_the_usual_places_are_tried_last(world: World, server: RawServer) -> Non
     steps: list[str] = []
     (feed,) = search(world, "http://blog.example/", steps).feeds
     assert feed.url == "http://blog.example/atom.xml"
-    assert steps[-1] == "Trying the usual places"
+    assert steps[-1] == "Trying common feed addresses"
     # The first six at once held one, so the rest was left in peace.
     assert len(server.requests) == 7
 
@@ -326,7 +326,7 @@ def test_other_pages_of_the_site_are_read_when_nothing_else_helps(world: World, 
     steps: list[str] = []
     (feed,) = search(world, "http://blog.example/", steps).feeds
     assert feed.url == "http://blog.example/blog/syndication.php"
-    assert "Looking at other pages of the site" in steps
+    assert "Reading other pages on the site" in steps
     assert not server.seen("/contact")
     assert "pub.example" not in world.lookups
 

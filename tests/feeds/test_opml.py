@@ -139,7 +139,7 @@ def test_X10_bounds_of_size_outlines_and_depth() -> None:
 
 def test_X10_what_is_too_deep_for_the_parser_is_told_in_our_words() -> None:
     body = HEAD + b"<outline text='f'>\n" * 300 + outlines(1) + b"</outline>" * 300 + TAIL
-    with pytest.raises(TooLargeError, match=r"^Line 25\d: the outlines are nested deeper than 32\.$"):
+    with pytest.raises(TooLargeError, match=r"^Line 25\d: outlines can be nested at most 32\ levels deep.$"):
         opml.read(body)
 
 

@@ -187,7 +187,7 @@ def workers(client: redis.Redis) -> dict[str, str]:
 
 
 def pids(process: Process, title: str) -> list[int]:
-    """Workers of a group, by their process title."""
+    """Workers on a group, by their process title."""
     found = []
     for child in process.family():
         with contextlib.suppress(psutil.Error):

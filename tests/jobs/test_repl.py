@@ -334,7 +334,8 @@ def test_a_manager_without_redis_still_says_how_it_is(settings: Settings, eventu
             done = repl.run(away, "-c", line)
             assert done.returncode == 1
             assert (
-                done.stderr == "eventr: The store does not answer. Nothing was lost; try again in a minute.\n"
+                done.stderr
+                == "eventr: The database isn't responding. Nothing was lost. Try again in a minute.\n"
             )
         assert "outcome=store_unavailable" in repl.audit(manager)[-1]
 

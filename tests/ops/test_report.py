@@ -74,7 +74,7 @@ def test_what_the_report_says() -> None:
         "Errors: crashed 4, timeout 2",
         "Waits: people 0.939 s, 95 of 100 up to 0.939 s",
         "Queues now: feed-pull-sys 7 (first for 12 s)",
-        "Due and not queued: 3 feeds; the longest due is 42 s late",
+        "Feeds due, not yet queued: 3 feeds; the longest due is 42 s late",
         "Dead tasks: 5 (eventr repl: dead)",
         "Memory: 300 MB at most, all workers of a server together",
     ]

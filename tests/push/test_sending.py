@@ -169,7 +169,7 @@ def test_a_row_that_grows_rings_once_in_a_while(
     crew.services.discussion.comment(bob, share.id, "four")
     post.work()
     assert len(service.messages) == 2
-    assert said(browser.read(service.messages[1])) == "4 comments on blog 1 by bob"
+    assert said(browser.read(service.messages[1])) == "bob posted 4 comments on blog 1"
     assert service.messages[0].headers["Topic"] == service.messages[1].headers["Topic"]
 
 

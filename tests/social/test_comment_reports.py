@@ -36,16 +36,16 @@ def test_a_comment_is_reported_and_removed(
     assert link not in doors(bob).get(f"/shares/{share.id}/comments").text
     page = visitor.get(link).text
     assert "Words &lt;i&gt;of&lt;/i&gt; bob" in page
-    assert "Said to what ann shares" in page
+    assert "Comment on a share by ann" in page
     form = {"comment": str(one.id), "reason": "abuse", "text": "It insults me"}
     assert visitor.post("/report", form).status_code == 303
     assert visitor.post("/report", form).status_code == 409
     found = office.get("/admin/moderation").text
-    for words in ("A comment of", "Words &lt;i&gt;of", "It insults me", "by cleo", f"at={one.id}#c{one.id}"):
+    for words in ("Comment by", "Words &lt;i&gt;of", "It insults me", "by cleo", f"at={one.id}#c{one.id}"):
         assert words in found, words
     assert people.services.notifications.list_notifications(ann).notes[0].count == 2
     office.post("/admin/moderation/remove", {"thing": str(one.id), "about": "comment"})
-    assert "Nothing is reported." in office.get("/admin/moderation").text
+    assert "No open reports." in office.get("/admin/moderation").text
     assert thread(people, None, share) == [(0, "", ""), (1, "cleo", "an answer")]
     assert talk.get_reactions(None, share).comments == CappedCount(1)
     (note,) = people.services.notifications.list_notifications(ann).notes

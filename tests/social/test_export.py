@@ -429,7 +429,7 @@ def test_G01_it_is_asked_for_and_downloaded_with_the_password(
     late = clock.now() + dt.timedelta(seconds=services.settings.proof_ttl + 1)
     visitor = doors(ann)
     with clock.set_source(lambda: late):
-        assert "Download all that is mine" in visitor.get("/settings/account").text
+        assert "Create export" in visitor.get("/settings/account").text
         for wrong in ("", "not mine 12345"):
             refused = visitor.post("/settings/account/export", {"proof": wrong})
             assert refused.status_code == 400

@@ -85,7 +85,7 @@ def test_an_undo_of_many_asks_and_leaves_out_one_by_one(
     people.open(ann, Audience.FOLLOWERS)
     people.open(bob, Audience.PRIVATE)
     words = _undo(people, dora, f"feeds.{token}")
-    assert "1 person is asked first" in words
+    assert "follow request sent to 1 person" in words
     assert "1 person can no longer be followed" in words
     ties = {n: services.following.get_person(dora, n).tie for n in ("ann", "cleo")}
     assert (ties["ann"].requested, ties["ann"].follows, ties["cleo"].follows) == (True, False, True)

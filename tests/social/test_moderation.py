@@ -70,7 +70,7 @@ def test_a_report_reaches_administrators_and_is_decided(
     for words in ("Words &lt;i&gt;of", "It insults me", "by bob"):
         assert words in found
     office.post("/admin/moderation/remove", {"thing": str(share.id), "about": "share"})
-    assert "Nothing is reported." in office.get("/admin/moderation").text
+    assert "No open reports." in office.get("/admin/moderation").text
     assert people.rows(ann, SHARES) == ()
     with pytest.raises(NotFoundError):
         people.services.sharing.get_share(bob, share.id)

@@ -50,14 +50,14 @@ def test_following_and_its_undo_work_without_a_script(
     answer = visitor.post("/people/follow", {"name": "@ANN", "next": "/people"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/people")
     page = visitor.get("/people").text
-    assert "You follow ANN now" in page
+    assert "You're now following ANN" in page
     assert "Ann Example" in page
     (friend,) = people.services.reading.get_tree(bob).feeds
     assert friend.title == "Ann Example"
     assert "<title>Ann Example" in visitor.get(f"/read/feed/{friend.feed_id}").text
     visitor.post("/people/unfollow", {"name": "ann"})
     said = _notice(visitor)
-    assert "You no longer follow ann" in said
+    assert "You unfollowed ann" in said
     assert people.services.reading.get_tree(bob).feeds == ()
     visitor.post("/undo", {"token": _undo(said), "next": "/people"})
     assert [f.title for f in people.services.reading.get_tree(bob).feeds] == ["Ann Example"]
@@ -71,7 +71,7 @@ def test_a_script_is_answered_with_what_is_now(people: People, doors: Doors, ann
     assert (asked.json["follows"], asked.json["requested"], asked.json["undo"]) == (False, True, None)
     assert "bob" in own.get("/people").text
     yes = own.post("/people/answer", {"name": "bob", "yes": "1"}, **JSON)
-    assert yes.json == {"text": "bob follows you now", "undo": None, "done": True}
+    assert yes.json == {"text": "bob now follows you", "undo": None, "done": True}
     gone = visitor.post("/people/unfollow", {"name": "ann"}, **JSON)
     assert gone.json is not None
     assert gone.json["undo"].startswith("feed.")
@@ -85,7 +85,7 @@ def test_a_request_is_refused_or_taken_back(people: People, doors: Doors, ann: A
     _edit(people, ann, audience=Audience.FOLLOWERS)
     visitor, own = doors(bob), doors(ann)
     visitor.post("/people/follow", {"name": "ann"})
-    assert "was asked, and has not answered yet" in visitor.get("/people").text
+    assert "follow request pending" in visitor.get("/people").text
     own.post("/people/answer", {"name": "bob", "yes": "0"})
     assert people.services.following.list_requests(ann) == []
     visitor.post("/people/follow", {"name": "ann"})
@@ -408,7 +408,7 @@ def test_the_address_of_a_page_is_shown_when_there_is_one(people: People, doors:
     visitor, screens = doors(ann), ("/people", "/settings/sharing")
     assert not any("/@ann" in visitor.get(screen).text for screen in screens)
     assert visitor.get("/@ann").status_code == 404
-    assert "Make your page" in visitor.get("/people").text
+    assert "Create your page" in visitor.get("/people").text
     assert visitor.post("/settings/sharing", {"audience": "public"}).status_code == 303
     assert all("/@ann" in visitor.get(screen).text for screen in screens)
     assert visitor.get("/@ann").status_code == 200

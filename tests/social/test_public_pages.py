@@ -76,12 +76,12 @@ def test_the_first_page_shows_strangers_what_is_for_everybody(
     [line] = passed()
     assert "ann" in line
     assert "bob" in line
-    assert "2 people share this" in line
+    assert "2 people shared this" in line
     assert passed(rows=0) == []
     people.services.following.block(ann, "bob")
     assert len(passed()) == 1, "strangers are not who is blocked"
     people.open(bob, Audience.FOLLOWERS)
-    assert "1 person shares this" in passed()[0]
+    assert "1 person shared this" in passed()[0]
     people.services.sharing.remove_share(ann, public.id)
     assert passed() == []
 
@@ -162,7 +162,7 @@ def test_the_single_page_has_the_way_and_its_canonical_address(
     assert texts(page, "//*[@class='way']//a") == ["ann", "slow"]
     (canonical,) = html.fromstring(page).xpath("//link[@rel='canonical']/@href")
     assert canonical == f"{services.settings.own_origin}/@bob/{shared[1]}"
-    assert texts(stranger.get(f"/@ann/{shared[0]}").text, "//*[@class='passed']") == ["passed on: 1 share"]
+    assert texts(stranger.get(f"/@ann/{shared[0]}").text, "//*[@class='passed']") == ["re-shares: 1 share"]
 
 
 def test_follow_is_a_form_for_who_is_logged_in(
@@ -258,10 +258,10 @@ def test_hops_and_counts_tell_nothing_of_hidden_shares(
     first = sharing.share(ann, entry, note="note of ann").share
     second = sharing.share(bob, first.id, note="note of bob").share
     third = sharing.share(cleo, second.id).share
-    assert "passed on: 2 shares" in stranger.get(f"/@ann/{first.id}").text
+    assert "re-shares: 2 shares" in stranger.get(f"/@ann/{first.id}").text
     people.open(bob, Audience.FOLLOWERS)
     for path in (f"/@ann/{first.id}", "/@ann"):
-        assert "passed on: 1 share" in stranger.get(path).text
+        assert "re-shares: 1 share" in stranger.get(path).text
     page = stranger.get(f"/@cleo/{third.id}").text
     assert texts(page, "//*[@class='way']/li") == ["via private share", "ann", "blog"]
     chain = stranger.get(f"/@cleo/{third.id}/chain").text
@@ -372,7 +372,7 @@ def test_a_wide_chain_comes_in_pages(people: People, stranger: Visitor, services
         path = next(iter(html.fromstring(answer.text).xpath("//a[@rel='next']/@href")), "")
     assert seen == [f"p{n:03}" for n in range(len(many))]
     assert stranger.get(f"/@p000/{first.id}/chain?cursor=zz").status_code == 400
-    assert "passed on: more than 50 shares" in stranger.get(f"/@p000/{first.id}").text
+    assert "re-shares: more than 50 shares" in stranger.get(f"/@p000/{first.id}").text
 
 
 def test_a_full_page_of_a_stream_is_small(people: People, ann: Actor, stranger: Visitor) -> None:

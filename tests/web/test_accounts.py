@@ -330,7 +330,7 @@ def test_W07_names_are_public_and_said_to_be_taken(services: Services) -> None:
     with pytest.raises(ExistsError) as caught:
         services.sign_in.sign_up(SignUp("x@example.org", "aNN", PASSWORD), HOME)
     assert (caught.value.message, caught.value.ids["field"]) == (
-        "This name is taken. Choose another one.",
+        "This user name is taken. Choose another one.",
         "name",
     )
 

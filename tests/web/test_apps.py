@@ -134,7 +134,7 @@ def test_W23_a_new_password_ends_programs_if_that_is_wished(
     assert 'name="programs"' not in ann.get("/settings/account").text, "there is none to end"
     secret = make(ann)
     page = ann.get("/settings/account").text
-    assert "Also end all apps and tokens (1)" in page
+    assert "Also revoke all app passwords and access tokens (1)" in page
     assert 'name="programs" value="1">' in page, "off"
     form = {"old": PASSWORD, "password": "another quiet place"} | ({"programs": "1"} if end else {})
     page = ann.get(ann.post("/settings/password", form).headers["Location"]).text
@@ -215,8 +215,8 @@ def test_a_token_has_the_scopes_and_the_end_that_were_chosen(ann: Visitor, servi
     [
         ("password", {"name": " "}, "Say what it is for"),
         ("password", {"name": "x" * 65}, "64"),
-        ("token", {"name": "x"}, "Choose what the token may be used for."),
-        ("token", {"name": "x", "read": "1", "days": "31"}, "Choose how long the token is good for."),
+        ("token", {"name": "x"}, "Choose what the access token can do."),
+        ("token", {"name": "x", "read": "1", "days": "31"}, "Choose when the access token expires."),
         ("token", {"name": "", "read": "1"}, "Say what it is for"),
     ],
 )

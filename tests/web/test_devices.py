@@ -28,7 +28,7 @@ def add(visitor: Visitor, name: str = "one", **changed: str) -> int:
 
 
 def test_a_device_is_added_listed_and_removed(ann: Visitor, services: Services) -> None:
-    assert "Send a test notification" not in ann.get(PAGE).text
+    assert "Send test notification" not in ann.get(PAGE).text
     key = ann.post("/settings/devices/key").get_json()["key"]
     assert ann.post("/settings/devices/key").get_json() == {"key": key}
     assert ann.get("/api/push").get_json().items() >= {"mine": False, "key": key}.items()
@@ -46,7 +46,7 @@ def test_a_device_is_added_listed_and_removed(ann: Visitor, services: Services) 
     assert "Device removed" in ann.get(PAGE).text
     assert ann.post("/settings/devices/remove", {"device": device}).status_code == 404
     ann.post("/settings/devices/test")
-    assert "There is no device to tell" in ann.get(PAGE).text
+    assert "No devices to notify" in ann.get(PAGE).text
 
 
 def test_logging_out_forgets_the_device(ann: Visitor, services: Services) -> None:

@@ -152,13 +152,13 @@ def test_a_long_file_is_shown_page_by_page(ann: Visitor) -> None:
 
 def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
     number = the_import(send(ann, "/imports", b"<opml><body><outline text='x'/></body></opml>"))
-    assert "There are no feeds in this file" in ann.get(f"/imports/{number}").text
+    assert "No feeds in this file" in ann.get(f"/imports/{number}").text
 
 
 def test_packs_are_shown_chosen_from_and_imported(services: Services, ann: Visitor) -> None:
     page = ann.get("/packs").text
     assert page.count('class="pack"') >= 5
-    assert "Make a pack" not in page
+    assert "New starter pack" not in page
     assert ann.get("/packs/science").text.count('name="pick"') == 6
     number = the_import(ann.post("/packs/science/subscribe", {"pick": ["0", "2"]}))
     one = stored(services, number)
@@ -227,10 +227,10 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     assert len(mine(actor.user_id)) == 5
     done = ann.get(f"/imports/{number}").text
     for words in (
-        "3 feeds are in your list now.",
-        "Unsubscribe from the 3 feeds it added",
+        "You're subscribed to 3 feeds from this import.",
+        "Unsubscribe from the 3 added feeds",
         "in your list all the same",
-        "Retry all that failed",
+        "Retry failed feeds",
         'btn primary" href="/read/all">Read',
     ):
         assert words in done, words
@@ -239,8 +239,8 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 303
     assert len(mine(actor.user_id)) == 2, "those stay that the import has not brought"
     page = ann.get(f"/imports/{number}").text
-    assert "Unsubscribed from 3 feeds" in page
-    assert "You have unsubscribed from 3 feeds that it added." in page
+    assert "Unsubscribed from “3 feeds”" in page
+    assert "You've unsubscribed from 3 feeds that this import added." in page
     for words in (
         "in your list",
         "/unsubscribe",

@@ -171,22 +171,22 @@ def test_a_key_is_changed_switched_off_set_back_and_taken_back(services: Service
 def test_a_conflict_is_told_with_the_words_kept_and_a_way_out(services: Services, ann: Visitor):
     answer = ann.post("/settings/keys", {"action": "read", "keys": "s"})
     assert answer.status_code == 400
-    assert "“s” is the key of “Star”." in answer.text
+    assert "“s” is already the shortcut for “Star”." in answer.text
     assert 'id="k-read" name="keys" value="s"' in answer.text
-    assert "Use it here instead" in answer.text
+    assert "Reassign to this action" in answer.text
     assert _preferences(services).keys == {}
     ann.post("/settings/keys", {"action": "read", "keys": "s", "take": "1"})
     assert _preferences(services).keys == {"read": "s", "star": ""}
     answer = ann.post("/settings/keys/default", {"action": "star"})
     assert answer.status_code == 400
-    assert "“s” is the key of “Keep unread, or mark as read”." in answer.text
+    assert "“s” is already the shortcut for “Keep unread, or mark as read”." in answer.text
 
 
 def test_one_switch_turns_all_single_keys_off(services: Services, ann: Visitor):
     ann.post("/settings/keys/single", {"on": "0"})
     page = ann.get("/help/keys").text
     assert set(_handled(page)) == {"open", "close", "undo", "jump"}
-    assert "Keys that are single characters are off." in page
+    assert "Single-key shortcuts are off." in page
     ann.post("/settings/keys/single", {"on": "1"})
     assert len(_handled(ann.get("/help/keys").text)) == len(keys.ROWS)
 

@@ -140,8 +140,8 @@ def test_a_list_is_read_to_its_end_without_a_script(services: Services, ann: Vis
     _feed(services, reader, 60)
     page = ann.get(_first(ann.get("/read/all").text)).text
     seen = _chosen(page)
-    while _button(page, "Mark as read, next entry") is not None:
-        page = ann.get(_press(ann, page, "Mark as read, next entry")).text
+    while _button(page, "Mark as read and open next entry") is not None:
+        page = ann.get(_press(ann, page, "Mark as read and open next entry")).text
         seen += _chosen(page)
     assert seen == [f"Entry {n}" for n in range(50)]
     page = ann.get(_press(ann, page, "Mark as read")).text

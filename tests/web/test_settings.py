@@ -133,7 +133,7 @@ def test_W11_name_and_address_want_the_password(ann: Visitor, services: Services
     wish = {"name": "anna", "email": "anna@example.org", "confirm": "not it at all"}
     wrong = ann.post("/settings/identity", wish)
     assert (wrong.status_code, 'value="anna@example.org"' in wrong.text) == (400, True)
-    assert "This is not your password." in wrong.text
+    assert "The password is incorrect. Try again." in wrong.text
     assert ann.post("/settings/identity", {**wish, "confirm": PASSWORD}).status_code == 303
     page = ann.get("/settings/account").text
     assert "anna@example.org" in page

@@ -14,7 +14,7 @@ from app import create_app
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 
-_SENTENCE = "The store does not answer. Nothing was lost; try again in a minute."
+_SENTENCE = "The database isn't responding. Nothing was lost. Try again in a minute."
 _REQUESTS = [
     (path, accept) for path in ("/", "/login", "/signup") for accept in ("text/html", "application/json")
 ]

@@ -53,8 +53,8 @@ def test_the_table_is_asked_by_links_and_a_form(services: Services, ann: Visitor
     services.store.database["feeds"].update_one({"_id": feeds[2]}, {"$set": {"error": "http_404"}})
     broken = ann.get("/subscriptions?show=error").text
     assert rows(broken) == ["cid"]
-    assert "There is nothing at this address any more (HTTP 404)." in broken
-    assert "No feed fits." in ann.get("/subscriptions?show=dead").text
+    assert "The site has nothing at this address anymore (HTTP 404)." in broken
+    assert "No feeds found." in ann.get("/subscriptions?show=dead").text
     for bad in ("show=x", "sort=x", "folder=x", "after=x"):
         assert ann.get(f"/subscriptions?{bad}").status_code == 400, bad
     assert ann.get("/subscriptions?utm_source=x").status_code == 200
@@ -67,9 +67,9 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
     before = services.reading.get_tree(reader)
     for do, words in (
         ("move", "2 feeds moved"),
-        ("add", "2 feeds added"),
+        ("add", "2 feeds added to the folder"),
         ("read", "2 entries marked as read"),
-        ("unsubscribe", "Unsubscribed from 2 feeds"),
+        ("unsubscribe", "Unsubscribed from “2 feeds”"),
     ):
         form = {"do": do, "feed": [str(f) for f in feeds[:2]], "into": str(folder), "sort": "rate"}
         done = ann.post("/subscriptions", form)
@@ -87,7 +87,7 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
 
 def test_a_deed_without_feeds_or_folder_says_what_to_do(ann: Visitor, feeds: list[int]) -> None:
     nothing = ann.post("/subscriptions", {"do": "read"})
-    assert (nothing.status_code, "Choose at least one feed first." in nothing.text) == (400, True)
+    assert (nothing.status_code, "Select at least one feed first." in nothing.text) == (400, True)
     nowhere = ann.post("/subscriptions", {"do": "add", "feed": str(feeds[0])})
     assert (nowhere.status_code, "Choose a folder first." in nowhere.text) == (400, True)
     assert rows(nowhere.text) == list(NAMES)
@@ -105,7 +105,10 @@ def test_a_script_moves_by_calls(services: Services, ann: Visitor, reader: Actor
     assert services.subscriptions.get(reader, feeds[1]).folder_ids == ()
     inner = ann.post("/folders", {"name": "Inner", "parent": str(made["id"])}, **JSON).json
     into_itself = ann.post(f"/folders/{made['id']}/move", {"parent": str(inner["id"])}, **JSON)
-    assert (into_itself.status_code, into_itself.json["message"]) == (400, "A folder cannot lie in itself.")
+    assert (into_itself.status_code, into_itself.json["message"]) == (
+        400,
+        "You can't move a folder into itself.",
+    )
     double = ann.post("/folders", {"name": "Art"}, **JSON)
     assert double.status_code == 409
     read = ann.post("/folders/read", {"stream": f"feed/{feeds[0]}"}, **JSON).json
@@ -128,7 +131,7 @@ def test_feed_details_say_how_it_fares_and_what_to_do(
         {"_id": feeds[0]}, {"$set": {"error": "http_404", "error_since": now}}
     )
     page = ann.get(f"/feeds/{feeds[0]}").text
-    assert "Look whether the site has moved, and change the address below." in page
+    assert "Check whether the site has moved, then change the address below." in page
     tree = lxml.html.fromstring(page)
     assert len(tree.xpath("//li[starts-with(@class, 'day ')]")) == 14
     chart, last = tree.xpath("//table")
@@ -197,13 +200,13 @@ def test_the_history_says_in_words_what_was_moved_and_left(
     ann.post(f"/folders/{inner.id}/move", {"parent": str(folder.id)})
     ann.post("/subscriptions", {"do": "unsubscribe", "feed": [str(feeds[1]), str(feeds[2])]})
     page = ann.get("/history").text
-    for words in ("1 feed moved", "Inner: Folder moved", "Unsubscribed from 2 feeds"):
+    for words in ("1 feed moved", "Inner: Folder moved", "Unsubscribed from “2 feeds”"):
         assert words in page
     tokens = list(dict.fromkeys(re.findall(r'name="token" value="([^"]+)"', page)))  # one in a toast too
     assert len(tokens) == 3
     for token in tokens:
         assert ann.post("/undo", {"token": token, "next": "/history"}).status_code == 303
-    assert "Nothing to take back" in ann.get("/history").text
+    assert "Nothing to undo" in ann.get("/history").text
     tree = services.reading.get_tree(reader)
     assert len(tree.feeds) == 3
     assert {f.name for f in tree.folders} == {"Mine", "Inner"}
@@ -213,8 +216,8 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     services: Services, ann: Visitor, visitor: Callable[[], Visitor], feeds: list[int]
 ) -> None:
     found = ann.post("/add", {"address": "https://ada.example/feed"}).text
-    assert "1 reader here" in found
-    assert "You read it already." in found
+    assert "1 subscriber here" in found
+    assert "You're already subscribed to this feed." in found
     assert f'href="/read/feed/{feeds[0]}"' in found
     assert 'action="/subscribe"' in found
     assert ">Subscribe<" not in found
@@ -222,8 +225,8 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     bob = visitor()
     bob.log_in("bob")
     found = bob.post("/add", {"address": "https://ada.example/feed"}).text
-    assert "1 reader here" in found
-    assert "You read it already." not in found
+    assert "1 subscriber here" in found
+    assert "You're already subscribed to this feed." not in found
     assert lxml.html.fromstring(found).xpath("//input[@name='url' and @checked]")
     assert ">Subscribe<" in found
 
@@ -306,7 +309,7 @@ def test_a_first_fetch_that_is_late_is_not_said_to_come_in_a_moment(
     services: Services, ann: Visitor, reader: Actor
 ) -> None:
     feed_id = services.subscriptions.subscribe(reader, "https://late.example/feed").subscription.feed_id
-    assert "Not fetched yet; that happens in a moment." in ann.get(f"/feeds/{feed_id}").text
+    assert "Not fetched yet. The first fetch starts in a moment." in ann.get(f"/feeds/{feed_id}").text
     later = {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=3)}}
     services.store.database["feeds"].update_one({"_id": feed_id}, later)
     assert "Not fetched yet; that is planned for " in ann.get(f"/feeds/{feed_id}").text

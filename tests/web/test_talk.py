@@ -113,14 +113,14 @@ def test_notifications_are_counted_read_and_switched_off(
 ) -> None:
     browser = visitor()
     browser.log_in("bob")
-    assert "Nothing to tell" in browser.get("/notifications").text
+    assert "No notifications yet" in browser.get("/notifications").text
     ann.post(f"/shares/{share.id}/like")
     ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
     services.notifier.notify_import_finished(bob.user_id, 17)
     assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
     assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
     page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
-    for words in ("ann likes blog 1", "ann commented on blog 1", "Your import has ended"):
+    for words in ("ann likes blog 1", "ann commented on blog 1", "Your import is finished"):
         assert words in page
     form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
     assert form, "the row as it was shown"

@@ -113,11 +113,11 @@ class _Search:
 
     async def find_feeds(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
-        await self._prove(page.find_announced(), page.url, N_("Checking the feeds it names"))
+        await self._prove(page.find_announced(), page.url, N_("Checking feeds announced by the page"))
         if not self._done:
-            await self._prove(page.find_anchors(), page.url, N_("Checking the feeds it links to"))
+            await self._prove(page.find_anchors(), page.url, N_("Checking feeds linked from the page"))
         if not self._proofs:
-            await self._prove(page.guess_addresses(), page.url, N_("Trying the usual places"), stop=True)
+            await self._prove(page.guess_addresses(), page.url, N_("Trying common feed addresses"), stop=True)
         if not self._proofs:
             await self._look_around(page)
         now: dt.datetime = clock.now()
@@ -132,7 +132,7 @@ class _Search:
         others = page.find_related_pages()
         if not others:
             return
-        self._report(N_("Looking at other pages of the site"))
+        self._report(N_("Reading other pages on the site"))
         requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
         announced: list[Candidate] = []
         anchors: list[Candidate] = []
@@ -141,7 +141,7 @@ class _Search:
                 other = Page(fetched.body, fetched.url, fetched.content_type)
                 announced += other.find_announced()
                 anchors += other.find_anchors()
-        await self._prove([*announced, *anchors], page.url, N_("Checking the feeds of other pages"))
+        await self._prove([*announced, *anchors], page.url, N_("Checking feeds from other pages"))
 
     async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
         """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""

@@ -201,14 +201,16 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], 
     """
     checked = tuple(headers)
     if len(checked) > MAX_HEADERS:
-        raise InvalidError("At most %(most)s headers can be set.", field="headers", most=MAX_HEADERS)
+        raise InvalidError("You can set at most %(most)s headers.", field="headers", most=MAX_HEADERS)
     for name, value in checked:
         # CGI and WSGI read "_" as "-", so both must be refused.
         plain = name.lower().replace("_", "-")
         if not _TOKEN.fullmatch(name) or len(value) > MAX_HEADER_VALUE or not _VALUE.fullmatch(value):
-            raise InvalidError("A header has characters that HTTP does not allow.", field="headers")
+            raise InvalidError(
+                "A header is too long or contains characters that HTTP doesn't allow.", field="headers"
+            )
         if _OWN_HEADERS.fullmatch(plain):
-            raise InvalidError("The header %(header)s cannot be set.", field="headers", header=name)
+            raise InvalidError("You can't set the header %(header)s.", field="headers", header=name)
     return checked
 
 

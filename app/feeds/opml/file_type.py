@@ -6,30 +6,33 @@ import re
 
 from app.errors import N_, InvalidError
 
-_IMAGE = N_("This is no OPML file but an image. Export your subscriptions as OPML and send that file.")
+_IMAGE = N_("This is an image, not an OPML file. Export your subscriptions as OPML and upload that file.")
 #: First bytes of files that are no text.
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (
         b"PK\x03\x04",
-        N_(
-            "This is no OPML file but a ZIP archive. "
-            "Unpack it and send the file in it that ends in .opml or .xml."
-        ),
+        N_("This is a ZIP archive. Unzip it and upload the .opml or .xml file inside."),
     ),
     (
         b"\x1f\x8b",
-        N_("This is no OPML file but compressed with gzip. Unpack it and send the file in it."),
+        N_("This file is compressed with gzip. Unzip it and upload the .opml or .xml file inside."),
     ),
     (
         b"%PDF",
-        N_("This is no OPML file but a PDF document. Export your subscriptions as OPML and send that file."),
+        N_(
+            "This is a PDF document, not an OPML file. Export your subscriptions as OPML and "
+            "upload that file."
+        ),
     ),
     (b"\x89PNG", _IMAGE),
     (b"\xff\xd8\xff", _IMAGE),
     (b"GIF8", _IMAGE),
     (
         b"SQLite format 3",
-        N_("This is no OPML file but a database. Export your subscriptions as OPML and send that file."),
+        N_(
+            "This is a database file, not an OPML file. Export your subscriptions as OPML and "
+            "upload that file."
+        ),
     ),
 )
 _WEBP = re.compile(rb"RIFF....WEBP", re.DOTALL)
@@ -57,8 +60,8 @@ def check_is_opml(body: bytes) -> None:
     line = _plain(head)[:start].count(b"\n") + 1
     if text[:1] in (b"{", b"["):
         raise InvalidError(
-            "Line %(line)s: this is no OPML file but JSON. "
-            "Export your subscriptions as OPML and send that file.",
+            "Line %(line)s: this is a JSON file, not an OPML file. Export your subscriptions as "
+            "OPML and upload that file.",
             line=line,
         )
     _check_element(text, line)
@@ -71,13 +74,13 @@ def _check_element(text: bytes, line: int) -> None:
     name, line = named[1].lower(), line + text[: named.start()].count(b"\n")
     if name in _HTML:
         raise InvalidError(
-            "Line %(line)s: this is no OPML file but a web page, perhaps that of a log-in. "
-            "Export your subscriptions as OPML and send that file.",
+            "Line %(line)s: this is a web page (perhaps a login page), not an OPML file. Export "
+            "your subscriptions as OPML and upload that file.",
             line=line,
         )
     if name in _FEEDS:
         raise InvalidError(
-            "Line %(line)s: this is a feed itself and no list of feeds. Add its address under “Add a feed”.",
+            "Line %(line)s: this is a feed, not a list of feeds. Add its address under “Add a feed”.",
             line=line,
         )
 

@@ -64,14 +64,16 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         InvalidError: it is empty, no OPML, or broken beyond mending; the message names the line.
     """
     if len(body) > limits.max_bytes:
-        raise TooLargeError("The file has more than %(kib)s KiB.", kib=limits.max_bytes >> 10)
+        raise TooLargeError(
+            "The file is larger than %(kib)s KiB. Split it into smaller files.", kib=limits.max_bytes >> 10
+        )
     if not body.strip():
         raise InvalidError("The file is empty.")
     root, repaired = _tree(to_utf8(body)[0], limits)
     if _name(root) != "opml":
         raise InvalidError(
-            "This is no OPML file: it begins with <%(element)s> instead of <opml>. "
-            "Export your subscriptions as OPML and send that file.",
+            "This isn't an OPML file: it starts with <%(element)s> instead of <opml>. Export your "
+            "subscriptions as OPML and upload that file.",
             element=_name(root),
         )
     reader = _Reader(limits, policy)
@@ -163,7 +165,9 @@ class _Reader:
         self.outlines += 1
         if self.outlines > self._limits.max_outlines:
             most = self._limits.max_outlines
-            raise TooLargeError("The file has more than %(most)s outlines.", most=most)
+            raise TooLargeError(
+                "The file has more than %(most)s outlines. Split it into smaller files.", most=most
+            )
         fields = _fields(element)
         title = extract_plain_text(fields.get("text") or "") or extract_plain_text(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
@@ -208,14 +212,17 @@ def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
         fault = f"Line {line}: {_sentence(e)}"
         mended = repair(text)
         if mended is None:
-            raise InvalidError("This is no OPML file: there is no XML in it.") from e
+            raise InvalidError(
+                "This isn't an OPML file: it doesn't contain any XML. Export your subscriptions as "
+                "OPML and upload that file."
+            ) from e
         for attempt in (mended, repair(_requoted(mended)) or b""):
             try:
                 return _strict(attempt), fault
             except etree.XMLSyntaxError:
                 continue
         raise InvalidError(
-            "This file is not well-formed XML. %(fault)s Mend that line, or export the list again.",
+            "This file isn't well-formed XML. %(fault)s Fix that line, or export your subscriptions again.",
             fault=fault,
         ) from e
 
@@ -264,7 +271,7 @@ def _strict(text: bytes) -> etree._Element:
 
 def _too_deep(line: int, limit: int) -> TooLargeError:
     return TooLargeError(
-        "Line %(line)s: the outlines are nested deeper than %(most)s.", line=line, most=limit
+        "Line %(line)s: outlines can be nested at most %(most)s levels deep.", line=line, most=limit
     )
 
 

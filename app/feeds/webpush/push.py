@@ -57,16 +57,16 @@ def check_endpoint(url: str, policy: Policy, max_length: int) -> str:
         InvalidError: none that may be asked: not HTTPS (but where loopback is allowed), or too long.
     """
     if len(url) > max_length or not _VISIBLE.fullmatch(url) or "#" in url:
-        raise InvalidError("This is no address of a push service.", field="endpoint")
+        raise InvalidError("This isn't a valid push service address.", field="endpoint")
     try:
         endpoint = policy.check_url(url)
     except FetchError as e:
-        raise InvalidError("This is no address of a push service.", field="endpoint") from e
+        raise InvalidError("This isn't a valid push service address.", field="endpoint") from e
     # The policy has let a loopback address through only if the administrator allows this very one.
     local = endpoint.is_ip_literal and ipaddress.ip_address(endpoint.host).is_loopback
     # An IPv6 address cannot be named in a token by the library; no push service is at one.
     if (endpoint.scheme != "https" and not local) or ":" in endpoint.host:
-        raise InvalidError("This is no address of a push service.", field="endpoint")
+        raise InvalidError("This isn't a valid push service address.", field="endpoint")
     return endpoint.url
 
 
@@ -80,7 +80,7 @@ def read_keys(p256dh: str, auth: str) -> tuple[bytes, bytes]:
 
     point, secret = _bytes(p256dh, "p256dh", POINT), _bytes(auth, "auth", SECRET)
     if not crypto.is_valid_point(point):
-        raise InvalidError("This is no key of a browser.", field="p256dh")
+        raise InvalidError("This isn't a valid browser key.", field="p256dh")
     return point, secret
 
 
@@ -93,7 +93,7 @@ def _bytes(text: str, field: str, length: int) -> bytes:
             found = b""
         if len(found) == length:
             return found
-    raise InvalidError("This is no key of a browser.", field=field)
+    raise InvalidError("This isn't a valid browser key.", field=field)
 
 
 def encode_key(point: bytes) -> str:

@@ -109,7 +109,7 @@ class AdminAccountGateway:
             if was is None:
                 raise NotFoundError(user_id=user_id)
             if was.role is Role.ADMIN and not self._people.count_admins(session):
-                raise ConflictError("This is the last admin. Make somebody else an admin first.")
+                raise ConflictError("This is the only admin. Make someone else an admin first.")
 
         self._store.run_in_transaction(update_account)
 
@@ -157,6 +157,6 @@ class AdminAccountGateway:
         try:
             key = bytes.fromhex(invite_id)
         except ValueError as e:
-            raise InvalidError("This is not an id.", field="invite") from e
+            raise InvalidError("This isn't a valid ID.", field="invite") from e
         if len(key) != 8 or not self._invites.revoke(key):
             raise NotFoundError(invite=invite_id)

@@ -176,7 +176,7 @@ class DiscussionGateway:
         if new.parent is not None:
             above = self._comments.mark_answered(new.share_id, new.parent, session)
             if above is None:
-                raise NotFoundError("This comment is gone.", comment_id=new.parent)
+                raise NotFoundError("This comment doesn't exist anymore.", comment_id=new.parent)
         path = above.path[: self._depth - 1] if above else ()
         placed = dataclasses.replace(new, path=(*path, new.id))
         self._comments.add(placed, session)
@@ -277,7 +277,7 @@ class DiscussionGateway:
             InvalidError: the cursor is none.
         """
         if cursor is not None and not _CURSOR.fullmatch(cursor):
-            raise InvalidError("This list cannot go on from here: open it again.", field="cursor")
+            raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
         found, more = self._read(viewer, share, after=cursor or "")
         whole = cursor is None
         if at is not None and whole and more and all(c.id != at for c in found):

@@ -68,7 +68,7 @@ def parse_addresses(text: str) -> list[str]:
     tries = urls.normalise_address(text)
     if not tries:
         raise InvalidError(
-            "This is not a web address. Enter the address of a site, like example.org.", field="address"
+            "This isn't a web address. Enter a site's address, such as example.org.", field="address"
         )
     return tries
 

@@ -89,7 +89,9 @@ class ImportGateway:
         check_is_opml(body)
         found = opml.read(body, self._limits)
         if len(found.folders) > MOST:
-            raise TooLargeError("The file has more than %(most)s folders.", most=MOST)
+            raise TooLargeError(
+                "The file has more than %(most)s folders. Split it into smaller files.", most=MOST
+            )
         return found
 
     def add(self, user_id: int, subscription_list: SubscriptionList, name: str, now: dt.datetime) -> Import:
@@ -118,7 +120,7 @@ class ImportGateway:
             NotFoundError: he has no such import.
             ConflictError: it has been started.
         """
-        refusal = ConflictError("This import has been started already.")
+        refusal = ConflictError("This import has already been started.")
 
         def store_choice(session: Session) -> Import:
             found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
@@ -156,13 +158,13 @@ class ImportGateway:
             ConflictError: it has been started.
             InvalidError: nothing is chosen.
         """
-        refusal = ConflictError("This import has been started already.")
+        refusal = ConflictError("This import has already been started.")
 
         def queue_preview(session: Session) -> Import:
             self._in_state((user_id, import_id), _PREVIEW, refusal, session)
             counts = count_states(self._imports.find_items(user_id, import_id, session=session))
             if not counts.get(ItemState.WAITING):
-                raise InvalidError("Nothing is chosen. Tick at least one feed.")
+                raise InvalidError("Select at least one feed first.")
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
             return self._queue(user_id, import_id, _PREVIEW, values, now, session)
 
@@ -241,14 +243,14 @@ class ImportGateway:
             NotFoundError: he has no such import, or there is no such failure in it.
             ConflictError: it has not ended.
         """
-        refusal = ConflictError("This import has not ended yet.")
+        refusal = ConflictError("This import isn't finished yet.")
 
         def queue_failures(session: Session) -> Import:
             found = self._in_state((user_id, import_id), ENDED, refusal, session)
             items = self._imports.find_items(user_id, import_id, session=session)
             chosen = {i.index: retry_item(i) for i in items if i.can_retry and index in (None, i.index)}
             if not chosen:
-                raise NotFoundError("There is nothing to try again.", import_id=import_id)
+                raise NotFoundError("There's nothing to retry.", import_id=import_id)
             self._imports.update_items(user_id, import_id, chosen, session)
             counts = Counter(found.counts)
             counts[ItemState.FAILED.value] -= len(chosen)
@@ -264,7 +266,7 @@ class ImportGateway:
             NotFoundError: he has no such import.
             ConflictError: it was not cancelled.
         """
-        refusal = ConflictError("This import is in another state by now. Reload the page.")
+        refusal = ConflictError("This import has changed in the meantime. Reload the page.")
 
         def queue_cancelled(session: Session) -> Import:
             self._in_state((user_id, import_id), _CANCELLED, refusal, session)
@@ -336,7 +338,7 @@ class ImportGateway:
         found = self._imports.update(user_id, import_id, states, values, session=session)
         if found is None:
             self.get(user_id, import_id)
-            raise ConflictError("This import is in another state by now. Reload the page.")
+            raise ConflictError("This import has changed in the meantime. Reload the page.")
         return found
 
     # -- while it runs

@@ -62,10 +62,10 @@ class PackGateway:
         """
         packs = self.list_packs()
         if len(packs) >= MOST:
-            raise InvalidError("There are %(most)s packs, and that is the most.", most=MOST)
+            raise InvalidError("This server can have at most %(most)s starter packs.", most=MOST)
         pack = Pack(self._slug(title), title, about, self._checked(body))
         if any(p.slug == pack.slug for p in packs):
-            raise ExistsError("There is a pack with this name already.", field="title")
+            raise ExistsError("A starter pack with this name already exists.", field="title")
         self._packs.put(pack)
         return pack
 
@@ -94,7 +94,7 @@ class PackGateway:
     def _checked(self, body: bytes) -> bytes:
         check_is_opml(body)
         if not opml.read(body, self._limits).feeds:
-            raise InvalidError("There is no feed in this file.", field="file")
+            raise InvalidError("This file doesn't contain any feeds.", field="file")
         return body
 
     @staticmethod

@@ -90,7 +90,7 @@ class DeviceGateway:
         # Requests at the same moment may go beyond it by their number: that is no matter.
         if len(others) >= self._settings.push_devices:
             raise TooLargeError(
-                "No more than %(limit)s devices can be told. Remove one of them first.",
+                "You can have at most %(limit)s devices. Remove one first.",
                 limit=self._settings.push_devices,
             )
         new = Device(

@@ -82,7 +82,7 @@ def _cursor(text: str) -> tuple[int, int] | None:
         return None
     readers, _, feed_id = text.partition(".")
     if not (readers + feed_id).isascii() or not (readers.isdigit() and feed_id.isdigit()):
-        raise InvalidError("This list cannot go on from here: open it again.", field="after")
+        raise InvalidError("Can't load more of this list. Reload it.", field="after")
     return int(readers[:16]), int(feed_id[:16])
 
 

@@ -120,7 +120,7 @@ class ReadMarkGateway:
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         if self._overtaken(undo):
-            raise ConflictError("A later action changed the same feeds. Take that back first.", undo=token)
+            raise ConflictError("A later action changed the same feeds. Undo that action first.", undo=token)
         for _ in range(ROUNDS):
             kept = self._changed_by(undo)
             replaces = []

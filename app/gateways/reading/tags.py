@@ -79,7 +79,7 @@ class TagGateway:
     def _alive(self, user_id: int, tag_id: int, session: Session | None = None) -> Tag:
         tag = next((t for t in self._tags.find_by_user(user_id, session) if t.id == tag_id), None)
         if tag is None or tag.deleted_at is not None:
-            raise NotFoundError("You have no such tag.", tag_id=tag_id)
+            raise NotFoundError("You don't have this tag.", tag_id=tag_id)
         return tag
 
     def find_by_marks(self, user_id: int, marks: Mapping[int, Mark]) -> dict[int, tuple[Tag, ...]]:
@@ -122,7 +122,7 @@ class TagGateway:
                 wanted += [tag.id] if tag.id not in wanted else []
             if len(wanted) > self._limits.per_entry:
                 most = self._limits.per_entry
-                raise TooLargeError("An entry has at most %(limit)s tags. Remove one first.", limit=most)
+                raise TooLargeError("An entry can have at most %(limit)s tags. Remove one first.", limit=most)
             hidden = [t for t in (mark.tags if mark else ()) if t not in alive]
             self._write(user_id, entry, mark, [*wanted, *hidden], now, session)
             for tag_id in {*before, *wanted}:
@@ -141,7 +141,7 @@ class TagGateway:
     def _check_number(self, number: int) -> None:
         if number >= self._limits.per_user:
             most = self._limits.per_user
-            raise TooLargeError("You have %(limit)s tags, and that is the most.", limit=most)
+            raise TooLargeError("You can have at most %(limit)s tags.", limit=most)
 
     def _write(
         self,
@@ -212,7 +212,7 @@ class TagGateway:
             InvalidError: they are the same.
         """
         if tag_id == into:
-            raise InvalidError("Choose another tag to merge into.", field="into")
+            raise InvalidError("Choose a different tag to merge into.", field="into")
 
         def move_marks(session: Session) -> tuple[Tag, Tag]:
             # Read here: another device may have merged or deleted one of them just now.
@@ -339,7 +339,7 @@ class TagGateway:
     def _check_searches(self, number: int) -> None:
         if number >= self._searches_most:
             most = self._searches_most
-            raise TooLargeError("You have %(limit)s saved searches, and that is the most.", limit=most)
+            raise TooLargeError("You can have at most %(limit)s saved searches.", limit=most)
 
 
 def _free(name: str, taken: Collection[str], key: Callable[[str], str]) -> str:

@@ -164,5 +164,5 @@ def _after(cursor: str | None) -> str:
     if cursor is None:
         return ""
     if not _CURSOR.fullmatch(cursor):
-        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+        raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
     return cursor

@@ -102,7 +102,7 @@ class SharingGateway:
         owner = self._profiles.find(source.user_id)
         whole = source.audience.narrow_to(owner.audience) if owner else Audience.PRIVATE
         if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
-            raise InvalidError("This was written for followers alone, so it cannot be passed on.")
+            raise InvalidError("This post is for followers only, so you can't re-share it.")
         remote = self._entries.find_remote_chain(source.of)
         self._check_hands(len(source.path) + 1 + len(remote.hops if remote else ()))
         return audience.narrow_to(whole)
@@ -120,7 +120,9 @@ class SharingGateway:
     def _check_hands(self, hands: int) -> None:
         """Refuse to pass on what came through too many hands, on whichever servers."""
         if hands >= self._depth:
-            raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
+            raise InvalidError(
+                "You can't re-share this. A chain can have at most %(most)s shares.", most=self._depth
+            )
 
     def publish_post(
         self, profile: Profile, title: str, text: str, audience: Audience, now: dt.datetime

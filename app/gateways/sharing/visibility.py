@@ -116,7 +116,7 @@ class VisibilityGateway:
             ForbiddenError: it is himself, or somebody he blocks.
         """
         if relationship.own:
-            raise ForbiddenError("This is you. What you share is under “My shares”.")
+            raise ForbiddenError("This is you. Your shares are under “My shares”.")
         if (
             target.hidden
             or target.audience is Audience.PRIVATE
@@ -124,7 +124,7 @@ class VisibilityGateway:
         ):
             raise NotFoundError(user_id=target.user_id)
         if relationship.blocks:
-            raise ForbiddenError("You block this person. Unblock first.")
+            raise ForbiddenError("You've blocked this person. Unblock them first.")
         return relationship.follows or target.audience is Audience.PUBLIC
 
     def find_relationship(

@@ -140,7 +140,7 @@ class FolderGateway:
 
     def _check_number(self, folders: Sequence[Folder]) -> None:
         if len(folders) >= MOST:
-            raise InvalidError("You have %(limit)s folders, and that is the most.", limit=MOST)
+            raise InvalidError("You can have at most %(limit)s folders.", limit=MOST)
 
     def _check_place(self, folders: Sequence[Folder], parent: int | None) -> None:
         parents = {f.id: f.parent for f in folders}
@@ -150,8 +150,10 @@ class FolderGateway:
         while parent is not None and depth < DEPTH:
             parent, depth = parents.get(parent), depth + 1
         if depth >= DEPTH:
-            raise InvalidError("Folders lie at most %(depth)s deep.", field="parent", depth=DEPTH)
+            raise InvalidError(
+                "Folders can be nested at most %(depth)s levels deep.", field="parent", depth=DEPTH
+            )
 
     def _check_name(self, folders: Sequence[Folder], name: str, parent: int | None) -> None:
         if any(f.name == name and f.parent == parent for f in folders):
-            raise ExistsError("There is a folder with this name already.", field="name")
+            raise ExistsError("You already have a folder with this name.", field="name")

@@ -175,12 +175,16 @@ class OrderingGateway:
             raise NotFoundError(folder_id=folder_id if folder is None else parent)
         above = _above(folders, parent)
         if folder_id in above:
-            raise InvalidError("A folder cannot lie in itself.", field="parent")
+            raise InvalidError("You can't move a folder into itself.", field="parent")
         if len(above) + _height(folders, folder_id) > DEPTH:
-            raise InvalidError("Folders lie at most %(depth)s deep.", field="parent", depth=DEPTH)
+            raise InvalidError(
+                "Folders can be nested at most %(depth)s levels deep.", field="parent", depth=DEPTH
+            )
         if any(f.name == folder.name and f.parent == parent and f.id != folder_id for f in folders.values()):
             raise ExistsError(
-                "There is a folder “%(name)s” already. Rename one of them.", field="name", name=folder.name
+                "You already have a folder named “%(name)s” there. Rename one of them.",
+                field="name",
+                name=folder.name,
             )
         if folder.parent != parent:
             # What the checks were about is written too, so that no other move makes them wrong at once:

@@ -94,7 +94,7 @@ class SubscriptionGateway:
         mine = self._subscriptions.find_feed_ids(user_id)
         new = set(feed_ids).difference(mine)
         if new and len(mine) + len(new) > self._most:
-            raise TooLargeError("You have %(limit)s subscriptions, and that is the most.", limit=self._most)
+            raise TooLargeError("You can have at most %(limit)s subscriptions.", limit=self._most)
 
     def _start_of(self, position: Position, now: dt.datetime) -> int:
         first, last = position.first_seq, position.last_seq

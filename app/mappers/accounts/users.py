@@ -30,8 +30,8 @@ from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import Credentials, NewUser, User
 
 _INDEX_NOT_FOUND = 27
-_NAME_TAKEN = N_("This name is taken. Choose another one.")
-_EMAIL_TAKEN = N_("This e-mail address belongs to another account.")
+_NAME_TAKEN = N_("This user name is taken. Choose another one.")
+_EMAIL_TAKEN = N_("Another account uses this email address. Enter a different one.")
 
 
 def make_name_key(text: str) -> str:

@@ -44,7 +44,7 @@ class ReportMapper:
                 return
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
-                    raise ExistsError("You have reported this already. It will be looked at.") from e
+                    raise ExistsError("You've already reported this. An admin will review it.") from e
                 doc["_id"] = Int64(ids.reserve_ids())
 
     @translate_errors

@@ -87,7 +87,7 @@ class FeedMapper:
                 return _feed(doc)
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
-                    raise ExistsError("This feed is known already.", url_key=url_key) from e
+                    raise ExistsError("This feed already exists.", url_key=url_key) from e
 
     @translate_errors
     def find_by_key(self, url_key: str) -> Feed | None:
@@ -303,7 +303,7 @@ class FeedMapper:
         try:
             self._feeds.update_one({"_id": feed_id}, {"$set": {"url": url, "url_key": url_key}})
         except DuplicateKeyError as e:
-            raise ExistsError("This feed is known already.", feed_id=feed_id) from e
+            raise ExistsError("This feed already exists.", feed_id=feed_id) from e
 
     @translate_errors
     def release_url_key(self, feed_id: int) -> None:

@@ -85,7 +85,7 @@ class ShareMapper:
             self._shares.insert_one(doc, session=session)
         except DuplicateKeyError as e:
             if is_duplicate(e, "user_id"):
-                raise ExistsError("You shared this already.", entry_id=share.of.entry_id) from e
+                raise ExistsError("You've already shared this.", entry_id=share.of.entry_id) from e
             raise ConflictError(share_id=share.id) from e
         return int((was or {}).get("stars", 0))
 

@@ -81,7 +81,7 @@ class SubscriptionMapper:
         except DuplicateKeyError as e:
             if is_duplicate(e, "_id"):
                 return self.add(subscription, pending=pending, session=session)
-            raise ExistsError("You are subscribed to this feed already.", feed_id=doc["feed_id"]) from e
+            raise ExistsError("You're already subscribed to this feed.", feed_id=doc["feed_id"]) from e
         return subscription._replace(id=doc["_id"])
 
     @translate_errors

@@ -105,7 +105,7 @@ def check(name: str, value: object) -> Any:
     """
     field = _FIELDS.get(name)
     if field is None:
-        raise InvalidError("There is no such setting.", field=name)
+        raise InvalidError("This setting doesn't exist.", field=name)
     if name in ("keys", "keys_before"):
         return _keys(value)
     if name == "time_zone":
@@ -117,7 +117,7 @@ def check(name: str, value: object) -> Any:
     else:
         fits = isinstance(value, bool)
     if not fits:
-        raise InvalidError("This value does not fit the setting.", field=name)
+        raise InvalidError("This isn't a valid value for the setting.", field=name)
     return value
 
 
@@ -130,7 +130,7 @@ def _keys(value: object) -> Mapping[str, str]:
         and not any(action == "" or action[0] in "$." or "." in action for action in value)
     )
     if not fits:
-        raise InvalidError("This is not a table of keys.", field="keys")
+        raise InvalidError("This isn't a valid set of keyboard shortcuts.", field="keys")
     return MappingProxyType(dict(value))  # type: ignore[call-overload]  # a mapping of texts, seen above
 
 

@@ -57,7 +57,7 @@ class EventPass:
         try:
             user_id, at = _serializer(key).loads(text, max_age=int(max_age))
         except (BadData, ValueError, TypeError) as e:
-            raise AuthRequiredError("This page has to be reloaded.") from e
+            raise AuthRequiredError("This page has expired. Reload it and try again.") from e
         return cls(user_id, at)
 
 

@@ -61,11 +61,12 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "origin",
         "/check/origin?origin={origin}",
-        N_("The address is the one that the server was given"),
-        N_("Forms are refused, and addresses that are shown lead elsewhere."),
+        N_("The address matches EVENTR_BASE_URL"),
+        N_("Forms are rejected, and links point to the wrong address."),
         N_(
-            "Set EVENTR_BASE_URL to the address in the browser's bar and EVENTR_TRUSTED_PROXIES to the "
-            "number of proxies, and have the proxy pass on host and scheme."
+            "Set EVENTR_BASE_URL to the address in your browser's address bar, and "
+            "EVENTR_TRUSTED_PROXIES to the number of proxies. Have the proxy pass on the host and "
+            "scheme."
         ),
         (
             ("nginx", "proxy_set_header Host $host;\nproxy_set_header X-Forwarded-Proto $scheme;"),
@@ -76,9 +77,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "secure",
         "/check/secure?origin={origin}",
-        N_("Nobody on the way can read: HTTPS, or this very machine"),
-        N_("Whoever is on the way reads passwords."),
-        N_("Give the proxy a certificate, and have EVENTR_BASE_URL begin with https://."),
+        N_("The connection is encrypted (HTTPS) or stays on this machine"),
+        N_("Anyone on the network path can read passwords."),
+        N_("Give the proxy a certificate, and start EVENTR_BASE_URL with https://."),
         (
             ("nginx", "listen 443 ssl;\nssl_certificate …;\nssl_certificate_key …;"),
             ("Apache", "SSLEngine on\nSSLCertificateFile …\nSSLCertificateKeyFile …"),
@@ -88,9 +89,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "slash",
         "//check/slash",
-        N_("Two slashes at the beginning are taken for one"),
-        N_("newsboat and others fail when the address was typed with a slash at its end."),
-        N_("Let the proxy pass addresses on as they are."),
+        N_("Two slashes at the start of a path count as one"),
+        N_("Newsboat and other apps fail if the server address was entered with a slash at the end."),
+        N_("Have the proxy pass on paths unchanged."),
         (
             ("nginx", f"merge_slashes on;\n{_WHOLE}"),
             ("Apache", f'MergeSlashes On\nProxyPass "/" "http://{_BACKEND}/" nocanon'),
@@ -100,9 +101,12 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "path",
         f"/check/path/{quote(PATH, safe='')}",
-        N_("An escaped slash arrives as it was sent"),
-        N_("Apps that ask for a feed by its id find nothing: newsboat, Liferea, Vienna."),
-        N_("Let the proxy neither refuse nor decode nor escape again what is escaped."),
+        N_("An escaped slash arrives unchanged"),
+        N_("Apps that request a feed by its ID, such as Newsboat, Liferea and Vienna, find nothing."),
+        N_(
+            "Have the proxy pass on escaped characters unchanged. It mustn't reject, decode or "
+            "re-escape them."
+        ),
         (
             ("nginx", _WHOLE),
             ("Apache", _NOCANON),
@@ -112,9 +116,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "query",
         f"/check/query?q={quote(QUERY, safe='').replace('%20e', '+e')}&n=2",
-        N_("Plus signs, blanks and ampersands in a query arrive"),
-        N_("Apps get other lists than they ask for."),
-        N_("Let no rule of the proxy rewrite the address."),
+        N_("Plus signs, spaces and ampersands in a query arrive unchanged"),
+        N_("Apps get different lists from the ones they request."),
+        N_("Remove any proxy rules that rewrite addresses."),
         (
             ("nginx", _WHOLE),
             ("Apache", "RewriteEngine Off"),
@@ -124,9 +128,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "authorization",
         "/check/authorization",
-        N_("The header Authorization arrives"),
-        N_("Apps log in, and then each of their requests is refused."),
-        N_("Let the proxy pass it on, and ask for no password of its own."),
+        N_("The Authorization header arrives"),
+        N_("Apps can log in, but all their other requests are rejected."),
+        N_("Have the proxy pass on the header, and turn off the proxy's own password prompt."),
         (
             ("nginx", "proxy_set_header Authorization $http_authorization;\nauth_basic off;"),
             ("Apache", '<Location "/">\n    AuthType None\n    Require all granted\n</Location>'),
@@ -138,9 +142,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "body",
         "/check/body",
-        N_("A request of 700 KB arrives"),
-        N_("Apps that mark or fetch many entries at once fail: RSS Guard sends 10,000 ids."),
-        N_("Let the proxy take larger bodies; of Eventr itself it is EVENTR_API_MAX_BYTES."),
+        N_("A 700 KB request arrives"),
+        N_("Apps that mark or fetch many entries at once fail. For example, RSS Guard sends 10,000 IDs."),
+        N_("Raise the proxy's limit on request bodies. Eventr's own limit is EVENTR_API_MAX_BYTES."),
         (
             ("nginx", "client_max_body_size 6m;"),
             ("Apache", "LimitRequestBody 6291456"),
@@ -153,9 +157,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "etag",
         "/check/etag",
-        N_("What has not changed is not sent again (ETag, 304)"),
-        N_("Each app loads everything with each look, which costs data and time."),
-        N_("Let the proxy pass on If-None-Match and answers of the status 304."),
+        N_("Unchanged content isn't sent again (ETag, HTTP 304)"),
+        N_("Apps download everything on each refresh, which uses extra data and time."),
+        N_("Have the proxy pass on If-None-Match and HTTP 304 responses."),
         (
             ("nginx", "proxy_set_header If-None-Match $http_if_none_match;"),
             ("Apache", "DeflateAlterETag NoChange"),
@@ -167,9 +171,9 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "fresh",
         "/check/fresh",
-        N_("The proxy keeps no answers"),
-        N_("People see what was true some minutes ago, or what belongs to others."),
-        N_("Switch its cache off for this server."),
+        N_("The proxy doesn't cache responses"),
+        N_("People see outdated pages, or pages meant for someone else."),
+        N_("Turn off the proxy's cache for this server."),
         (
             ("nginx", "proxy_cache off;"),
             ("Apache", "CacheDisable /"),
@@ -180,11 +184,14 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "forwarded",
         "/check/forwarded",
-        N_("Nobody can pretend to come from another network"),
-        N_("Limits for wrong passwords are worth nothing: each try has another address."),
+        N_("Clients can't fake their network address"),
         N_(
-            "Set EVENTR_TRUSTED_PROXIES to the number of proxies in front, 0 for none, and let nobody reach "
-            "Eventr past them."
+            "The limit on wrong passwords doesn't work, because an attacker can use a new fake "
+            "address for each attempt."
+        ),
+        N_(
+            "Set EVENTR_TRUSTED_PROXIES to the number of proxies in front of Eventr (0 for none). "
+            "Block connections that bypass them."
         ),
         (
             ("nginx", "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"),

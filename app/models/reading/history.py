@@ -49,7 +49,7 @@ class HistoryCursor(NamedTuple):
         """
         ms, _, token = text.partition("-")
         if not (ms.isascii() and ms.isdigit() and len(ms) <= _DIGITS and token):
-            raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+            raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
         return cls(_EPOCH + int(ms) * _MS, token)
 
 

@@ -92,7 +92,7 @@ class StreamRef:
             return cls(StreamKind.SEARCH, query=query)
         match = _REF.fullmatch(text)
         if match is None:
-            raise InvalidError("There is no such list.", field="stream")
+            raise InvalidError("This list doesn't exist.", field="stream")
         if match[1]:
             return cls(StreamKind(match[1]))
         return cls(StreamKind(match[2]), int(match[3]))
@@ -129,7 +129,7 @@ class Cursor:
         """
         match = _CURSOR.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+            raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
         return cls(Segment(match[1]), int(match[2]), int(match[3]), int(match[4]))
 
 

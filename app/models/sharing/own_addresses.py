@@ -43,7 +43,10 @@ def parse_handle(text: str, hosts: Collection[str]) -> str | None:
         return None
     handle = _handle(address.path)
     if handle is None:
-        raise InvalidError("This is an address of this server itself. People have theirs at /@name.")
+        raise InvalidError(
+            "This is the server's own address. To follow someone, use the address of their page, "
+            "such as /@name."
+        )
     return handle
 
 

@@ -133,5 +133,5 @@ def parse_cursor(text: str, order: Order) -> tuple[str | int, int]:
     """
     match = _CURSOR.fullmatch(text)
     if match is None or (order is not Order.NAME and not re.fullmatch(r"-?[0-9]{1,16}", match[2], re.ASCII)):
-        raise InvalidError("This table cannot be continued from here. Reload it.", field="after")
+        raise InvalidError("Can't load more of this list. Reload it.", field="after")
     return match[2] if order is Order.NAME else int(match[2]), int(match[1])

@@ -80,7 +80,7 @@ class AccountService:
         who = f"password:{actor.user_id}"
         throttle(self._limiter, who, limit=TRIES, window=WINDOW)
         if not self._hasher.verify(self._accounts.find_password_hash(user.id), password):
-            raise InvalidError("This is not your password.", field=field)
+            raise InvalidError("The password is incorrect. Try again.", field=field)
         self._limiter.reset(who)
         return user
 

@@ -83,11 +83,11 @@ class AdminAccountService:
         if self.is_proved(session):
             return
         if not password:
-            raise InvalidError("Enter your own password: this changes who may do what.", field="proof")
+            raise InvalidError("Confirm your password to change someone's access.", field="proof")
         who = f"proof:{actor.user_id}"
         throttle(self._limiter, who, limit=TRIES, window=WINDOW)
         if not self._hasher.verify(self._accounts.find_password_hash(actor.user_id), password):
-            raise InvalidError("This is not your password.", field="proof")
+            raise InvalidError("The password is incorrect. Try again.", field="proof")
         self._limiter.reset(who)
         self._people.set_proved(session.key)
         log.info("password_proved", user_id=actor.user_id)
@@ -127,7 +127,9 @@ class AdminAccountService:
     def _check(self, actor: Actor, session: Session, user_id: int, proof: str) -> None:
         require_permission(actor, Permission.USER_MANAGE)
         if check_id(user_id, "user") == actor.user_id:
-            raise InvalidError("Your own account is changed in Settings, or here by another admin.")
+            raise InvalidError(
+                "This is your own account. Change it in Settings, or ask another admin to change it here."
+            )
         self.verify_password(actor, session, proof)
 
     def end_sessions(self, actor: Actor, user_id: int) -> int:

@@ -36,19 +36,17 @@ def check(password: str, *, name: str = "", email: str = "") -> None:
     """
     if len(password) < MIN_LENGTH:
         raise InvalidError(
-            "A password needs at least %(limit)s characters.", field="password", limit=MIN_LENGTH
+            "The password must have at least %(limit)s characters.", field="password", limit=MIN_LENGTH
         )
     if len(password) > MAX_LENGTH:
         raise InvalidError(
-            "A password can have %(limit)s characters at most.", field="password", limit=MAX_LENGTH
+            "The password can have at most %(limit)s characters.", field="password", limit=MAX_LENGTH
         )
     folded = password.casefold()
     if folded in {name.casefold(), email.casefold(), email.casefold().partition("@")[0]} - {""}:
-        raise InvalidError("Your name or address is the first password anyone would try.", field="password")
+        raise InvalidError("Don't use your user name or email address as your password.", field="password")
     if folded in _common() or len(set(folded)) == 1:
-        raise InvalidError(
-            "This password is among the first that attackers try. Choose another.", field="password"
-        )
+        raise InvalidError("This password is too easy to guess. Choose another one.", field="password")
 
 
 class Hasher:

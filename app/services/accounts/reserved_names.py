@@ -41,18 +41,20 @@ def check(name: str) -> None:
     name = name.strip()
     if not _FORM.fullmatch(name):
         raise InvalidError(
-            "A name has 2 to 32 letters, digits, dots or dashes, starts with a letter or digit "
-            "and does not end with a dot.",
+            "Use 2 to 32 letters, digits, dots or dashes. Start with a letter or digit, and don't "
+            "end with a dot.",
             field="name",
         )
     if not unicodedata.is_normalized("NFKC", name):
-        raise InvalidError("Some of these signs only look like others. Write plain letters.", field="name")
+        raise InvalidError("This name contains look-alike characters. Use plain letters.", field="name")
     # Figures too: some of other scripts look like an "o" or a dot.
     scripts = {_script(sign) for sign in name if sign.isalpha() or not sign.isascii()}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
-        raise InvalidError("Write all of the name in one script: letters of others look alike.", field="name")
+        raise InvalidError(
+            "Use letters from only one script. Letters from different scripts can look alike.", field="name"
+        )
     if _BETWEEN.sub("", name.casefold()) in RESERVED:
-        raise InvalidError("This name seems to be the server's own. Choose another one.", field="name")
+        raise InvalidError("This user name is reserved. Choose another one.", field="name")
 
 
 def _script(sign: str) -> str:

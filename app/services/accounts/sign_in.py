@@ -21,7 +21,7 @@ log = logs.get(__name__)
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
 #: Failed logins of one network, whatever the account (W06); those of one account are a setting.
 PER_NETWORK = 30
-WRONG = N_("This name and password do not fit together.")
+WRONG = N_("The user name or password is incorrect.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class SignInService:
 
     def _further(self, new: NewUser, invite: str) -> User:
         if self._settings.signup == "closed":
-            raise ForbiddenError("This server takes no new accounts.")
+            raise ForbiddenError("This server doesn't accept new accounts.")
         if self._settings.signup == "open":
             return self._accounts.add_user(new)
         if not self._accounts.consume_invite(invite):
-            raise ForbiddenError("This invitation is not valid, or was used already.")
+            raise ForbiddenError("This invite link isn't valid or has already been used.")
         try:
             return self._accounts.add_user(new)
         except ExistsError:
@@ -172,4 +172,4 @@ def check_identity(name: str, email: str, *, current_name: str | None = None) ->
     if name.strip() != current_name:
         reserved_names.check(name)
     if len(email) > 254 or not _EMAIL.fullmatch(email.strip()):
-        raise InvalidError("This is not an e-mail address.", field="email")
+        raise InvalidError("Enter a valid email address.", field="email")

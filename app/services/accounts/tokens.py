@@ -24,8 +24,8 @@ log = logs.get(__name__)
 NAME = 64
 #: Days after which a token may end by itself.
 DAYS = (30, 90, 365)
-WRONG = N_("This name and app password do not fit together. Make a password for this app in the settings.")
-UNKNOWN = N_("This token is not valid, has expired or was revoked.")
+WRONG = N_("The user name or app password is incorrect. Create an app password in Settings.")
+UNKNOWN = N_("This access token isn't valid, has expired or was revoked.")
 _MINUTE = 60
 
 
@@ -93,11 +93,11 @@ class TokenService:
         try:
             wanted = tuple(scope for scope in Scope if scope in {Scope(word) for word in scopes})
         except ValueError as e:
-            raise InvalidError("There is no such scope.", field="scopes") from e
+            raise InvalidError("This scope doesn't exist.", field="scopes") from e
         if not wanted:
-            raise InvalidError("Choose what the token may be used for.", field="scopes")
+            raise InvalidError("Choose what the access token can do.", field="scopes")
         if days is not None and days not in DAYS:
-            raise InvalidError("Choose how long the token is good for.", field="days")
+            raise InvalidError("Choose when the access token expires.", field="days")
         now = clock.now()
         expires = None if days is None else now + dt.timedelta(days=days)
         token = Token(0, actor.user_id, TokenKind.API, self._name(name), now, wanted, expires=expires)
@@ -106,7 +106,7 @@ class TokenService:
     def _name(self, name: str) -> str:
         found = " ".join(check_text(name, "name", limit=NAME, empty=True).split())
         if not found:
-            raise InvalidError("Say what it is for: the name of the app or device.", field="name")
+            raise InvalidError("Enter a name, such as the app or device it's for.", field="name")
         return found
 
     def _make(self, actor: Actor, session: Session, token: Token, proof: str) -> tuple[Token, str]:
@@ -127,7 +127,8 @@ class TokenService:
 
     def _full(self) -> TooLargeError:
         return TooLargeError(
-            "You have %(limit)s, and that is the most. Revoke one that is no longer used.",
+            "You can have at most %(limit)s app passwords and access tokens. Revoke one you don't "
+            "use anymore.",
             limit=self._settings.tokens_max,
         )
 

@@ -96,7 +96,7 @@ class ModerationService:
         require_permission(actor, Permission.REPORT_MAKE)
         text = check_words(text, "text", limit=TEXT_MAX)
         if reason is Reason.OTHER and not text:
-            raise InvalidError("Say in a few words what is wrong.", field="text")
+            raise InvalidError("Briefly describe what's wrong.", field="text")
         throttle(self._limiter, f"report:{actor.user_id}", limit=self._per_hour, window=HOUR)
         report = Report(
             id=0,
@@ -202,4 +202,4 @@ class ModerationService:
 
 def _others(actor: Actor, owner: int) -> None:
     if actor.user_id == owner:
-        raise InvalidError("This is your own.")
+        raise InvalidError("You can't report yourself or your own content.")

@@ -244,7 +244,7 @@ class ImportService:
             raise ConflictError("Cancel this import first.")
         feed_ids = self._imports.find_imported_feeds(found).feeds
         if not feed_ids:
-            raise ConflictError("You are subscribed to nothing that this import has added.")
+            raise ConflictError("You aren't subscribed to any feeds from this import.")
         log.info("import_taken_back", user_id=actor.user_id, import_id=found.id, count=len(feed_ids))
         return self._manager.unsubscribe(actor, feed_ids)
 

@@ -60,7 +60,7 @@ class PackService:
         view = self._view(self._packs.get(check_text(slug, "slug", limit=SLUG_MAX)))
         feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
         if not feeds:
-            raise InvalidError("Nothing is chosen. Tick at least one feed.")
+            raise InvalidError("Select at least one feed first.")
         # A pack becomes a folder, so that its feeds stay together among others.
         title = view.pack.title
         placed = tuple(dataclasses.replace(f, folders=f.folders or (title,)) for f in feeds)

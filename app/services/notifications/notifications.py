@@ -57,7 +57,7 @@ class NotificationService:
         require_permission(actor, Permission.ENTRY_MARK)
         kind, _, subject = check_text(ref, "row", limit=CURSOR_MAX).partition(".")
         if kind not in list(NotificationKind) or not (subject.isascii() and subject.isdigit()):
-            raise InvalidError("This is not an id.", field="row")
+            raise InvalidError("This isn't a valid ID.", field="row")
         self._notes.mark_read(
             actor.user_id, NotificationKind(kind), int(subject[:_DIGITS]), clock.now(), _upto(until)
         )

@@ -73,7 +73,7 @@ def build_test_message(language: str) -> Message:
     words = translations.load_translations(language)
     return Message(
         title="Eventr",
-        body=words.gettext("Notifications reach this device."),
+        body=words.gettext("Notifications work on this device."),
         url="/settings/notifications",
         tag=TEST,
         lang=language,
@@ -84,23 +84,25 @@ def build_test_message(language: str) -> Message:
 
 _TITLES: Mapping[NotificationKind, Callable[[Translations], str]] = {
     NotificationKind.FOLLOWER: lambda words: words.gettext("New follower"),
-    NotificationKind.REQUEST: lambda words: words.gettext("Somebody asks to follow you"),
-    NotificationKind.RESHARE: lambda words: words.gettext("Shared again"),
+    NotificationKind.REQUEST: lambda words: words.gettext("New follow request"),
+    NotificationKind.RESHARE: lambda words: words.gettext("New re-share"),
     NotificationKind.LIKE: lambda words: words.gettext("New like"),
     NotificationKind.COMMENT: lambda words: words.gettext("New comment"),
-    NotificationKind.REPLY: lambda words: words.gettext("New answer"),
-    NotificationKind.MENTION: lambda words: words.gettext("You are mentioned"),
-    NotificationKind.IMPORT: lambda words: words.gettext("Import ended"),
+    NotificationKind.REPLY: lambda words: words.gettext("New reply"),
+    NotificationKind.MENTION: lambda words: words.gettext("New mention"),
+    NotificationKind.IMPORT: lambda words: words.gettext("Import finished"),
     NotificationKind.EXPORT: lambda words: words.gettext("Export ready"),
 }
 
 
 def _follower(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    return words.ngettext("%(who)s follows you", "%(who)s follow you", note.count) % {"who": who}
+    return words.ngettext("%(who)s started following you", "%(who)s started following you", note.count) % {
+        "who": who
+    }
 
 
 def _request(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    found = words.ngettext("%(who)s asks to follow you", "%(who)s ask to follow you", note.count)
+    found = words.ngettext("%(who)s wants to follow you", "%(who)s want to follow you", note.count)
     return found % {"who": who}
 
 
@@ -110,14 +112,14 @@ def _reshare(note: NotificationRow, who: str, what: str, words: Translations) ->
 
 
 def _like(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    found = words.ngettext("%(who)s likes %(what)s", "%(who)s like %(what)s", note.count)
+    found = words.ngettext("%(who)s liked %(what)s", "%(who)s liked %(what)s", note.count)
     return found % {"who": who, "what": what}
 
 
 def _comment(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext(
         "%(who)s commented on %(what)s",
-        "%(num)s comments on %(what)s by %(who)s",
+        "%(who)s posted %(num)s comments on %(what)s",
         note.count,
     )
     return found % {"who": who, "what": what, "num": note.count}
@@ -125,19 +127,19 @@ def _comment(note: NotificationRow, who: str, what: str, words: Translations) ->
 
 def _reply(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     found = words.ngettext(
-        "%(who)s answered your comment on %(what)s",
-        "%(num)s answers to your comment on %(what)s by %(who)s",
+        "%(who)s replied to your comment on %(what)s",
+        "%(who)s posted %(num)s replies to your comment on %(what)s",
         note.count,
     )
     return found % {"who": who, "what": what, "num": note.count}
 
 
 def _mention(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    return words.gettext("%(who)s mentions you: %(what)s") % {"who": who, "what": what}
+    return words.gettext("%(who)s mentioned you in %(what)s") % {"who": who, "what": what}
 
 
 def _import(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    return words.gettext("Your import has ended")
+    return words.gettext("Your import is finished")
 
 
 def _export(note: NotificationRow, who: str, what: str, words: Translations) -> str:

@@ -85,7 +85,7 @@ class ReportService:
             InvalidError: there is no address to send to.
         """
         if not self._settings.report_urls:
-            raise InvalidError("There is nobody to send to: set EVENTR_REPORT_URLS.")
+            raise InvalidError("There's nowhere to send the report. Set EVENTR_REPORT_URLS.")
         return self._send(self.compose_current())
 
     def _send(self, what: HourlyReport) -> dict[str, int]:

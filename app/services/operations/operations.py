@@ -78,7 +78,7 @@ class OperationsService:
         require_permission(actor, Permission.ADMIN_SEE)
         found = self._engine.find_job(job_id) if _ID.fullmatch(job_id) else None
         if found is None:
-            raise NotFoundError("This job is not known any more.")
+            raise NotFoundError("This job doesn't exist anymore.")
         return found
 
     def pause(self, actor: Actor, queue: str) -> None:
@@ -108,7 +108,7 @@ class OperationsService:
     ) -> None:
         require_permission(actor, Permission.JOB_MANAGE)
         if queue not in set(Queue):
-            raise InvalidError("There is no such queue.", field="queue")
+            raise InvalidError("This queue doesn't exist.", field="queue")
         self._engine.set_switches(Queue(queue), paused=paused, draining=draining)
         log.info(event, queue=queue, by=actor.user_id)
 

@@ -68,7 +68,7 @@ class PersonalExportService:
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
         if not password and not self.is_proved(session):
-            raise InvalidError("Enter your password: the file holds all that is yours.", field="proof")
+            raise InvalidError("Confirm your password. The file contains all your data.", field="proof")
         self._people.verify_password(actor, session, password)
 
     def request_export(self, actor: Actor, session: Session, password: str = "") -> None:

@@ -114,7 +114,7 @@ class MarkingService:
         token = check_text(snapshot, "snapshot", limit=TOKEN_MAX)
         found = self._streams.get_snapshot(actor.user_id, token, clock.now())
         if found.ref != ref:
-            raise InvalidError("This list was another one. Reload it.", field="snapshot")
+            raise InvalidError("This list has changed in the meantime. Reload it.", field="snapshot")
         return found
 
     def _split(self, found: Snapshot, entry_id: int) -> tuple[list[EntryKey], EntryKey, Iterator[EntryKey]]:
@@ -125,7 +125,9 @@ class MarkingService:
                 return above, key, rows
             above.append(key)
         raise NotFoundError(
-            "This entry is not among the first %(most)s of its list.", most=self._most, entry_id=entry_id
+            "This entry isn't among the first %(most)s in the list. Choose one closer to the top.",
+            most=self._most,
+            entry_id=entry_id,
         )
 
     def _rows(self, found: Snapshot) -> Iterator[EntryKey]:

@@ -145,7 +145,7 @@ class ReadingService:
         usual = self._whole_size if query.with_bodies else self._page_size
         limit = usual if query.limit is None else query.limit
         if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
-            raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
+            raise InvalidError("A page can have 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
         return min(limit, most)
 
     def load_tree_and_page(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
@@ -195,7 +195,7 @@ class ReadingService:
             actor.user_id, check_text(query.snapshot, "snapshot"), clock.now()
         )
         if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
-            raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
+            raise InvalidError("Can't load more of this list. Reload it.", field="snapshot")
         page = self._pages.make(snapshot, cursor, limit, None, with_bodies=query.with_bodies)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.add_snippets(page, query.ref) if found else page
@@ -335,7 +335,9 @@ class ReadingService:
         """
         require_permission(actor, Permission.ENTRY_MARK)
         if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
-            raise InvalidError("These entries are marked one by one.", field="stream")
+            raise InvalidError(
+                "You can't mark this whole list as read. Mark its entries one at a time.", field="stream"
+            )
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
             return self._mark_found(actor, ref, check_text(snapshot, "snapshot", limit=TOKEN_MAX))
         now, seen = clock.now(), None
@@ -347,7 +349,7 @@ class ReadingService:
                 actor.user_id, check_text(snapshot, "snapshot", limit=TOKEN_MAX), now
             )
             if then != ref:
-                raise InvalidError("This list was another one. Reload it.", field="snapshot")
+                raise InvalidError("This list has changed in the meantime. Reload it.", field="snapshot")
         marked, cards = self._reads.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
         # Who only skims titles and marks all reads these feeds too.
         self._feeds.touch(cards, now)
@@ -360,7 +362,7 @@ class ReadingService:
         now = clock.now()
         snapshot = self._streams.get_snapshot(actor.user_id, token, now)
         if snapshot.ref != ref:
-            raise InvalidError("This list was another one. Reload it.", field="snapshot")
+            raise InvalidError("This list has changed in the meantime. Reload it.", field="snapshot")
         keys: Sequence[EntryKey] = self._pages.load_key_page(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.find_keys(actor.user_id, [key.id for key in keys])

@@ -49,7 +49,7 @@ class StreamViewService:
         """
         require_permission(actor, Permission.PREFERENCE_EDIT)
         if unknown := set(changes) - set(FIELDS):
-            raise InvalidError("There is no such setting.", field=min(unknown))
+            raise InvalidError("This setting doesn't exist.", field=min(unknown))
         checked: dict[str, str] = {name: check(name, value) for name, value in changes.items()}
         now = merge_settings(preferences, self._views.get(actor.user_id, ref))
         if checked:

@@ -85,7 +85,7 @@ class TagService:
         if not make_tag_key(found):
             raise InvalidError("Enter a name for the tag.", field="name")
         if len(found) > self._length:
-            raise InvalidError("A tag has at most %(most)s characters.", field="name", most=self._length)
+            raise InvalidError("A tag can have at most %(most)s characters.", field="name", most=self._length)
         return found
 
     def rename(self, actor: Actor, tag_id: int, name: str) -> Tag:

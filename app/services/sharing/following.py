@@ -302,8 +302,12 @@ class FollowingService:
 def _links(links: Sequence[str]) -> list[str]:
     kept = [check_text(link, "links", limit=LINK_MAX) for link in links if link.strip()]
     if len(kept) > LINKS_MAX:
-        raise InvalidError("At most %(most)s links.", field="links", most=LINKS_MAX)
+        raise InvalidError("You can have at most %(most)s links.", field="links", most=LINKS_MAX)
     for link in kept:
         if not link.startswith(("https://", "http://")) or any(c in link for c in ' "<>'):
-            raise InvalidError("A link begins with https:// or http://.", field="links")
+            raise InvalidError(
+                "Links must start with https:// or http:// and can't contain spaces, quotation marks "
+                "or angle brackets.",
+                field="links",
+            )
     return kept

@@ -121,7 +121,7 @@ class SharingService:
     def _check_open(self, feed_id: int) -> None:
         """Refuse what comes from an address that is a key itself: who reads it has paid, or was trusted."""
         if self._feeds.is_secret(feed_id):
-            raise InvalidError("The address of this feed is yours alone, so its entries cannot be shared.")
+            raise InvalidError("This feed's address is private, so you can't share its entries.")
 
     def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
         """Publish something of one's own.

@@ -253,7 +253,7 @@ class SubscriptionService:
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=HOUR)
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
-            raise InvalidError("That is the address it has already. Enter another one.", field="url")
+            raise InvalidError("The feed already has this address. Enter a different one.", field="url")
         state = ReadState()
         if target.last_seq:
             state = self._feeds.carry_state(
@@ -305,7 +305,9 @@ class SubscriptionService:
         """Return a subscription to what is fetched."""
         found = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
         if found.person:
-            raise InvalidError("This is a person. What he shares is here at once; nothing is fetched.")
+            raise InvalidError(
+                "This is a person's feed. Their shares appear right away, so Eventr doesn't fetch it."
+            )
         return found
 
     def get_health(self, actor: Actor, feed_id: int) -> FeedHealth:

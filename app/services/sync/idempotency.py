@@ -38,7 +38,7 @@ class IdempotencyService:
         """
         if not (0 < len(key) <= KEY and key.isascii() and key.isprintable()):
             raise InvalidError(
-                "An Idempotency-Key has 1 to %(most)s printable characters.",
+                "An Idempotency-Key must have 1 to %(most)s printable ASCII characters.",
                 field="Idempotency-Key",
                 most=KEY,
             )

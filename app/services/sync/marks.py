@@ -112,7 +112,7 @@ class SyncMarkService:
             case SyncStreamKind.READ:
                 return []
             case _:
-                raise InvalidError("This list cannot be marked as read.", field="s")
+                raise InvalidError("You can't mark this list as read.", field="s")
 
     def _mark_listed(
         self, actor: Actor, scope: SyncScope, stream: SyncStream, when: dt.datetime | None

@@ -277,4 +277,4 @@ def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
 
 def _check_count(entry_ids: Sequence[int]) -> None:
     if len(entry_ids) > IDS_MAX:
-        raise TooLargeError("At most %(limit)s entries at once.", limit=IDS_MAX)
+        raise TooLargeError("At most %(limit)s entries are allowed at once.", limit=IDS_MAX)

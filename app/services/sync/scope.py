@@ -44,7 +44,7 @@ class SyncScopeBuilder:
         """
         parts = (*query.streams, *query.include, *query.exclude)
         if len(parts) > PARTS_MAX:
-            raise InvalidError("These are more lists than can be joined.", field="s")
+            raise InvalidError("This request combines too many lists. Use fewer.", field="s")
         feed_ids = [part.id for part in query.streams if part.kind is SyncStreamKind.FEED]
         alone = len(feed_ids) == len(query.streams)
         mine = self._subscriptions.find_by_user(actor.user_id, feed_ids if alone else None)
@@ -55,9 +55,9 @@ class SyncScopeBuilder:
         shelf = self.build(actor, mine, [s.feed_id for s in others])
         for part in query.streams:
             if part.kind is SyncStreamKind.FEED and part.id not in shelf.sources.subscriptions:
-                raise NotFoundError("You have no such subscription.", feed_id=part.id)
+                raise NotFoundError("You aren't subscribed to this feed.", feed_id=part.id)
             if part.kind is SyncStreamKind.LABEL and not _has(shelf, part.name):
-                raise NotFoundError("You have no such folder or tag.", label=part.name)
+                raise NotFoundError("You don't have this folder or tag.", label=part.name)
         return shelf
 
     def _others(

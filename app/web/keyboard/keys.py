@@ -32,41 +32,41 @@ def _row(action: str, keys: str, text: Any) -> Key:
 
 GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
     (
-        lazy_gettext("Moving around"),
+        lazy_gettext("Navigation"),
         (
-            _row("next", "j", lazy_gettext("Next entry, opened")),
-            _row("previous", "k", lazy_gettext("Previous entry, opened")),
-            _row("down", "n", lazy_gettext("Next entry, not opened")),
-            _row("up", "p", lazy_gettext("Previous entry, not opened")),
-            _row("next-unread", ".", lazy_gettext("Next unread entry anywhere")),
-            _row("page", "Space", lazy_gettext("A screen further, then the next unread")),
-            _row("page-back", "Shift+Space", lazy_gettext("A screen back")),
-            _row("next-feed", "Shift+J", lazy_gettext("Next feed with unread entries")),
-            _row("previous-feed", "Shift+K", lazy_gettext("Previous feed with unread entries")),
-            _row("next-folder", "]", lazy_gettext("Next folder with unread entries")),
-            _row("previous-folder", "[", lazy_gettext("Previous folder with unread entries")),
+            _row("next", "j", lazy_gettext("Open next entry")),
+            _row("previous", "k", lazy_gettext("Open previous entry")),
+            _row("down", "n", lazy_gettext("Select next entry")),
+            _row("up", "p", lazy_gettext("Select previous entry")),
+            _row("next-unread", ".", lazy_gettext("Open next unread entry in any feed")),
+            _row("page", "Space", lazy_gettext("Scroll down, then open next unread entry")),
+            _row("page-back", "Shift+Space", lazy_gettext("Scroll up")),
+            _row("next-feed", "Shift+J", lazy_gettext("Go to next feed with unread entries")),
+            _row("previous-feed", "Shift+K", lazy_gettext("Go to previous feed with unread entries")),
+            _row("next-folder", "]", lazy_gettext("Go to next folder with unread entries")),
+            _row("previous-folder", "[", lazy_gettext("Go to previous folder with unread entries")),
         ),
     ),
     (
         lazy_gettext("Entry"),
         (
-            _row("open", "o Enter", lazy_gettext("Open or close")),
+            _row("open", "o Enter", lazy_gettext("Open or close entry")),
             _row("close", "Escape", lazy_gettext("Close")),
-            _row("original", "v", lazy_gettext("Original page in a new tab")),
-            _row("original-background", "b", lazy_gettext("Original page in a tab behind")),
-            _row("read", "m", lazy_gettext("Keep unread, or mark as read")),
+            _row("original", "v", lazy_gettext("Open original page in a new tab")),
+            _row("original-background", "b", lazy_gettext("Open original page in a background tab")),
+            _row("read", "m", lazy_gettext("Mark as read or unread")),
             _row("star", "s", lazy_gettext("Star")),
             _row("tag", "t", lazy_gettext("Tag")),
-            _row("mail", "e", lazy_gettext("Send by e-mail")),
-            _row("copy-link", "y", lazy_gettext("Copy its link")),
+            _row("mail", "e", lazy_gettext("Send by email")),
+            _row("copy-link", "y", lazy_gettext("Copy link")),
         ),
     ),
     (
-        lazy_gettext("Share"),
+        lazy_gettext("Sharing"),
         (
-            _row("share", "Shift+S", lazy_gettext("Share, or take the share back")),
+            _row("share", "Shift+S", lazy_gettext("Share or unshare")),
             _row("share-note", "Shift+D", lazy_gettext("Share with a note")),
-            _row("chain", "Shift+R", lazy_gettext("Who passed it on to whom")),
+            _row("chain", "Shift+R", lazy_gettext("Show share chain")),
             _row("like", "l", lazy_gettext("Like")),
             _row("comments", "c Shift+C", lazy_gettext("Comments")),
         ),
@@ -75,20 +75,20 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
         lazy_gettext("List"),
         (
             _row("mark-all", "Shift+A", lazy_gettext("Mark all as read")),
-            _row("mark-above", "Shift+Y", lazy_gettext("Mark all above as read")),
-            _row("mark-below", "Shift+B", lazy_gettext("Mark all below as read")),
+            _row("mark-above", "Shift+Y", lazy_gettext("Mark above as read")),
+            _row("mark-below", "Shift+B", lazy_gettext("Mark below as read")),
             _row("undo", "z Ctrl+Z", lazy_gettext("Undo")),
             _row("refresh", "r", lazy_gettext("Check for new entries")),
         ),
     ),
     (
-        lazy_gettext("Screen"),
+        lazy_gettext("Display"),
         (
-            _row("view-expanded", "1", lazy_gettext("Whole entries, one below the other")),
+            _row("view-expanded", "1", lazy_gettext("Expanded view")),
             _row("view-list", "2", lazy_gettext("List")),
             _row("view-panes", "3", lazy_gettext("Three panes")),
-            _row("tree", "u", lazy_gettext("Show or hide the feeds")),
-            _row("full-screen", "f", lazy_gettext("The entry alone")),
+            _row("tree", "u", lazy_gettext("Show or hide the feed list")),
+            _row("full-screen", "f", lazy_gettext("Show only the entry")),
             _row("text-larger", "=", lazy_gettext("Larger text")),
             _row("text-smaller", "-", lazy_gettext("Smaller text")),
         ),
@@ -96,16 +96,16 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
     (
         lazy_gettext("Feeds"),
         (
-            _row("tree-next", "Shift+N", lazy_gettext("Next feed or folder")),
-            _row("tree-previous", "Shift+P", lazy_gettext("Previous feed or folder")),
-            _row("tree-open", "Shift+O", lazy_gettext("Open it")),
-            _row("tree-expand", "Shift+X", lazy_gettext("Fold or unfold its folder")),
+            _row("tree-next", "Shift+N", lazy_gettext("Select next feed or folder")),
+            _row("tree-previous", "Shift+P", lazy_gettext("Select previous feed or folder")),
+            _row("tree-open", "Shift+O", lazy_gettext("Open selected feed or folder")),
+            _row("tree-expand", "Shift+X", lazy_gettext("Expand or collapse folder")),
         ),
     ),
     (
-        lazy_gettext("Go"),
+        lazy_gettext("Go to"),
         (
-            _row("jump", "g+u Ctrl+K", lazy_gettext("Any feed, folder or place by its name")),
+            _row("jump", "g+u Ctrl+K", lazy_gettext("Any feed, folder or page by name")),
             _row("go-home", "g+h", lazy_gettext("Home")),
             _row("go-all", "g+a", lazy_gettext("All entries")),
             _row("go-starred", "g+s", lazy_gettext("Starred")),
@@ -119,7 +119,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("go-settings", "g+,", lazy_gettext("Settings")),
             _row("search", "/", lazy_gettext("Search")),
             _row("add", "a", lazy_gettext("Add a feed")),
-            _row("help", "?", lazy_gettext("These keys")),
+            _row("help", "?", lazy_gettext("Keyboard shortcuts")),
         ),
     ),
 )
@@ -213,7 +213,7 @@ def normalize_changes(key_table: Mapping[str, str]) -> dict[str, str]:
         InvalidError: an action or key that is none, or keys that do not go together; names the field.
     """
     if unknown := sorted(set(key_table) - set(ROWS)):
-        raise InvalidError("There is no action “%(action)s”.", action=unknown[0], field="keys")
+        raise InvalidError("Unknown action “%(action)s”.", action=unknown[0], field="keys")
     found = KeyMap({action: " ".join(names.parse_keys(keys)) for action, keys in key_table.items()})
     changes: dict[str, str] = {}
     for action in ROWS:
@@ -225,9 +225,11 @@ def _taken(key: str, mine: str, other: str) -> InvalidError:
     ids = {"field": "keys", "other": other}
     action, pressed = str(ROWS[other].text), format_key(mine)
     if key == mine:
-        return InvalidError("“%(mine)s” is the key of “%(action)s”.", mine=pressed, action=action, **ids)
+        return InvalidError(
+            "“%(mine)s” is already the shortcut for “%(action)s”.", mine=pressed, action=action, **ids
+        )
     return InvalidError(
-        "“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.",
+        "“%(mine)s” conflicts with “%(key)s”, the shortcut for “%(action)s”.",
         mine=pressed,
         key=format_key(key),
         action=action,

@@ -85,7 +85,9 @@ def parse_keys(text: str) -> tuple[str, ...]:
     """
     found = tuple(dict.fromkeys(_read(word) for word in text.split()))
     if len(found) > AT_MOST or len(" ".join(found)) > KEY_LENGTH:
-        raise InvalidError("An action can have %(count)s keys. Leave some out.", field="keys", count=AT_MOST)
+        raise InvalidError(
+            "An action can have at most %(count)s shortcuts. Remove some.", field="keys", count=AT_MOST
+        )
     return found
 
 
@@ -109,7 +111,7 @@ def _stroke(stroke: str, word: str) -> str:
         return f"Shift+{key.upper()}" if held or key.isupper() else key
     if held:
         raise InvalidError(
-            "Write “%(key)s” as the character that it types, without Shift.", field="keys", key=word
+            "Enter “%(key)s” as the character it types, without Shift.", field="keys", key=word
         )
     return key
 
@@ -118,7 +120,9 @@ def _with_ctrl(key: str, word: str, *, shift: bool) -> str:
     if shift or len(key) > 1 or not key.isalpha():
         raise _unknown(word)
     if key.upper() in BROWSERS_OWN:
-        raise InvalidError("“%(key)s” is the browser's own. Choose another.", field="keys", key=word)
+        raise InvalidError(
+            "“%(key)s” is reserved by the browser. Choose another key.", field="keys", key=word
+        )
     return f"Ctrl+{key.upper()}"
 
 
@@ -129,5 +133,7 @@ def _parts(stroke: str) -> tuple[str, ...]:
 
 def _unknown(word: str) -> InvalidError:
     return InvalidError(
-        "There is no key “%(key)s”. Write j, Shift+J, Space, or g+a for two in a row.", field="keys", key=word
+        "“%(key)s” isn't a valid key. Enter keys like j, Shift+J or Space, or g+a for two keys in a row.",
+        field="keys",
+        key=word,
     )

@@ -21,9 +21,9 @@ from app.web.view.render import render_page
 bp = Blueprint("report", __name__)
 
 REASONS = {
-    Reason.SPAM: lazy_gettext("It is advertising, or the same again and again"),
-    Reason.ABUSE: lazy_gettext("It insults, threatens or exposes somebody"),
-    Reason.ILLEGAL: lazy_gettext("It is against the law"),
+    Reason.SPAM: lazy_gettext("Spam or advertising"),
+    Reason.ABUSE: lazy_gettext("Insults, threats or private information"),
+    Reason.ILLEGAL: lazy_gettext("Illegal content"),
     Reason.OTHER: lazy_gettext("Something else"),
 }
 _SHOWN = (ExistsError, InvalidError, RateLimitedError)
@@ -75,7 +75,7 @@ def report() -> Response | tuple[str, int]:
         if is_json_wanted():
             raise
         return _page(form, thing, e), e.http_status
-    words = _("Thank you. An administrator will look at it.")
+    words = _("Thank you. An admin will review your report.")
     if is_json_wanted():
         return make_response({"text": words})
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))

@@ -110,11 +110,17 @@ def describe_outcome(ended: bool, tokens_left: int) -> str:
         ended: apps and tokens were to end with it. left: how many there are.
     """
     if ended:
-        words = _("The password is changed; all other sessions, apps and tokens have ended.")
+        words = _(
+            "Password changed. All other sessions have ended, and all app passwords and access "
+            "tokens are revoked."
+        )
     elif tokens_left:
-        words = _("The password is changed; all other sessions have ended. Your apps and tokens go on.")
+        words = _(
+            "Password changed. All other sessions have ended. Your app passwords and access "
+            "tokens still work."
+        )
     else:
-        words = _("The password is changed; all other sessions have ended.")
+        words = _("Password changed. All other sessions have ended.")
     return str(words)
 
 

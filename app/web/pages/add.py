@@ -54,7 +54,7 @@ def find_feeds() -> str | tuple[str, int]:
         found = get_services().discovery.discover(get_actor(), form.address, wait=wait)
     except NotFoundError:
         # Nothing else: of an address of this server nothing is fetched.
-        error = NotFoundError("There is nobody of this name here who shares anything.")
+        error = NotFoundError("Nobody with this user name shares anything on this server.")
         return _found(form.address, error=error), error.http_status if not get_fragment_id() else 200
     except (FeedError, InvalidError) as e:
         return _found(form.address, error=e), e.http_status if not get_fragment_id() else 200
@@ -82,7 +82,7 @@ def subscribe() -> Response:
     feed_id = done.subscription.feed_id
     if done.existed:
         get_services().accounts.add_notice(
-            get_actor(), get_session(), Notice(_("You have this feed already"))
+            get_actor(), get_session(), Notice(_("You're already subscribed to this feed"))
         )
     elif new_folder:
         # Only now: what is refused, or there already, leaves no empty folder behind.

@@ -25,14 +25,14 @@ Shown = (InvalidError, RateLimitedError, TooLargeError)
 BEARER = "Authorization: Bearer evt_…"
 #: Scope → its words in a list, and what it lets a program do.
 SCOPES = {
-    Scope.READ: (N_("read"), N_("See your feeds, folders and entries.")),
-    Scope.MARK: (N_("mark"), N_("Mark entries as read, star, like and tag them.")),
+    Scope.READ: (N_("read"), N_("View your feeds, folders and entries")),
+    Scope.MARK: (N_("mark"), N_("Mark entries as read, and star, like and tag them")),
     Scope.SUBSCRIBE: (
         N_("subscribe"),
-        N_("Add and remove feeds and folders; follow, mute and block people."),
+        N_("Add and remove feeds and folders, and follow, mute and block people"),
     ),
-    Scope.SHARE: (N_("share"), N_("Share, comment and report in your name, and say who may follow you.")),
-    Scope.SETTINGS: (N_("settings"), N_("Change how lists look, your keys, and what you are told of.")),
+    Scope.SHARE: (N_("share"), N_("Share, comment and report in your name, and choose who can follow you")),
+    Scope.SETTINGS: (N_("settings"), N_("Change your view settings, keyboard shortcuts and notifications")),
 }
 
 

@@ -86,10 +86,10 @@ def send_test() -> Response:
     forms.read_form(request, forms.Empty)
     count = get_services().push.send_test(get_actor())
     if not count:
-        return _back(_("There is no device to tell"))
+        return _back(_("No devices to notify"))
     words = ngettext(
-        "A notification is on its way to %(num)s device",
-        "A notification is on its way to %(num)s devices",
+        "Test notification sent to %(num)s device",
+        "Test notification sent to %(num)s devices",
         count,
     )
     return _back(words)

@@ -120,9 +120,9 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
             raise
         return _page(feed_id, e, form.url), e.http_status
     words = (
-        _("Address changed. What you have read stays read")
+        _("Address changed. Read entries stay read.")
         if done.was_known
-        else _("Address changed. The feed is fetched from there now")
+        else _("Address changed. Eventr is fetching the feed from there now.")
     )
     return _here(done.feed_id, words, f"feed.{done.undo}")
 
@@ -132,7 +132,7 @@ def pause(feed_id: int) -> Response:
     """Pause a feed, or let it go on."""
     form = forms.read_form(request, Pause)
     get_services().subscriptions.set_paused(get_actor(), feed_id, form.paused)
-    return _here(feed_id, _("Paused") if form.paused else _("Checked again from now on"))
+    return _here(feed_id, _("Paused") if form.paused else _("Resumed"))
 
 
 @bp.post("/feeds/<int:feed_id>/unsubscribe")

@@ -93,7 +93,7 @@ def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
     forms.read_form(request, forms.Empty)
     token = get_services().folders.delete(get_actor(), folder_id)
-    return _done(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
+    return _done(_("Folder deleted. Its feeds are kept."), f"folder.{token}")
 
 
 @bp.post("/folders/<int:folder_id>/move")
@@ -138,7 +138,7 @@ def mark_read() -> Response:
     form = forms.read_form(request, Read)
     done = get_services().reading.mark_all(get_actor(), StreamRef.parse(form.stream))
     if not done.count:
-        return _done(_("Nothing was unread"))
+        return _done(_("No unread entries"))
     return _done(_("All marked as read"), done.undo)
 
 

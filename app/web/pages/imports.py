@@ -86,7 +86,7 @@ def upload_file() -> Response | tuple[str, int]:
     name = file.filename or "" if file and (body or not form.pasted.strip()) else _("Pasted text")
     try:
         if not (file or form.pasted.strip()):
-            raise InvalidError("Choose a file first, or paste its text.", field="file")
+            raise InvalidError("Choose a file or paste its text.", field="file")
         found = get_services().imports.preview(get_actor(), body or form.pasted.encode(), name)
     except _SHOWN as e:
         return _centre(e, form.pasted), e.http_status
@@ -205,7 +205,7 @@ def remove(import_id: int) -> Response | tuple[str, int]:
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
     get_services().accounts.add_notice(
-        get_actor(), get_session(), Notice(_("Import forgotten. Your feeds are still there"))
+        get_actor(), get_session(), Notice(_("Import deleted. Your feeds aren't affected."))
     )
     return make_response(redirect("/imports", 303))
 

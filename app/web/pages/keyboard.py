@@ -84,7 +84,7 @@ def reset() -> Response:
     """Give all actions the keys of the table."""
     forms.read_form(request, forms.Empty)
     _store({})
-    return _back(_("All keys are as they were at first"), undo=True)
+    return _back(_("Shortcuts reset to defaults"), undo=True)
 
 
 @bp.post("/settings/keys/single")
@@ -92,7 +92,7 @@ def switch_single_keys() -> Response:
     """Switch all keys that are mere characters on or off (WCAG 2.1.4)."""
     form = forms.read_form(request, Switch)
     get_services().accounts.set_preferences(get_actor(), {"single_keys": form.on})
-    return _back(_("Single keys are on") if form.on else _("Single keys are off"))
+    return _back(_("Single-key shortcuts are on") if form.on else _("Single-key shortcuts are off"))
 
 
 @bp.post("/settings/text-size")
@@ -118,7 +118,11 @@ def _set(form: Change, keys: Callable[[], tuple[str, ...]]) -> Response | tuple[
         return _page(form, e), e.http_status
     _store(changes)
     values = {"action": row.text, "keys": ", ".join(map(names.format_key, new))}
-    said = _("“%(action)s”: %(keys)s", **values) if new else _("“%(action)s” has no key now", **values)
+    said = (
+        _("“%(action)s”: %(keys)s", **values)
+        if new
+        else _("“%(action)s” doesn't have a shortcut anymore", **values)
+    )
     return _back(said, undo=True, anchor=f"#key-{row.action}")
 
 

@@ -115,7 +115,7 @@ def _marked(done: MassMarkResult, target: str) -> Response:
     words = (
         ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
         if done.count
-        else _("Nothing was unread")
+        else _("No unread entries")
     )
     if not is_json_wanted():
         get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
@@ -139,11 +139,15 @@ def undo() -> Response:
 def _back(kind: str, done: object) -> str:
     """Return what became of it: people may want to be asked by now."""
     if kind == "feed" and done is None:
-        return str(_("This person wants to be asked by now, and was"))
-    words = [_("Taken back")]
+        return str(_("Follow request sent. This person now approves each follow request."))
+    words = [_("Undone")]
     if isinstance(done, RestoreResult):
         if count := len(done.requested_user_ids):
-            words.append(ngettext("%(num)s person is asked first", "%(num)s people are asked first", count))
+            words.append(
+                ngettext(
+                    "follow request sent to %(num)s person", "follow requests sent to %(num)s people", count
+                )
+            )
         if done.lost_count:
             words.append(
                 ngettext(

@@ -89,9 +89,9 @@ def follow() -> Response | tuple[str, int]:
             raise
         return _page(e, form.name), e.http_status
     words = (
-        _("You follow %(name)s now", name=handle)
+        _("You're now following %(name)s", name=handle)
         if tie.follows
-        else _("%(name)s was asked, and decides whether you may follow", name=handle)
+        else _("Follow request sent to %(name)s", name=handle)
     )
     return _done(form, words, follows=tie.follows, requested=tie.requested)
 
@@ -100,7 +100,9 @@ def _handle(typed: str) -> str:
     """Return the name in what was typed, which may be the address of a page."""
     found = parse_own_handle(typed)
     if found is None and any(mark in typed for mark in "/:@"):
-        raise InvalidError("This is no address of this server. Add sites under “Add”.", field="name")
+        raise InvalidError(
+            "This isn't an address on this server. To follow a site, use “Add a feed”.", field="name"
+        )
     return found or typed.strip()
 
 
@@ -108,7 +110,7 @@ def _follow(handle: str) -> Relationship:
     try:
         return get_services().following.follow(get_actor(), handle)
     except NotFoundError as e:
-        raise NotFoundError("There is nobody of this name here who shares anything.") from e
+        raise NotFoundError("Nobody with this user name shares anything on this server.") from e
 
 
 @bp.post("/people/unfollow")
@@ -116,7 +118,7 @@ def unfollow() -> Response:
     """Stop following, or asking; can be undone for a day."""
     form = forms.read_form(request, PersonForm)
     token = get_services().following.unfollow(get_actor(), form.name)
-    words = _("You no longer follow %(name)s", name=form.name)
+    words = _("You unfollowed %(name)s", name=form.name)
     return _done(form, words, f"feed.{token}" if token else None, follows=False, requested=False)
 
 
@@ -126,8 +128,10 @@ def answer() -> Response:
     form = forms.read_form(request, Answer)
     done = get_services().following.answer_request(get_actor(), form.name, form.yes)
     if not done:
-        return _done(form, _("%(name)s does not ask any more", name=form.name), done=False)
-    words = _("%(name)s follows you now", name=form.name) if form.yes else _("Refused")
+        return _done(
+            form, _("The follow request from %(name)s isn't pending anymore", name=form.name), done=False
+        )
+    words = _("%(name)s now follows you", name=form.name) if form.yes else _("Request declined")
     return _done(form, words, done=True)
 
 
@@ -138,9 +142,12 @@ def mute(on: bool) -> Response:
     form = forms.read_form(request, PersonForm)
     get_services().following.set_muted(get_actor(), form.name, on)
     words = (
-        _("%(name)s is muted: not among all entries, but still in the tree", name=form.name)
+        _(
+            "%(name)s is muted. Their shares are hidden from “All entries” but stay in the feed list.",
+            name=form.name,
+        )
         if on
-        else _("%(name)s is not muted any more", name=form.name)
+        else _("%(name)s is unmuted", name=form.name)
     )
     return _done(form, words, muted=on)
 
@@ -150,7 +157,9 @@ def block() -> Response:
     """Let neither see the other."""
     form = forms.read_form(request, PersonForm)
     get_services().following.block(get_actor(), form.name)
-    return _done(form, _("%(name)s is blocked: neither of you sees the other", name=form.name), blocks=True)
+    return _done(
+        form, _("%(name)s is blocked. You can't see each other's shares.", name=form.name), blocks=True
+    )
 
 
 @bp.post("/people/unblock")
@@ -158,7 +167,7 @@ def unblock() -> Response:
     """Take a block back."""
     form = forms.read_form(request, PersonForm)
     get_services().following.unblock(get_actor(), form.name)
-    return _done(form, _("%(name)s is not blocked any more", name=form.name), blocks=False)
+    return _done(form, _("%(name)s is unblocked", name=form.name), blocks=False)
 
 
 @bp.post("/people/dismiss")
@@ -166,7 +175,7 @@ def dismiss() -> Response:
     """Take a follower away; he is not told."""
     form = forms.read_form(request, PersonForm)
     get_services().following.remove_follower(get_actor(), form.name)
-    return _done(form, _("%(name)s does not follow you any more", name=form.name))
+    return _done(form, _("%(name)s no longer follows you", name=form.name))
 
 
 def _done(form: PersonForm, words: str, undo: str | None = None, **answer: object) -> Response:

@@ -62,7 +62,7 @@ def share_entry() -> Response:
     done = get_services().sharing.share(
         get_actor(), form.entry, note=form.note, audience=_audience(form.audience)
     )
-    words = _("You shared this already") if done.existed else describe_share(done.share)
+    words = _("You've already shared this") if done.existed else describe_share(done.share)
     return _done(words, form.next, share=done.share.id, existed=done.existed)
 
 
@@ -134,11 +134,11 @@ def describe_share(share: Share) -> str:
     """Return the sentence that tells for whom something was shared."""
     match share.audience:
         case Audience.PUBLIC:
-            return str(_("Shared with everybody"))
+            return str(_("Shared with everyone"))
         case Audience.FOLLOWERS:
             return str(_("Shared with your followers"))
         case _:
-            return str(_("Kept for yourself"))
+            return str(_("Visible only to you"))
 
 
 def _audience(word: str) -> Audience | None:

@@ -42,7 +42,7 @@ def set_view() -> Response:
     found = get_services().stream_views.set(get_actor(), ref, get_user().preferences, changes)
     if not is_json_wanted():
         return make_response(redirect(get_safe_next(form.next, f"/read/{ref}"), 303))
-    return jsonify(text=_("The list is shown differently"), **dataclasses.asdict(found))
+    return jsonify(text=_("View changed"), **dataclasses.asdict(found))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ def show_history() -> str:
 def _words(action: MassAction, tree: Tree) -> str:
     name = action.about
     if action.kind is ActionKind.FEED:
-        return str(_("Unsubscribed from %(name)s", name=name))
+        return str(_("Unsubscribed from “%(name)s”", name=name))
     if action.kind is ActionKind.FEEDS:
         words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", action.count)
         return str(words)
     if action.kind is ActionKind.FOLDER:
-        return str(_("Folder %(name)s deleted", name=name))
+        return str(_("Folder “%(name)s” deleted", name=name))
     if action.kind is ActionKind.SEARCH:
         return f"{name}: {_('Saved search deleted')}"
     if action.kind is ActionKind.SHARE:

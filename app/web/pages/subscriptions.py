@@ -31,8 +31,8 @@ CONDITIONS = {
 }
 ORDERS = {
     Order.NAME: lazy_gettext("Name"),
-    Order.NEWEST: lazy_gettext("Last entry"),
-    Order.RATE: lazy_gettext("Entries a week"),
+    Order.NEWEST: lazy_gettext("Latest entry"),
+    Order.RATE: lazy_gettext("Frequency"),
     Order.UNREAD: lazy_gettext("Unread"),
 }
 DEEDS = ("move", "add", "remove", "read", "refresh", "unsubscribe")
@@ -102,7 +102,7 @@ def run_bulk() -> Response | tuple[str, int]:
     )
     try:
         if not feed_ids:
-            raise InvalidError("Choose at least one feed first.")
+            raise InvalidError("Select at least one feed first.")
         notice = _do(form, feed_ids)
     except InvalidError as e:
         return render_manager(
@@ -118,7 +118,7 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
         case "read":
             done = manager.mark_read(get_actor(), feed_ids)
             words = ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
-            return Notice(words, done.undo) if done.count else Notice(_("Nothing was unread"))
+            return Notice(words, done.undo) if done.count else Notice(_("No unread entries"))
         case "refresh":
             count = manager.refresh(get_actor(), feed_ids)
             return Notice(
@@ -138,8 +138,12 @@ def _place(form: Bulk, feed_ids: list[int]) -> Notice:
         raise InvalidError("Choose a folder first.", field="into")
     token, count = get_services().folders.place_feeds(get_actor(), feed_ids, folder_ids, mode)
     words = {
-        FolderEditMode.ADD: ngettext("%(num)s feed added", "%(num)s feeds added", count),
-        FolderEditMode.REMOVE: ngettext("%(num)s feed taken out", "%(num)s feeds taken out", count),
+        FolderEditMode.ADD: ngettext(
+            "%(num)s feed added to the folder", "%(num)s feeds added to the folder", count
+        ),
+        FolderEditMode.REMOVE: ngettext(
+            "%(num)s feed removed from the folder", "%(num)s feeds removed from the folder", count
+        ),
         FolderEditMode.MOVE: ngettext("%(num)s feed moved", "%(num)s feeds moved", count),
     }[mode]
     return Notice(words, f"place.{token}")

@@ -105,7 +105,7 @@ def merge(tag_id: int) -> Response | tuple[str, int]:
         source, target = get_services().tags.merge(get_actor(), tag_id, form.into)
     except InvalidError as e:
         return _page(e), e.http_status
-    words = _("“%(name)s” is now a part of “%(into)s”", name=source.name, into=target.name)
+    words = _("Merged “%(name)s” into “%(into)s”", name=source.name, into=target.name)
     return _back(words, undo=f"tag.{tag_id}")
 
 

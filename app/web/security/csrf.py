@@ -54,7 +54,9 @@ def check_origin(request: Request) -> None:
         ForbiddenError: it came from elsewhere.
     """
     if request.method not in SAFE_METHODS and not _from_here(request):
-        raise ForbiddenError("This request came from another site. Open the page here and try again.")
+        raise ForbiddenError(
+            "This request came from another site. Open the page on this server and try again."
+        )
 
 
 def check_token(request: Request, key: bytes, session_token: str | None) -> None:

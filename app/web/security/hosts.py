@@ -35,7 +35,7 @@ def check_name(request: Request, settings: Settings) -> None:
     """
     named = HOST.fullmatch(request.headers.get("Host", ""))
     if named is None or named[1].lower() not in list_trusted_names(settings):
-        raise InvalidError("There is no such host here.")
+        raise InvalidError("This server isn't set up for this host name.")
 
 
 def get_request_host(request: Request) -> str:
@@ -70,7 +70,7 @@ def check_body(request: Request, settings: Settings, *, takes_file: bool = False
         if not takes_file:
             raise TooLargeError
         megabytes = settings.opml_max_bytes >> 20
-        raise TooLargeError("The file is larger than %(mb)s MB. Split it and send the parts.", mb=megabytes)
+        raise TooLargeError("The file is larger than %(mb)s MB. Split it into smaller files.", mb=megabytes)
 
 
 def install(app: Flask, settings: Settings) -> None:

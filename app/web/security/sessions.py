@@ -82,7 +82,7 @@ def _guard() -> None:
     hosts.check_body(request, get_web().settings, takes_file=takes_file)
     if request.mimetype == "multipart/form-data" and not takes_file:
         # Parts would be parsed before anything else is looked at (W16).
-        raise InvalidError("Files cannot be sent here.")
+        raise InvalidError("You can't upload files here.")
     csrf.check_origin(request)
     # Before the token: whose session has ended is told to log in, and not that a page is old.
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:

@@ -59,13 +59,17 @@ def explain_note(note: QueryNote) -> str:
     """Return in a sentence what was not understood, and how it was taken."""
     match note.why:
         case NoteReason.UNKNOWN:
-            return str(_("“%(part)s” is not known; it was taken as words.", part=note.text))
+            return str(
+                _("“%(part)s” isn't a search filter, so Eventr searched for it as text.", part=note.text)
+            )
         case NoteReason.EMPTY:
-            return str(_("“%(part)s” has no words to look for; it was left out.", part=note.text))
+            return str(
+                _("“%(part)s” doesn't contain any words to search for, so it was ignored.", part=note.text)
+            )
         case NoteReason.DATE:
-            return str(_("“%(part)s” was left out: a date looks like 2026-03-14.", part=note.text))
+            return str(_("“%(part)s” was ignored. Enter dates in the form 2026-03-14.", part=note.text))
         case NoteReason.STATE:
-            why = _("“%(part)s” was left out: there are unread, read, starred and shared.", part=note.text)
+            why = _("“%(part)s” was ignored. Use unread, read, starred or shared.", part=note.text)
             return str(why)
         case _:
             return str(_("Only the first %(number)s words and phrases were used.", number=note.text))

@@ -75,10 +75,10 @@ def format_state(found: Import) -> str:
     """Return what state an import is in."""
     return {
         ImportState.PREVIEW: _("Not started"),
-        ImportState.QUEUED: _("Waits for its turn"),
+        ImportState.QUEUED: _("Queued"),
         ImportState.RUNNING: _("Running"),
         ImportState.DONE: _("Done"),
-        ImportState.CANCELLED: _("Cancelled"),
+        ImportState.CANCELLED: _("Canceled"),
     }[found.state]
 
 
@@ -99,16 +99,16 @@ def suggest_fix(item: ImportItem) -> str:
     if item.feed_id is None and item.can_retry:
         return ""  # the reason says it
     if item.feed_id is None:
-        return _("Correct the address in the file, or add the site by its name.")
+        return _("Correct the address in the file, or add the site by its address.")
     if word in _LOOK_AGAIN:
-        return _("Let Eventr look for the feed on that site, then unsubscribe from this address.")
+        return _("Let Eventr look for a feed on the site, then unsubscribe from this address.")
     if word in _PASSING or word.startswith("http_5"):
-        return _("Mostly passes by itself: it is asked again and again. You can try it now.")
+        return _("This is usually temporary. Eventr keeps trying, and you can also retry now.")
     if word in ("http_401", "http_403", "http_407", "login_in_url"):
-        return _("The site lets only some readers in. Ask its owner for an open feed.")
+        return _("The site restricts access. Ask its owner for a public feed.")
     if word == "tls_failed":
-        return _("Only the site's owner can mend its certificate. It is asked again.")
-    return _("It is asked again by itself. Unsubscribe if the site is gone for good.")
+        return _("Only the site's owner can fix its certificate. Eventr will keep trying.")
+    return _("Eventr will keep trying. If the site is gone for good, unsubscribe.")
 
 
 def find_lookup_address(item: ImportItem) -> str:

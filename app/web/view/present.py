@@ -126,8 +126,8 @@ def describe_check(count: int, rest_ends: Sequence[dt.datetime]) -> str:
         words.append(ngettext("Checking %(num)s feed", "Checking %(num)s feeds", asked))
     if rest_ends:
         waiting = ngettext(
-            "%(num)s feed waits: its site asked for a rest until %(when)s",
-            "%(num)s feeds wait: their sites asked for a rest, the longest until %(when)s",
+            "%(num)s feed wasn't checked: its site limits requests until %(when)s",
+            "%(num)s feeds weren't checked: their sites limit requests until %(when)s at the latest",
             len(rest_ends),
             when=format_moment(max(rest_ends)),
         )

@@ -73,7 +73,7 @@ class ReadingApp:
 
 _GREADER = "/api/greader.php"
 _FEVER = "/fever/"
-_ADDS_ITSELF = N_("The app adds the rest of the address by itself.")
+_ADDS_ITSELF = N_("The app adds the rest of the address automatically.")
 _NEWSBOAT = """\
 urls-source "feedhq"
 feedhq-url "{server}"
@@ -92,14 +92,18 @@ APPS: tuple[ReadingApp, ...] = (
         "capy-reader",
         "Capy Reader",
         "Android",
-        (Connection("FreshRSS", _GREADER, notes=(N_("With this type the app shows folders too."),)),),
+        (
+            Connection(
+                "FreshRSS", _GREADER, notes=(N_("With this account type, the app also shows folders."),)
+            ),
+        ),
     ),
     ReadingApp(
         "feedme",
         "FeedMe",
         "Android",
         (
-            Connection("FreshRSS", _GREADER, notes=(N_("Choose the sync mode “Everything”."),)),
+            Connection("FreshRSS", _GREADER, notes=(N_("Set the sync mode to “Everything”."),)),
             _fever(),
         ),
     ),
@@ -116,7 +120,9 @@ APPS: tuple[ReadingApp, ...] = (
         (
             Connection(
                 "Google Reader API",
-                notes=(N_("The app tells Eventr what you read, and never asks what you read elsewhere."),),
+                notes=(
+                    N_("The app marks entries as read in Eventr, but doesn't show what you read elsewhere."),
+                ),
             ),
         ),
     ),
@@ -129,8 +135,8 @@ APPS: tuple[ReadingApp, ...] = (
             Connection(
                 "feedhq",
                 notes=(
-                    N_("Put these lines into the file “config” of newsboat."),
-                    N_("The flag for sharing (feedhq-flag-share) shares an article here too."),
+                    N_("Add these lines to Newsboat's “config” file."),
+                    N_("The sharing flag (feedhq-flag-share) also shares the entry on this server."),
                 ),
                 config=_NEWSBOAT,
             ),
@@ -159,20 +165,20 @@ APPS: tuple[ReadingApp, ...] = (
         "Windows, macOS, Linux",
         (
             Connection("FreshRSS", notes=(_ADDS_ITSELF,)),
-            Connection("Other services", notes=(N_("Works as well."),)),
+            Connection("Other services", notes=(N_("This account type works, too."),)),
         ),
     ),
     ReadingApp(
         "unread",
         "Unread",
         "macOS, iOS",
-        (_fever(), Connection("FreshRSS", _GREADER, notes=(N_("From version 5 on."),))),
+        (_fever(), Connection("FreshRSS", _GREADER, notes=(N_("Requires version 5 or later."),))),
     ),
     ReadingApp(
         "vienna",
         "Vienna",
         "macOS",
-        (Connection("FreshRSS", _GREADER, notes=(N_("In the settings under “Syncing”."),)),),
+        (Connection("FreshRSS", _GREADER, notes=(N_("Enter this in the app's settings under “Syncing”."),)),),
     ),
 )
 BY_SLUG = {app.slug: app for app in APPS}

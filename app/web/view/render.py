@@ -29,9 +29,9 @@ from app.web.view import tree as treeview
 SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
     ("display", "eye", N_("Display and language")),
-    ("keys", "key", N_("Keys")),
+    ("keys", "key", N_("Keyboard shortcuts")),
     ("sharing", "feed", N_("Sharing")),
-    ("notifications", "comment", N_("What I am told")),
+    ("notifications", "comment", N_("Notifications")),
     ("apps", "device", N_("Apps")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),

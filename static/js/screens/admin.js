@@ -91,7 +91,7 @@ function say(on, words) {
 
 async function ask() {
   const answer = await get("/admin/figures");
-  if (!answer) return say(false, t("The figures do not come; trying again"));
+  if (!answer) return say(false, t("Can't load the figures. Retrying…"));
   figures = answer.data;
   show();
   await renew("now");

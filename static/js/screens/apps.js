@@ -11,7 +11,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
       await navigator.clipboard.writeText(text.textContent);
       toast(t("Copied"));
     } catch {
-      toast(t("Selected: press Ctrl+C to copy it"));
+      toast(t("Selected. Press Ctrl+C to copy."));
     }
   });
 }

@@ -7,7 +7,7 @@ function chip() {
   const { id, state, done, goal } = job;
   const link = document.getElementById("import-chip");
   if (Number(link?.dataset.id) !== id) return;
-  if (state === "queued" || state === "running") link.lastChild.textContent = t("Import {done} of {goal}", { done, goal });
+  if (state === "queued" || state === "running") link.lastChild.textContent = t("Importing {done} of {goal}", { done, goal });
   else link.remove();
 }
 

@@ -25,7 +25,7 @@ function filter(field) {
     if (!row.hidden) found += 1;
   }
   for (const group of list.querySelectorAll("[data-group]")) group.hidden = !group.querySelector("[data-find]:not([hidden])");
-  say(tn("{n} key", "{n} keys", found));
+  say(tn("{n} shortcut found", "{n} shortcuts found", found));
 }
 
 document.addEventListener("input", ({ target }) => target.matches("[data-filter]") && filter(target));

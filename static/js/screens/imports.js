@@ -70,7 +70,7 @@ function show(report) {
   document.getElementById("words").textContent = words(report);
   for (const place of job.querySelectorAll("[data-count]")) place.textContent = report[place.dataset.count];
   const chip = document.getElementById("import-chip");
-  if (chip) chip.lastChild.textContent = t("Import {done} of {goal}", report);
+  if (chip) chip.lastChild.textContent = t("Importing {done} of {goal}", report);
   speak(words(report));
 }
 

@@ -22,11 +22,11 @@ const PLACES = () => [
   [t("Subscriptions"), "/subscriptions"],
   [t("Import and export"), "/imports"],
   [t("Starter packs"), "/packs"],
-  [t("What you can take back"), "/history"],
+  [t("Undo history"), "/history"],
   [t("Settings"), "/settings"],
   [t("Reading"), "/settings/reading", t("Settings")],
   [t("Display and language"), "/settings/display", t("Settings")],
-  [t("Keys"), "/settings/keys", t("Settings")],
+  [t("Keyboard shortcuts"), "/settings/keys", t("Settings")],
   [t("Account"), "/settings/account", t("Settings")],
   [t("Sessions"), "/settings/sessions", t("Settings")],
   ...(document.querySelector('a[href="/admin"]') ? ADMIN() : []),
@@ -34,11 +34,11 @@ const PLACES = () => [
 
 // Only who is an administrator is shown the way to these; others would find nothing there.
 const ADMIN = () => [
-  [t("Administration"), "/admin"],
-  [t("Feeds"), "/admin/feeds", t("Administration")],
-  [t("Users"), "/admin/users", t("Administration")],
-  [t("Jobs"), "/admin/jobs", t("Administration")],
-  [t("Server"), "/admin/settings", t("Administration")],
+  [t("Admin"), "/admin"],
+  [t("Feeds"), "/admin/feeds", t("Admin")],
+  [t("Users"), "/admin/users", t("Admin")],
+  [t("Jobs"), "/admin/jobs", t("Admin")],
+  [t("Server"), "/admin/settings", t("Admin")],
 ];
 
 function target(title, url, link, where) {
@@ -116,7 +116,7 @@ function draw() {
   const found = search();
   list.replaceChildren(...found.slice(0, SHOWN).map(option));
   none.hidden = found.length > 0;
-  status.textContent = found.length ? tn("{n} found", "{n} found", found.length) : none.textContent;
+  status.textContent = found.length ? tn("{n} result", "{n} result", found.length) : none.textContent;
   choose(0);
 }
 
@@ -150,14 +150,14 @@ function pressed(event) {
 function build() {
   field.className = "input";
   field.type = "text";
-  field.placeholder = t("Name of a feed, folder or place");
+  field.placeholder = t("Name of a feed, folder or page");
   const said = { role: "combobox", "aria-label": t("Go to"), "aria-controls": "jump-list", "aria-expanded": true, "aria-autocomplete": "list", autocomplete: "off", spellcheck: false, dir: "auto" };
   for (const [name, value] of Object.entries(said)) field.setAttribute(name, value);
   list.id = "jump-list";
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", t("Found"));
+  list.setAttribute("aria-label", t("Results"));
   none.className = "empty-line";
-  none.textContent = t("Nothing has such a name. Leave out a word or a letter.");
+  none.textContent = t("No results. Try fewer words or letters.");
   status.className = "vh";
   status.setAttribute("role", "status");
   dialog.append(field, list, none, status);

@@ -30,7 +30,7 @@ function record(button) {
     if (event.repeat) return;
     if (event.key === "Escape") return end();
     strokes.push(names(event).at(-1));
-    button.textContent = t("{keys}, and then?", { keys: strokes.join(" ") });
+    button.textContent = t("{keys}, then…", { keys: strokes.join(" ") });
     clearTimeout(timer);
     if (strokes.length > 1 || strokes[0].length > 1) done();
     else timer = setTimeout(done, PAUSE);

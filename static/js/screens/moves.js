@@ -91,13 +91,13 @@ function take(item) {
   release();
   cut = item;
   item.classList.add("dragged");
-  say(t("“{name}” is cut. Go to its new place and press Ctrl+V; Escape leaves it where it is.", { name: tree.nameOf(item) }));
+  say(t("“{name}” is ready to move. Go to its new place and press Ctrl+V, or press Esc to cancel.", { name: tree.nameOf(item) }));
 }
 
 function paste(target) {
   const item = cut;
   const folder = target && tree.isFolder(target) && tree.fits(item, target) ? target : target && tree.homeOf(target);
-  if (target && (target === item || item.contains(target) || !tree.fits(item, folder))) return say(t("It does not fit here"));
+  if (target && (target === item || item.contains(target) || !tree.fits(item, folder))) return say(t("Can't move it here"));
   release();
   const behind = target && target !== folder && tree.isFolder(target) === tree.isFolder(item) ? target : undefined;
   tree.move(item, folder, behind);

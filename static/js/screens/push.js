@@ -23,7 +23,7 @@ async function turnOn() {
   // Another address: what still waits for whoever was told here before comes no more.
   await (await pushManager.getSubscription())?.unsubscribe();
   const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }).catch(() => null);
-  if (!made) return toast(t("The push service of this browser does not answer. Try again later."));
+  if (!made) return toast(t("This browser's push service isn't responding. Try again later."));
   const { endpoint, keys } = made.toJSON();
   await post("/settings/devices", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
   location.reload();
@@ -51,15 +51,15 @@ function say(words, label, act) {
 }
 
 async function show() {
-  if (!able) return say(t("This browser cannot show notifications."));
+  if (!able) return say(t("This browser doesn't support push notifications."));
   if (Notification.permission === "denied") {
-    return say(t("This browser blocks notifications of this site. Allow them in its settings, then come back."));
+    return say(t("This browser blocks notifications from this site. Allow them in the browser settings, then reload this page."));
   }
   const endpoint = (await held())?.endpoint;
   if (endpoint && (await mark(endpoint)) === place.dataset.mark) {
-    return say(t("This device is told."), t("Stop on this device"), turnOff);
+    return say(t("Notifications are on for this device."), t("Turn off for this device"), turnOff);
   }
-  say(t("This device is not told."), t("Notify me on this device"), turnOn);
+  say(t("Notifications are off for this device."), t("Turn on for this device"), turnOn);
 }
 
 if (place) {

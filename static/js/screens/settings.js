@@ -30,7 +30,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       await navigator.clipboard.writeText(field.value);
       toast(t("Copied"));
     } catch {
-      toast(t("Selected: press Ctrl+C to copy it"));
+      toast(t("Selected. Press Ctrl+C to copy."));
     }
   });
 }

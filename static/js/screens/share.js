@@ -13,7 +13,7 @@ const article = () => document.querySelector("#article [data-entry]");
 // The box of this entry, which is opened for it.
 async function ready() {
   const id = chosen();
-  if (!id) return say(t("Choose an entry first")), null;
+  if (!id) return say(t("Select an entry first")), null;
   if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
   return article()?.dataset.entry === id ? box() : null;
 }
@@ -47,7 +47,7 @@ async function send(form) {
     const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
     if (undo) toast(done.text, undo);
     else if (done.text) toast(done.text);
-    else say(done.liked ? t("Liked") : t("No longer liked"));
+    else say(done.liked ? t("Liked") : t("Like removed"));
     if (inside) box()?.querySelector("button, summary")?.focus();
   } catch (failure) {
     toast(failure.message);
@@ -66,7 +66,7 @@ async function share() {
   const place = await ready();
   const form = place?.querySelector('form[action="/shares/remove"]') ?? place?.querySelector('form[action="/entries/share"]');
   if (form) send(form);
-  else if (place) say(t("This cannot be passed on"));
+  else if (place) say(t("This entry can't be shared"));
 }
 
 async function withNote() {
@@ -79,7 +79,7 @@ async function withNote() {
 async function chain() {
   const link = (await ready())?.querySelector("#chain-link");
   if (link) link.click();
-  else say(t("Nobody shared this yet"));
+  else say(t("Nobody has shared this yet"));
 }
 
 async function like() {
@@ -90,7 +90,7 @@ async function like() {
 async function comments() {
   const link = (await ready())?.querySelector("a.talk");
   if (link) link.click();
-  else say(t("Nobody shared this yet"));
+  else say(t("Nobody has shared this yet"));
 }
 
 const ofEntry = { share, "share-note": withNote, chain, like, comments };

@@ -13,7 +13,7 @@ function count() {
   every.indeterminate = chosen > 0 && chosen < boxes.length;
   for (const box of boxes) box.disabled = whole.checked;
   every.disabled = whole.checked;
-  const words = chosen ? tn("{n} chosen", "{n} chosen", chosen) : t("None chosen");
+  const words = chosen ? tn("{n} selected", "{n} selected", chosen) : t("None selected");
   document.getElementById("chosen").textContent = whole.checked ? "" : words;
   for (const button of form.querySelectorAll("button[name=do]")) button.disabled = !chosen && !whole.checked;
 }

@@ -342,4 +342,4 @@ def test_people_of_this_server_are_not_searched_for(mine: Program, people: Peopl
     for address in ("@bob", page, f"{page}/atom.xml"):
         answer = mine.post("/discoveries", {"address": address})
         assert (answer.status_code, answer.get_json()["field"]) == (400, "address")
-        assert answer.get_json()["detail"] == "This is a person of this server. Follow him by his name."
+        assert answer.get_json()["detail"] == "This person is on this server. Follow them by user name."

@@ -19,5 +19,5 @@ def build_blueprints() -> tuple[Blueprint, ...]:
     """Return the routes once for each address that apps try."""
     api = Api()
     for part in (people, feeds, streams, marks):
-        part.add(api)
+        part.add_routes(api)
     return tuple(api.build_blueprint(name, prefix) for name, prefix in MOUNTS.items())

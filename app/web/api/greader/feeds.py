@@ -75,7 +75,7 @@ def edit_subscription() -> Response:
     """Subscribe, unsubscribe, rename, put into folders and take out of them."""
     who, action, wanted = get_actor(), read_field("ac"), read_values("s")
     if not wanted:
-        raise InvalidError("Say which feed.", field="s")
+        raise InvalidError("Specify a feed.", field="s")
     titles = [check_text(each, "t", empty=True) for each in read_fields().getlist("t")]
     if action not in ("unsubscribe", "remove"):
         _check_labels(who)
@@ -90,7 +90,7 @@ def edit_subscription() -> Response:
             case "edit":
                 _arrange(who, _feed(who, stream_id), title)
             case _:
-                raise InvalidError("There is no such action.", field="ac", given=action[:32])
+                raise InvalidError("This action doesn't exist.", field="ac", given=action[:32])
     return answer_text(OK)
 
 
@@ -107,7 +107,7 @@ def _check_labels(who: Actor) -> None:
 def _feed(who: Actor, stream_id: str) -> int:
     part = streams.parse_stream(who, stream_id)
     if part.kind is not SyncStreamKind.FEED:
-        raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
+        raise InvalidError("This isn't a feed.", field="s", given=stream_id[:200])
     return get_services().subscriptions.get(who, part.id).feed_id
 
 
@@ -115,7 +115,7 @@ def _subscribe(who: Actor, stream_id: str) -> int:
     if (named := names.parse_state(stream_id)) is not None:
         user, _, name = named
         if names.get_state_kind(name) is not SyncStreamKind.SHARED:
-            raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
+            raise InvalidError("This isn't a feed.", field="s", given=stream_id[:200])
         return _follow(who, streams.resolve_handle(user))[0]
     name = names.parse_feed_name(stream_id)
     if (number := names.parse_number(name)) is not None:
@@ -129,9 +129,9 @@ def _follow(who: Actor, handle: str) -> tuple[int, str, bool]:
         was = get_services().following.get_person(who, handle)
         tie = get_services().following.follow(who, handle)
     except NotFoundError as e:
-        raise NotFoundError("There is nobody of this name here who shares anything.") from e
+        raise NotFoundError("Nobody with this user name shares anything on this server.") from e
     if not tie.follows:
-        raise ConflictError("You have asked to follow; there is no answer yet.")
+        raise ConflictError("You've sent a follow request. This person hasn't responded yet.")
     return was.profile.feed_id, was.profile.name, was.tie.follows
 
 
@@ -152,7 +152,7 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
         return mine, get_services().sync.get_feed_title(who, mine), True
     if found.wait and not is_feed:
         # The search goes on, and who asks again joins it; a page taken for a feed would stay broken.
-        raise ConflictError("Still looking for feeds there. Try again in a few seconds.")
+        raise ConflictError("Eventr is still looking for feeds. Try again in a few seconds.")
     first = next(iter(found.feeds), None)
     done = get_services().subscriptions.subscribe(
         who, first.url if first else get_services().sync.resolve_address(who, address)

@@ -37,11 +37,11 @@ def edit_tag() -> Response:
     added, removed = read_values("a"), read_values("r")
     if not ids:
         if not added:
-            raise InvalidError("Say which items.", field="i")
+            raise InvalidError("Specify at least one item.", field="i")
         _make_labels(added)
         return answer_text(OK)
     if not (added or removed):
-        raise InvalidError("Say what is to be done with them.", field="a")
+        raise InvalidError("Specify what to do with the items.", field="a")
     who = get_actor()
     # All of them are looked at before the first is made: what is refused changes nothing.
     changes = [
@@ -64,7 +64,7 @@ def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
     """
     named = names.parse_state(tag_id)
     if named is None:
-        raise InvalidError("There is no such state.", field="a", given=tag_id[:64])
+        raise InvalidError("This state doesn't exist.", field="a", given=tag_id[:64])
     _, kind, name = named
     if kind == "label":
         if on:
@@ -74,7 +74,7 @@ def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
         return None
     state = names.get_state_kind(name)
     if state not in _CHANGES:
-        raise InvalidError("Items cannot be given this state.", field="a", given=tag_id[:64])
+        raise InvalidError("You can't set this state on items.", field="a", given=tag_id[:64])
     return _CHANGES[state]
 
 
@@ -172,7 +172,7 @@ def mark_all() -> Response:
     """Mark a stream as read, up to a time."""
     wanted = read_values("s")
     if not wanted:
-        raise InvalidError("Say which list.", field="s")
+        raise InvalidError("Specify a list.", field="s")
     who, when = get_actor(), _time(read_field("ts"))
     for stream_id in wanted:
         get_services().sync_marks.mark_before(who, streams.parse_stream(who, stream_id), when)
@@ -200,7 +200,7 @@ def rename_tag() -> Response:
         return answer_text(OK)
     who, folders, tag = get_actor(), _folders(old), _tag(old)
     if not (folders or tag is not None or _folders(new) or _tag(new) is not None):
-        raise NotFoundError("You have no such folder or tag.", label=old[:64])
+        raise NotFoundError("You don't have this folder or tag.", label=old[:64])
     _check_free(folders, new)
     # The tag first: it may be refused, and the folders by now are not.
     if tag is not None:
@@ -216,14 +216,14 @@ def _check_free(renamed: Sequence[int], name: str) -> None:
     homes = [f.parent for f in folders if f.id in renamed]
     taken = {f.parent for f in folders if f.name == name and f.id not in renamed}
     if len(homes) > len({*homes} - taken):
-        raise ExistsError("There is a folder with this name already.", field="dest")
+        raise ExistsError("You already have a folder with this name.", field="dest")
 
 
 def disable_tag() -> Response:
     """Delete labels; feeds that lay in a folder stay."""
     wanted = [names.parse_label(each) for each in read_values("s", "t")]
     if not wanted:
-        raise InvalidError("Say which label.", field="s")
+        raise InvalidError("Specify a label.", field="s")
     who = get_actor()
     for name in wanted:
         for folder in _folders(name):

@@ -78,7 +78,7 @@ def _id(number: int, text: str) -> int:
 
 
 def _no(text: str) -> int:
-    raise InvalidError("This is no id of an item.", field="i", given=text[:64])
+    raise InvalidError("This isn't a valid item ID.", field="i", given=text[:64])
 
 
 def format_feed_id(feed_id: int) -> str:
@@ -104,7 +104,7 @@ def parse_feed_name(text: str) -> str:
     """
     name = text.strip()
     if not name.startswith("feed/"):
-        raise InvalidError("This is no feed.", field="s", given=text[:200])
+        raise InvalidError("This isn't a feed.", field="s", given=text[:200])
     while name.startswith("feed/"):
         name = name[len("feed/") :]
     # One slash is lost where somebody straightens paths.
@@ -130,7 +130,7 @@ def get_state_kind(name: str) -> SyncStreamKind:
     """
     kind = _STATES.get(name)
     if kind is None:
-        raise InvalidError("There is no such list.", field="s", given=name[:64])
+        raise InvalidError("This list doesn't exist.", field="s", given=name[:64])
     return kind
 
 
@@ -143,7 +143,7 @@ def parse_label(text: str) -> str:
     found = parse_state(text)
     name = found[2] if found and found[1] == "label" else text.strip()
     if not name or (found and found[1] != "label") or text.startswith("feed/"):
-        raise InvalidError("This is no label.", field="s", given=text[:64])
+        raise InvalidError("This isn't a valid label.", field="s", given=text[:64])
     return name
 
 
@@ -156,7 +156,8 @@ def parse_new_label(text: str) -> str:
     name = normalise_name(parse_label(text))
     if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
         raise InvalidError(
-            "Choose another name for the label: up to %(most)s characters, no quotes, slashes or commas.",
+            "Choose another label. Use up to %(most)s characters, without quotation marks, "
+            "slashes or commas.",
             most=LABEL_MAX,
         )
     return name
@@ -182,5 +183,5 @@ def parse_continuation(text: str) -> SyncCursor | None:
         return None
     found = _PLACE.fullmatch(text)
     if not found or not -_LAST_AT // 100 <= int(found[1]) <= _LAST_AT:
-        raise InvalidError("This list cannot be continued from here.", field="c", given=text[:64])
+        raise InvalidError("Can't load more of this list. Reload it.", field="c", given=text[:64])
     return SyncCursor(int(found[1]), int(found[2]))

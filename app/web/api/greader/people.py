@@ -148,7 +148,7 @@ def edit_friend() -> Response:
         case "removefollowing":
             get_services().following.unfollow(who, handle)
         case other:
-            raise InvalidError("There is no such action.", field="action", given=other[:32])
+            raise InvalidError("This action doesn't exist.", field="action", given=other[:32])
     return answer_text(OK)
 
 
@@ -157,19 +157,19 @@ def _user(text_: str) -> str:
     named = names.parse_state(text_)
     found = named[0] if named else text_.removeprefix("user/").removeprefix("@")
     if not found:
-        raise InvalidError("Say which person.", field="u")
+        raise InvalidError("Specify a person.", field="u")
     return found
 
 
 def edit_comment() -> Response:
     """Comment on a share."""
     if (action := read_field("action")) != "addcomment":
-        raise InvalidError("There is no such action.", field="action", given=action[:32])
+        raise InvalidError("This action doesn't exist.", field="action", given=action[:32])
     share_id, words = names.parse_item_id(read_field("i")), read_field("comment")
     try:
         get_services().discussion.comment(get_actor(), share_id, words, once=True)
     except NotFoundError as e:
-        raise NotFoundError("Only what somebody shares can be commented on.", share_id=share_id) from e
+        raise NotFoundError("You can only comment on shares.", share_id=share_id) from e
     return answer_text(OK)
 
 

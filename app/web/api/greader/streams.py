@@ -89,7 +89,7 @@ def resolve_feed_id(actor: Actor, name: str) -> int:
         return get_services().following.get_person(actor, handle).profile.feed_id
     found = get_services().sync.find_feed_by_url(actor, name)
     if found is None:
-        raise NotFoundError("You have no such subscription.", url=name[:200])
+        raise NotFoundError("You aren't subscribed to this feed.", url=name[:200])
     return found
 
 
@@ -118,7 +118,7 @@ def _moment(name: str) -> dt.datetime | None:
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (ValueError, OverflowError, OSError) as e:
-        raise InvalidError("The field “%(field)s” must be seconds since 1970.", field=name) from e
+        raise InvalidError("The field “%(field)s” must be a Unix time in seconds.", field=name) from e
 
 
 def _query(streams: tuple[SyncStream, ...], limit: int) -> SyncQuery:

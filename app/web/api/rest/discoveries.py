@@ -82,7 +82,7 @@ def find_feeds(actor: Actor, body: NewDiscovery) -> Reply[Discovery]:
     People of this server are followed by their names: their addresses are refused.
     """
     if parse_own_handle(body.address):
-        raise InvalidError("This is a person of this server. Follow him by his name.", field="address")
+        raise InvalidError("This person is on this server. Follow them by user name.", field="address")
     return _reply(get_services().discovery.discover(actor, body.address, wait=0))
 
 

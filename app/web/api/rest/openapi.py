@@ -59,9 +59,9 @@ class Problem(msgspec.Struct, kw_only=True):
 
 EXAMPLES[Problem] = Problem(
     type="/api/docs#error-not_found",
-    title="Nothing here",
+    title="Not found",
     status=404,
-    detail="There is nothing at this address.",
+    detail="This doesn't exist, or you don't have access to it.",
     word="not_found",
 )
 

@@ -35,9 +35,11 @@ def read_body(body: bytes, kind: type[T]) -> T:
         )
         _check(found)
     except RecursionError:
-        raise InvalidError("This is nested too deeply. At most %(most)s levels.", most=DEPTH) from None
+        raise InvalidError(
+            "The JSON is nested too deeply. Use at most %(most)s levels.", most=DEPTH
+        ) from None
     except ValueError as e:
-        raise InvalidError("The body is no JSON text. Send an object in UTF-8.") from e
+        raise InvalidError("The request body isn't valid JSON. Send a JSON object in UTF-8.") from e
     return _converted(found, kind, strict=True)
 
 
@@ -46,7 +48,7 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         if name in found:
             # What it means would depend on who reads it (RFC 8259 section 4).
-            raise InvalidError("The field “%(field)s” came twice.", field=name[:64])
+            raise InvalidError("The field “%(field)s” was sent more than once.", field=name[:64])
         found[name] = value
     return found
 
@@ -66,7 +68,7 @@ def _check(found: Any) -> None:
     level, rest = 0, [found]
     while rest:
         if (level := level + 1) > DEPTH + 1:
-            raise InvalidError("This is nested too deeply. At most %(most)s levels.", most=DEPTH)
+            raise InvalidError("The JSON is nested too deeply. Use at most %(most)s levels.", most=DEPTH)
         inner: list[Any] = []
         for value in rest:
             if isinstance(value, str):
@@ -81,7 +83,7 @@ def _check(found: Any) -> None:
 def _storable(text: str) -> None:
     # Half of a pair of surrogates is no character (RFC 8259 section 8.2).
     if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidError("There is a character in it that cannot be stored.")
+        raise InvalidError("The text contains a character that can't be stored. Remove it and try again.")
 
 
 def read_query(sent: MultiDict[str, str], kind: type[T]) -> T:
@@ -92,7 +94,7 @@ def read_query(sent: MultiDict[str, str], kind: type[T]) -> T:
     """
     for name, values in sent.lists():
         if len(values) > 1:
-            raise InvalidError("The field “%(field)s” came twice.", field=name[:64])
+            raise InvalidError("The field “%(field)s” was sent more than once.", field=name[:64])
         _storable(values[0])
     return _converted(sent.to_dict(), kind, strict=False)
 
@@ -104,7 +106,7 @@ def refuse_query(sent: MultiDict[str, str]) -> None:
         InvalidError: there is one; names its first field.
     """
     if sent:
-        raise InvalidError("There is no field “%(field)s” here.", field=next(iter(sent))[:64])
+        raise InvalidError("Unknown field “%(field)s”.", field=next(iter(sent))[:64])
 
 
 def read_path(sent: Mapping[str, str]) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def read_path(sent: Mapping[str, str]) -> dict[str, Any]:
         except msgspec.ValidationError:
             if kind is Id:
                 raise NotFoundError from None
-            raise InvalidError("The field “%(field)s” has a value that does not fit.", field=name) from None
+            raise InvalidError("The field “%(field)s” has an invalid value.", field=name) from None
     return found
 
 
@@ -148,8 +150,8 @@ def _refusal(words: str) -> InvalidError:
     if named:
         field = f"{inside}.{named[1]}" if inside else named[1]
         if words.startswith("Object contains unknown"):
-            return InvalidError("There is no field “%(field)s” here.", field=field)
+            return InvalidError("Unknown field “%(field)s”.", field=field)
         return InvalidError("The field “%(field)s” is missing.", field=field)
     if not inside:
-        return InvalidError("The body must be an object.")
-    return InvalidError("The field “%(field)s” has a value that does not fit.", field=inside)
+        return InvalidError("The request body must be a JSON object.")
+    return InvalidError("The field “%(field)s” has an invalid value.", field=inside)

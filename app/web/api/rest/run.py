@@ -61,7 +61,7 @@ def _caller() -> Caller:
     # Nothing else is looked at: no cookie, no part of the address (W08).
     found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
     if found is None:
-        raise AuthRequiredError("Send a token of yours: Authorization: Bearer evt_…")
+        raise AuthRequiredError("Send an access token in this header: Authorization: Bearer evt_…")
     g.caller = caller = get_services().tokens.get_api_caller(found[1], get_client())
     return caller
 

@@ -288,7 +288,9 @@ def report(actor: Actor, body: Report) -> None:
     """A share, a comment or a person; `other` wants a text."""
     named = [name for name in ("share_id", "comment_id", "name") if getattr(body, name) is not None]
     if len(named) != 1:
-        raise InvalidError("Name one share, comment or person.", field=named[1] if named else "share_id")
+        raise InvalidError(
+            "Specify exactly one share, comment or person.", field=named[1] if named else "share_id"
+        )
     find = get_services().moderation
     if body.share_id is not None:
         thing = find.describe_share(actor, body.share_id)

@@ -192,7 +192,7 @@ def parse_stream_ref(stream: str, words: str) -> StreamRef:
         InvalidError: a search without words, or words without a search.
     """
     if (stream == StreamKind.SEARCH) != bool(words.strip()):
-        raise InvalidError("The stream “search” goes with a query, and no other.", field="q")
+        raise InvalidError("The stream “search” needs a query. Other streams can't have one.", field="q")
     if stream == StreamKind.SEARCH:
         if not (query := normalise_query(words)):
             raise InvalidError("Enter something to search for.", field="q")
@@ -237,7 +237,7 @@ def _unpacked(text: str) -> tuple[str | None, str | None]:
     except (binascii.Error, ValueError):
         snapshot, cursor = "", ""
     if not (snapshot and cursor):
-        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+        raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
     return snapshot, cursor
 
 

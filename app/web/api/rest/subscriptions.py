@@ -198,7 +198,7 @@ def _unpacked(cursor: str) -> str:
     try:
         return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor") from None
+        raise InvalidError("Can't load more of this list. Reload it.", field="cursor") from None
 
 
 def get_visible_word(actor: Actor, word: str | None) -> str | None:
@@ -231,7 +231,7 @@ def subscribe(actor: Actor, body: NewSubscription) -> Reply[Subscribed]:
     202: the feed is fetched now: for the first time, or because it failed the last time.
     """
     if parse_own_handle(body.url):
-        raise InvalidError("This is a person of this server. Follow him by his name.", field="url")
+        raise InvalidError("This person is on this server. Follow them by user name.", field="url")
     done = get_services().subscriptions.subscribe(actor, body.url, title=body.title, folder_id=body.folder_id)
     feed_id = done.subscription.feed_id
     status = 200 if done.existed else 202 if done.ticket else 201

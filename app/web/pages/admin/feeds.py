@@ -21,10 +21,10 @@ bp = Blueprint("feeds", __name__)
 #: Filter → what it is called.
 FILTERS = {
     FeedFilter.ALL: lazy_gettext("All"),
-    FeedFilter.ERRORS: lazy_gettext("In error"),
+    FeedFilter.ERRORS: lazy_gettext("With errors"),
     FeedFilter.DEAD: lazy_gettext("Dead"),
     FeedFilter.SLOW: lazy_gettext("Slow"),
-    FeedFilter.POPULAR: lazy_gettext("Most readers"),
+    FeedFilter.POPULAR: lazy_gettext("Most subscribers"),
     FeedFilter.NEVER: lazy_gettext("Never fetched"),
     FeedFilter.PAUSED: lazy_gettext("Paused"),
 }
@@ -65,15 +65,15 @@ def change_feed(feed_id: int, act: str) -> Response:
     do = get_services().feed_lists
     if act == "check":
         do.check_now(get_actor(), feed_id)
-        words = _("The feed is being checked")
+        words = _("Checking the feed")
     elif act == "pause":
         do.pause(get_actor(), feed_id)
-        words = _("The feed is not polled any more")
+        words = _("Feed paused")
     elif act == "resume":
         do.resume(get_actor(), feed_id)
-        words = _("The feed is polled again")
+        words = _("Feed resumed")
     else:
         do.clear(get_actor(), feed_id)
-        words = _("The error is forgotten, and the feed is polled at once")
+        words = _("Error cleared. Checking the feed now.")
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return make_response(redirect(get_safe_next(form.next, "/admin/feeds"), 303))

@@ -72,13 +72,13 @@ def switch_queue(act: str) -> Response:
     do = get_services().operations
     if act == "pause":
         do.pause(get_actor(), form.queue)
-        words = _("%(queue)s is paused: nothing is taken from it", queue=form.queue)
+        words = _("Queue %(queue)s paused. Its jobs wait until you resume it.", queue=form.queue)
     elif act == "drain":
         do.drain(get_actor(), form.queue)
-        words = _("%(queue)s accepts nothing new", queue=form.queue)
+        words = _("Draining queue %(queue)s. It doesn't accept new jobs.", queue=form.queue)
     else:
         do.resume(get_actor(), form.queue)
-        words = _("%(queue)s works again", queue=form.queue)
+        words = _("Queue %(queue)s resumed", queue=form.queue)
     return _back(words)
 
 
@@ -87,15 +87,17 @@ def change_dead(act: str) -> Response:
     """Queue dead tasks again, or forget them: one, or all of a kind."""
     form = forms.read_form(request, DeadSelection)
     if not form.job and not form.task:
-        raise InvalidError("Say which task.", field="job")
+        raise InvalidError("Select a job first.", field="job")
     if not form.job and not form.sure:
-        raise InvalidError("Tick the box: this is about all tasks of the kind.", field="sure")
+        raise InvalidError(
+            "Select the checkbox to confirm. This applies to all jobs of this kind.", field="sure"
+        )
     of = form.job or DeadKind(form.task, form.error)
     if act == "retry":
         count = get_services().operations.retry_dead(get_actor(), of)
-        return _back(ngettext("%(num)s task is tried again", "%(num)s tasks are tried again", count))
+        return _back(ngettext("Retrying %(num)s job", "Retrying %(num)s jobs", count))
     count = get_services().operations.drop_dead(get_actor(), of)
-    return _back(ngettext("%(num)s task is forgotten", "%(num)s tasks are forgotten", count))
+    return _back(ngettext("%(num)s job deleted", "%(num)s jobs deleted", count))
 
 
 def _back(words: str) -> Response:

@@ -64,16 +64,16 @@ def _decide(act: str, form: DecisionForm) -> str:
     match act:
         case "dismiss":
             do.dismiss(get_actor(), ReportSubject(form.about), form.thing)
-            return str(_("Left as it is"))
+            return str(_("Report dismissed"))
         case "remove":
             if form.about == ReportSubject.COMMENT:
                 do.remove_comment(get_actor(), form.thing)
-                return str(_("The comment is removed"))
+                return str(_("Comment removed"))
             do.remove_share(get_actor(), form.thing)
-            return str(_("The share is removed"))
+            return str(_("Share removed"))
         case "suspend":
             do.suspend(get_actor(), get_session(), form.thing, form.proof)
-            return str(_("Suspended: the account is closed, and nothing of it is seen any more"))
+            return str(_("Account suspended. The account is closed, and all its content is hidden."))
         case _:
             do.lift_suspension(get_actor(), get_session(), form.thing, form.proof)
-            return str(_("The suspension is lifted"))
+            return str(_("Suspension lifted"))

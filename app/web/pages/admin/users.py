@@ -122,12 +122,14 @@ def _change(user_id: int, act: str, proof: str) -> str:
     do, me, mine = get_services().admin_accounts, get_actor(), get_session()
     if act in _ROLES:
         do.set_role(me, mine, user_id, Role(act), proof)
-        return str(_("Is an admin now") if act == Role.ADMIN else _("Is a user now"))
+        return str(
+            _("This user is now an admin") if act == Role.ADMIN else _("This user isn't an admin anymore")
+        )
     if act == "sessions":
         count = do.end_sessions(me, user_id)
         return str(ngettext("%(num)s session ended", "%(num)s sessions ended", count))
     do.set_disabled(me, mine, user_id, act == "disable", proof)
-    return str(_("The account is closed") if act == "disable" else _("The account is open again"))
+    return str(_("Account closed") if act == "disable" else _("Account reopened"))
 
 
 @bp.post("/invites")
@@ -143,9 +145,7 @@ def revoke() -> Response:
     """Take an invitation back."""
     form = forms.read_form(request, OneInvite)
     get_services().admin_accounts.revoke_invite(get_actor(), form.invite)
-    get_services().accounts.add_notice(
-        get_actor(), get_session(), Notice(_("The invitation is not good any more"))
-    )
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(_("Invite revoked")))
     return make_response(redirect("/admin/users#invitations", 303))
 
 
