@@ -1,4 +1,4 @@
-# make run   starts Eventr on this machine.    make test   checks everything.    make help   lists the rest.
+# make run   starts Eventr on this machine.    make test   runs all checks.    make help   lists all targets.
 
 SHELL := /bin/bash
 VENV := .venv
@@ -22,54 +22,54 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test quick lint format types compiled bench faults docs words screens clean
 
-help:  ## List what can be made
+help:  ## List all targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: $(VENV)/.run  ## Install what is missing, start Eventr, print its address; Ctrl-C stops it
+run: $(VENV)/.run  ## Install dependencies, start Eventr and print its address; Ctrl-C stops it
 	@exec $(BIN)/eventr up
 
-test: $(VENV)/.dev chromium clients  ## Style, types, then all tests (ARGS=… for pytest)
+test: $(VENV)/.dev chromium clients  ## Check style and types, then run all tests (ARGS=… is passed to pytest)
 	@$(MAKE) --no-print-directory --jobs 2 lint types compiled
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-quick: $(VENV)/.dev  ## Only what failed last time, else all; first failure ends it
+quick: $(VENV)/.dev  ## Run the tests that failed last time, or all tests; stop at the first failure
 	$(BIN)/pytest --last-failed --last-failed-no-failures all -x $(ARGS)
 
-lint: $(VENV)/.dev  ## Style
+lint: $(VENV)/.dev  ## Check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/.dev  ## Bring the style into order
+format: $(VENV)/.dev  ## Fix style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.dev  ## Types, strictly
+types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 
 # Each process of the tests would compile all of them by itself. What is wrong with one is told by the run.
 compiled: $(VENV)/.dev
 	@$(BIN)/pytest --collect-only --quiet >/dev/null 2>&1 || true
 
-bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
+bench: $(VENV)/.dev  ## Run all benchmarks and write bench/results.json
 	$(BIN)/python -m bench
 
-faults: $(VENV)/.dev  ## Kill all parts many times, long; writes docs/reliability.md (FAULTS_SEED=n repeats it, ARGS=… does a part)
+faults: $(VENV)/.dev  ## Run the long fault tests and write docs/reliability.md (FAULTS_SEED=n repeats a run, ARGS=… selects tests)
 	FAULTS=long $(BIN)/pytest tests/faults -p no:randomly $(ARGS)
 
-docs: $(VENV)/.run  ## Write the settings table anew
+docs: $(VENV)/.run  ## Regenerate docs/settings.md
 	$(BIN)/eventr settings --markdown > docs/settings.md
 
-words: $(VENV)/.run  ## Collect the sentences to translate; new ones are added to each catalogue
+words: $(VENV)/.run  ## Extract texts to translate and update all translation catalogs
 	$(BIN)/pybabel -q extract --mapping $(WORDS)/babel.cfg --keyword t --keyword tn:1,2 --keyword lazy_gettext $(foreach e,$(SPOKEN),--keyword $(e)) --no-wrap --sort-by-file \
 	  --omit-header --add-location file --output $(WORDS)/messages.pot app static/js
 	for code in de ru ar; do test -f $(WORDS)/$$code.po || cp $(WORDS)/messages.pot $(WORDS)/$$code.po; \
 	  $(BIN)/pybabel -q update --input-file $(WORDS)/messages.pot --output-file $(WORDS)/$$code.po --locale $$code \
 	    --no-wrap --no-fuzzy-matching --ignore-obsolete --omit-header; done
 
-screens: $(VENV)/.dev chromium  ## Draw docs/screens anew
+screens: $(VENV)/.dev chromium  ## Retake the screenshots in docs/screens
 	$(BIN)/python -m tests.browser.pictures
 
-clean:  ## Remove the environment and what was made on the way; data in var stays
+clean:  ## Remove the virtual environment and generated files; data in var stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -86,8 +86,8 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.made:
-	@test -n "$(PYTHON)" || { echo "Eventr needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python." >&2; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: install its venv package (python3-venv)." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Eventr needs Python 3.11 or newer. Install it, or run make PYTHON=/path/to/python." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) can't create virtual environments. Install its venv package (python3-venv)." >&2; exit 1; }
 	$(BIN)/python -c '' 2>/dev/null && $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 

@@ -70,12 +70,12 @@ def cli() -> None:
 
 @cli.group(cls=LazyGroup, lazy=FEED_COMMANDS)
 def feed() -> None:
-    """Tools of the feed engine: they read a file or '-' and print JSON to stdout."""
+    """Inspect feeds and web pages. Every command prints JSON."""
 
 
 @cli.group(cls=LazyGroup, lazy=OPML_COMMANDS)
 def opml() -> None:
-    """Tools for OPML files."""
+    """Inspect OPML files."""
 
 
 def main() -> None:
@@ -96,7 +96,7 @@ def main() -> None:
     except OSError as e:
         if e.filename is not None or e.errno not in _UNWRITABLE:
             raise
-        click.echo(f"eventr: The output cannot be written: {e.strerror}.", err=True)
+        click.echo(f"eventr: Can't write the output: {e.strerror}.", err=True)
         # The interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -344,7 +344,7 @@ class Browsers:
         if stream not in self._streams:
             return  # it went away meanwhile
         if self._recent.has_ended(found.user_id, found.at):
-            raise AuthRequiredError("This page has to be reloaded.")
+            raise AuthRequiredError("This page has expired. Reload it and try again.")
         self._check_room(found.user_id, address)
         feeds = self._recent.replay_follows(found.user_id, unpack_ids(raw), found.at)
         stream.address, stream.user_id, stream.since = address, found.user_id, parse_place(found.at)
@@ -361,9 +361,9 @@ class Browsers:
     def _check_room(self, user_id: int, address: str) -> None:
         s = self._settings
         if len(self._streams) > s.events_streams:
-            raise StoreError("There are too many listeners.")
+            raise StoreError("This server has too many open pages. Try again in a minute.")
         if (
             self._people.count_streams(user_id) >= s.events_per_user
             or self._addresses[address] >= s.events_per_address
         ):
-            raise RateLimitedError("You have too many pages open.")
+            raise RateLimitedError("You have too many pages open. Close some of them.")

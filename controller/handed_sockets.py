@@ -55,7 +55,7 @@ class HandoverReceiver:
             listening.listen(64)
         except OSError as e:
             listening.close()
-            raise StartupError(f"The controller cannot listen at {path}: {e.strerror or e}.") from e
+            raise StartupError(f"The controller can't listen on {path}: {e.strerror or e}.") from e
         finally:
             os.umask(before)
         listening.setblocking(False)

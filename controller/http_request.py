@@ -71,7 +71,7 @@ def parse(head: bytes) -> EventsRequest:
     if url.path != PATH:
         raise NotFoundError
     if method != "GET":
-        raise InvalidError("Events are asked for by GET.")
+        raise InvalidError("Use GET to open the event stream.")
     headers: dict[str, str] = {}
     for name, value in fields:
         headers[name] = f"{headers[name]},{value}" if name in headers else value

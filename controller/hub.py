@@ -134,9 +134,9 @@ class Hub:
                 else:
                     raise ValueError("subscribe or await first")
             except (ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
-                await _send(writer, Refused(str(e) or "say what you want"))
+                await _send(writer, Refused(str(e) or "the request wasn't understood"))
             except OUTAGE:
-                await _send(writer, Refused("Redis does not answer"))
+                await _send(writer, Refused("Redis isn't responding"))
 
     async def _serve(
         self, wanted: Subscribe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -156,7 +156,7 @@ class Hub:
             while not (hung_up.done() or lagging.done()):
                 await self._pass_on(subscriber, writer, hung_up, lagging)
             if lagging.done():
-                await _send(writer, Refused("too slow; resume after the last event"))
+                await _send(writer, Refused("the client is too slow; resume after the last event"))
         finally:
             self._subscribers.remove(subscriber)
             hung_up.cancel()

@@ -156,7 +156,7 @@ class ControllerParts:
             )
         except OSError as e:
             raise StartupError(
-                f"The controller cannot listen on port {port} of {host}: set EVENTR_EVENTS_PORT."
+                f"The controller can't listen on port {port} of {host}. Change EVENTR_EVENTS_PORT."
             ) from e
 
 
@@ -166,7 +166,7 @@ async def _listen(hub: Hub, path: Path) -> asyncio.Server:
         with sockets.shorten_path(path) as name:
             return await asyncio.start_unix_server(hub.serve, name, limit=LINE_MAX)
     except OSError as e:
-        raise StartupError(f"The controller cannot listen at {path}: {e.strerror}.") from e
+        raise StartupError(f"The controller can't listen on {path}: {e.strerror}.") from e
     finally:
         os.umask(before)
 
@@ -176,7 +176,7 @@ def _free(path: Path) -> Path:
     try:
         sockets.make_folder(path.parent)
     except OSError as e:
-        raise StartupError(f"The folder {path.parent} cannot be made: {e.strerror}.") from e
+        raise StartupError(f"Can't create the folder {path.parent}: {e.strerror}.") from e
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             with sockets.shorten_path(path) as name:
@@ -187,8 +187,10 @@ def _free(path: Path) -> Path:
             path.unlink(missing_ok=True)
             return path
         except OSError as e:
-            raise StartupError(f"The controller cannot listen at {path}: {e}.") from e
-    raise StartupError("Another controller runs here already. Stop it first, or use another EVENTR_HOME.")
+            raise StartupError(f"The controller can't listen on {path}: {e}.") from e
+    raise StartupError(
+        "Another controller is already running here. Stop it first, or set EVENTR_HOME to another folder."
+    )
 
 
 async def _beat(client: Any, parts: ControllerParts) -> None:

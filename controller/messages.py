@@ -154,7 +154,7 @@ def decode(line: bytes) -> Message:
 
 def _texts(ids: Any) -> tuple[str, ...]:
     if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
-        raise ValueError("ids must be a list of texts")
+        raise ValueError("ids must be a list of strings")
     return tuple(ids)
 
 

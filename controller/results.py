@@ -191,5 +191,7 @@ def find_result(job_id: str, since: int, entries: Any) -> Result | None:
 def _lost(job_id: str, since: int, status: bytes | None, run: bytes | None) -> Result | None:
     """Return the end of a job that has ended, or runs anew, and has left no result."""
     if status in _TERMINAL or (run is not None and int(run) > since):
-        return Result(job_id, since, error="lost", message="The result of this job is gone. Start it again.")
+        return Result(
+            job_id, since, error="lost", message="The result of this job was lost. Start the job again."
+        )
     return None

@@ -141,12 +141,12 @@ def load(settings: Settings) -> QueueSettings:
         text = path.read_text() if path else resources.files(__package__).joinpath("queues.toml").read_text()
         tables = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise SettingsError(f"EVENTR_QUEUES_FILE: {path} cannot be read ({e}).", setting="queues_file") from e
+        raise SettingsError(f"EVENTR_QUEUES_FILE: can't read {path} ({e}).", setting="queues_file") from e
     reader = _Reader(settings, text)
     rules = reader.read_rules(tables.pop(QUEUE_TABLE, {}))
     groups = tuple(reader.read_group(name, table, rules) for name, table in tables.items())
     if not groups:
-        raise SettingsError(f"EVENTR_QUEUES_FILE: {path} names no group.", setting="queues_file")
+        raise SettingsError(f"EVENTR_QUEUES_FILE: {path} doesn't define any group.", setting="queues_file")
     return QueueSettings(groups, rules)
 
 
@@ -188,10 +188,12 @@ class _Reader:
 
     def read_rules(self, tables: Any) -> dict[str, QueueRules]:
         if not isinstance(tables, dict):
-            raise self._wrong(QUEUE_TABLE, None, "holds tables, one per queue: [queue.feed-pull]")
+            raise self._wrong(
+                QUEUE_TABLE, None, "must contain one table per queue, such as [queue.feed-pull]"
+            )
         for name, table in tables.items():
             if name not in set(Queue):
-                raise self._wrong(f"queue.{name}", None, f"is no queue; there are {', '.join(Queue)}")
+                raise self._wrong(f"queue.{name}", None, f"isn't a queue; the queues are {', '.join(Queue)}")
             self._known(f"queue.{name}", table, OF_QUEUES)
         return {str(q): self._rules(f"queue.{q}", tables.get(str(q), {})) for q in Queue}
 
@@ -202,7 +204,7 @@ class _Reader:
         self._known(name, table, {*OF_GROUPS, "queues", "mode", "workers"})
         queues = table.get("queues")
         if not isinstance(queues, list) or not queues or not set(map(str, queues)) <= set(Queue):
-            raise self._wrong(name, "queues", f"must be a list, some of {', '.join(Queue)}")
+            raise self._wrong(name, "queues", f"must be a list of one or more of {', '.join(Queue)}")
         mode = table.get("mode", "loop")
         if mode not in MODES:
             raise self._wrong(name, "mode", "must be loop or solo")
@@ -218,7 +220,7 @@ class _Reader:
         if "workers" not in table:
             return dict(table)
         if "min_workers" in table or "max_workers" in table:
-            raise self._wrong(name, "workers", "excludes min_workers and max_workers")
+            raise self._wrong(name, "workers", "can't be combined with min_workers or max_workers")
         count = self._checked(name, "workers", table["workers"], NumericSetting(int, 1, 256, _always(1)))
         return {**table, "min_workers": count, "max_workers": count}
 
@@ -241,7 +243,7 @@ class _Reader:
             raise self._wrong(name, None, f"must be a table: [{name}]")
         for key in table:
             if key not in keys:
-                raise self._wrong(name, key, f"is no setting; there are {', '.join(sorted(keys))}")
+                raise self._wrong(name, key, f"isn't a setting; the settings are {', '.join(sorted(keys))}")
 
     def _wrong(self, name: str, key: str | None, problem: str) -> SettingsError:
         line = self._line(name, key)

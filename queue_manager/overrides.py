@@ -79,14 +79,16 @@ def find_target(table: QueueSettings, name: str, key: str) -> str:
     if key in OF_QUEUES:
         if name in queues:
             return name
-        raise InvalidError(f"{key} is a setting of a queue; queues are {', '.join(queues)}.", setting=key)
+        raise InvalidError(f"{key} is a queue setting. The queues are {', '.join(queues)}.", setting=key)
     if key not in OF_GROUPS:
-        text = f"Groups have {', '.join(OF_GROUPS)}; queues have {', '.join(OF_QUEUES)}."
-        raise InvalidError(f"There is no setting {key}. {text}", setting=key)
+        text = f"Group settings: {', '.join(OF_GROUPS)}. Queue settings: {', '.join(OF_QUEUES)}."
+        raise InvalidError(f"{key} isn't a setting. {text}", setting=key)
     group = table.find_group(name) or table.find_serving_group(name)
     if group is None:
         names = ", ".join(group.name for group in table.groups)
-        raise InvalidError(f"This manager serves no group or queue {name}; groups are {names}.", group=name)
+        raise InvalidError(
+            (f"This manager doesn't serve a group or queue named {name}. Its groups are {names}."), group=name
+        )
     return group.name
 
 
@@ -100,7 +102,7 @@ def check(table: QueueSettings, name: str, key: str, value: str) -> None:
     if changed is None or before is None or changed.min_workers <= changed.max_workers:
         return
     bound = f"least {before.min_workers}" if key == "max_workers" else f"most {before.max_workers}"
-    raise InvalidError(f"{name}.{key} must be at {bound} now.", setting=key)
+    raise InvalidError(f"{name}.{key} must currently be at {bound}.", setting=key)
 
 
 def apply(table: QueueSettings, changes: Changes) -> QueueSettings:

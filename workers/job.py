@@ -69,9 +69,9 @@ def parse_job(row: Sequence[Any]) -> ClaimedJob:
     try:
         name, args = _call(row[4])
     except ValueError as e:
-        return dataclasses.replace(taken, problem=("bad_job", f"This job cannot be read: {e}."))
+        return dataclasses.replace(taken, problem=("bad_job", f"Can't read this job: {e}."))
     if registry.find_task(name) is None:
-        problem = ("unknown_task", "This job names a task that does not exist.")
+        problem = ("unknown_task", "This job's task doesn't exist.")
         return dataclasses.replace(taken, task=name, problem=problem)
     return dataclasses.replace(taken, task=name, args=args)
 
@@ -80,14 +80,14 @@ def _call(data: bytes) -> tuple[str, dict[str, Any]]:
     try:
         document = json.loads(_unpack(data).decode())
     except RecursionError as e:
-        raise ValueError("too deep") from e
+        raise ValueError("nested too deeply") from e
     if not isinstance(document, list) or len(document) != 4:
         raise ValueError("not a call")
     name, instance, positional, args = document
     if not isinstance(name, str) or not isinstance(args, dict):
         raise ValueError("not a call")
     if (instance is not None or positional) and registry.find_task(name) is not None:
-        raise ValueError("tasks take named arguments only")
+        raise ValueError("tasks accept only named arguments")
     return name, args
 
 

@@ -26,7 +26,7 @@ class JobTimeoutError(EventrError):
 
     code = "timeout"
     http_status = 503
-    default = "This took too long and was stopped."
+    default = "The job took too long and was stopped."
 
 
 class BadJobError(EventrError):
@@ -81,9 +81,11 @@ def finish_job(job: ClaimedJob, value: Any, settings: Settings) -> AttemptOutcom
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as e:
-        return fail_job(job, BadJobError("bad_result", f"The task returned no JSON: {e}."), settings)
+        return fail_job(
+            job, BadJobError("bad_result", f"The task's result can't be stored as JSON: {e}."), settings
+        )
     if len(text) > RESULT_MAX:
-        return fail_job(job, BadJobError("bad_result", "The task returned too much."), settings)
+        return fail_job(job, BadJobError("bad_result", "The task's result is too large."), settings)
     return AttemptOutcome(job, State.FINISHED, settings.result_ttl, base64.b64encode(text.encode()).decode())
 
 

@@ -82,11 +82,11 @@ class Runner:
     async def _body(self, job: ClaimedJob, ctx: Context) -> Any:
         spec = find_task(job.task)
         if job.problem or spec is None:
-            raise BadJobError(*(job.problem or ("unknown_task", "This task does not exist.")))
+            raise BadJobError(*(job.problem or ("unknown_task", "This task doesn't exist.")))
         try:
             spec.signature.bind(ctx, **job.args)
         except TypeError as e:
-            raise BadJobError("bad_arguments", "The arguments do not fit this task.") from e
+            raise BadJobError("bad_arguments", "The arguments don't match this task.") from e
         if spec.is_async:
             return await spec.body(ctx, **job.args)
         if self._inline:

@@ -140,7 +140,7 @@ def wait_for_redis(settings: Settings) -> redis.Redis:
         try:
             client.ping()
         except redis.AuthenticationError as e:
-            raise StoreError("Redis refuses the password of this process.") from e
+            raise StoreError("Redis rejected the password of this process. Check EVENTR_REDIS_URL.") from e
         except OUTAGE as e:
             _log.warning("redis_silent", while_="starting", error=describe_outage(e))
             waiting.wait(_RECONNECT)

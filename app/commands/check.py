@@ -27,15 +27,16 @@ _SCHEMES = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnec
 @click.command()
 @click.argument("url", required=False)
 def check(url: str | None) -> None:
-    """Try out what the way to this server lets through: slashes, headers, large requests, HTTPS.
+    """Test whether the reverse proxy in front of this server passes on requests from apps unchanged.
 
-    URL is the address that apps use (EVENTR_BASE_URL unless it is given). Prints one line per test, and
-    what to change where one failed; exit 1 then. The page /check does the same from a browser.
+    URL is the address that apps use. The default is EVENTR_BASE_URL. The command prints one line for each
+    test, and what to change if the test fails. The exit code is 1 if any test fails. The page /check runs
+    the same tests in a browser.
     """
     settings = Settings.from_env()
     base = urlsplit((url or web_address.get_public_url(settings)).rstrip("/"))
     if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query or base.username:
-        raise InvalidError("Give an address like https://reader.example.org, without a path.")
+        raise InvalidError("Enter an address like https://reader.example.org, without a path.")
     _meet(base)
     failed = 0
     for probe in PROBES:
@@ -58,14 +59,16 @@ def _meet(base: SplitResult) -> None:
     try:
         status, said, _ = _answer(hello, base, hello.path, 0)
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as e:
-        raise click.ClickException(f"{origin} gives no answer that can be read: {_plain(e)}.") from e
+        raise click.ClickException(f"Can't get a valid response from {origin}: {_plain(e)}.") from e
     if status == http.client.BAD_REQUEST:
         raise click.ClickException(
-            f"The server does not know the name {base.hostname}: set EVENTR_BASE_URL={origin}, "
-            "and have the proxy pass on the header Host."
+            f"The server doesn't recognize the host name {base.hostname}. Set "
+            f"EVENTR_BASE_URL={origin}, and have the proxy pass on the Host header."
         )
     if "probes" not in said:
-        raise click.ClickException(f"There is no Eventr at {origin}, or an older one: status {status}.")
+        raise click.ClickException(
+            f"{origin} isn't running Eventr, or its version is too old (HTTP status {status})."
+        )
 
 
 def _advice(probe: Probe, why: str) -> list[str]:
@@ -85,23 +88,23 @@ def run_probe(probe: Probe, base: SplitResult, size: int) -> str | None:
     try:
         status, said, tag = _answer(probe, base, target, size)
         if status != http.client.OK:
-            return f"Status {status}"
+            return f"HTTP status {status}"
         if said.get("ok") is not True:
-            return "It did not arrive as it was sent"
+            return "The request was changed on the way"
         if probe.twice and _answer(probe, base, target, size)[1] == said:
-            return "The same answer came twice"
+            return "The same response came back twice"
         if probe.again:
             return _changed(probe, base, target, tag)
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as e:
-        return f"No answer that can be read ({_plain(e)})"
+        return f"No valid response ({_plain(e)})"
     return None
 
 
 def _changed(probe: Probe, base: SplitResult, target: str, tag: str) -> str | None:
     if not tag:
-        return "The header ETag did not come"
+        return "The response has no ETag header"
     status = _answer(probe, base, target, 0, {"If-None-Match": tag})[0]
-    return None if status == http.client.NOT_MODIFIED else f"Status {status} instead of 304"
+    return None if status == http.client.NOT_MODIFIED else f"HTTP status {status} instead of 304"
 
 
 def _answer(
@@ -124,7 +127,7 @@ def _answer(
             body = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, _LONGEST)
         said = json.loads(body)
         if not isinstance(said, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
         return response.status, said, tag
 
 

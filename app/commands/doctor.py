@@ -22,9 +22,9 @@ from app.runtime import sockets
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(as_json: bool) -> None:
-    """Check servers, versions, indexes, disk, settings and processes; exit 1 when something fails."""
+    """Check servers, versions, indexes, disk, settings and processes. Exit with code 1 if a check fails."""
     findings = list(run_checks())
     if as_json:
         print_json({"ok": not _failed(findings), "checks": [dataclasses.asdict(f) for f in findings]})
@@ -63,8 +63,8 @@ def check_run_folder(settings: Settings) -> Iterator[CheckResult]:
 def check_web(settings: Settings) -> CheckResult:
     """Look at the web tier of this machine."""
     if web_address.is_responding(settings):
-        return CheckResult("processes", Severity.OK, f"web answers on port {settings.port}.")
-    text = f"No web tier answers on port {settings.port}: start 'eventr up' or 'eventr web'."
+        return CheckResult("processes", Severity.OK, f"web is running on port {settings.port}.")
+    text = f"web isn't responding on port {settings.port}. Start it with 'eventr up' or 'eventr web'."
     return CheckResult("processes", Severity.WARN, text)
 
 
@@ -73,7 +73,7 @@ def check_libraries() -> Iterator[CheckResult]:
     problems = [
         CheckResult("libraries", Severity.FAIL, f"{p} Run 'make run'.") for p in find_library_problems()
     ]
-    yield from problems or [CheckResult("libraries", Severity.OK, "All libraries are there and new enough.")]
+    yield from problems or [CheckResult("libraries", Severity.OK, "All required libraries are installed.")]
 
 
 def _failed(findings: Iterable[CheckResult]) -> bool:

@@ -17,14 +17,15 @@ from app.models.feeds.parsed import Format
 @click.command()
 @click.argument("file")
 @click.option("--url", required=True, help="Address of the page.")
-@click.option("--content-type", help="Content-Type header it came with; its charset counts.")
+@click.option("--content-type", help="Content-Type header of the page; determines the charset.")
 @errors_as_json
 def discover(file: str, url: str, content_type: str | None) -> None:
-    """Print the feed candidates of a saved page ('-' is stdin), the likeliest first.
+    """Print the feeds that a saved page may lead to, the most likely first.
 
-    Each has url, title, type (rss, atom, rdf, json or null) and source: site (a rule for this site), link
-    (the page announces it), anchor (a link that looks like a feed), guess (a usual place). A file that is
-    a feed itself is its own only candidate.
+    FILE is the saved page; '-' reads standard input. Each result has url, title, type and source. The type
+    is rss, atom, rdf, json or null. The source is site (a rule for this site), link (announced by the page),
+    anchor (a link that looks like a feed) or guess (a common feed address). If the file is itself a feed,
+    it's the only result.
     """
     url, body = check_web_address(url), read_bytes(file)
     found = _itself(body, url, content_type) or find_candidates(body, url, content_type)

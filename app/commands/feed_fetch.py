@@ -19,17 +19,19 @@ def _sendable(context: click.Context, option: click.Parameter, value: str | None
     try:
         (value or "").encode("latin-1")
     except UnicodeEncodeError as e:
-        raise click.BadParameter("holds characters that no header can carry") from e
+        raise click.BadParameter("contains characters that aren't allowed in a header") from e
     return value
 
 
 @click.command()
 @click.argument("url")
-@click.option("--page", is_flag=True, help="Fetch as a page: other limits, and one meta refresh.")
+@click.option(
+    "--page", is_flag=True, help="Fetch as a page: use the limits for pages and follow one meta refresh."
+)
 @click.option("--etag", callback=_sendable, help="Send If-None-Match.")
 @click.option("--last-modified", callback=_sendable, help="Send If-Modified-Since.")
-@click.option("--hash", "body_hash", help="xxh3-128 of the body of the last time, in hex.")
-@click.option("--body", "with_body", is_flag=True, help="Print the body too, as text.")
+@click.option("--hash", "body_hash", help="xxh3-128 hash of the previous body, in hex.")
+@click.option("--body", "with_body", is_flag=True, help="Also print the body, as text.")
 @errors_as_json
 def fetch(
     url: str,
@@ -39,13 +41,13 @@ def fetch(
     body_hash: str | None,
     with_body: bool,
 ) -> None:
-    """Fetch one address as a feed would be and print what came as JSON."""
+    """Fetch an address under the same rules as a feed, and print the result as JSON."""
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
     try:
         known = Validators(etag, last_modified, bytes.fromhex(body_hash) if body_hash else None)
     except ValueError as e:
-        raise click.BadParameter("is not hexadecimal", param_hint="--hash") from e
+        raise click.BadParameter("isn't hexadecimal", param_hint="--hash") from e
     with Fetcher(settings) as fetcher:
         got = fetcher.fetch(FetchRequest(url, Target.PAGE if page else Target.FEED, known))
     print_json({**_document(got), **({"body": _text(got.body)} if with_body else {})})

@@ -20,14 +20,15 @@ from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--url", default="", help="Address it came from; relative addresses are resolved against it.")
-@click.option("--content-type", help="Content-Type header it came with; its charset counts.")
-@click.option("--raw", is_flag=True, help="Leave content and summary as published, not sanitised.")
+@click.option("--url", default="", help="Address of the feed; relative links are resolved against it.")
+@click.option("--content-type", help="Content-Type header of the feed; determines the charset.")
+@click.option("--raw", is_flag=True, help="Print content and summary as published, without sanitizing them.")
 @errors_as_json
 def parse(files: tuple[str, ...], url: str, content_type: str | None, raw: bool) -> None:
-    """Parse saved feeds ('-' is stdin): one JSON document per file and line.
+    """Parse saved feeds, and print one JSON document per line for each file.
 
-    What is no feed gives {"error", "message"} and exit code 1.
+    FILE is a saved feed; '-' reads standard input. For a file that isn't a feed, the command prints
+    {"error", "message"} and exits with code 1.
     """
     limits, url = Limits.from_settings(Settings.from_env()), check_web_address(url)
     failed = False
@@ -59,7 +60,7 @@ def _in_one_word(error: ParseError) -> ParseError:
     if error.word == "too_large" and error.detail:
         # A file of few bytes can be too deep: say which bound it is.
         what = error.detail.removeprefix("libxml2: ").partition(", use XML_PARSE_HUGE")[0]
-        error.message = f"This file is more than this server reads: {what}."
+        error.message = f"This file exceeds a limit of this server: {what}."
     if error.word not in ("html_page", "empty"):
         return error
     plain = ParseError("not_a_feed", error.detail)

@@ -12,11 +12,11 @@ from app.feeds.parse import charset
 
 @click.command()
 @click.argument("file")
-@click.option("--url", default="", help="Address of its page; relative addresses are resolved against it.")
-@click.option("--content-type", help="Content-Type header it came with; its charset counts.")
+@click.option("--url", default="", help="Address of the entry; relative links are resolved against it.")
+@click.option("--content-type", help="Content-Type header of the file; determines the charset.")
 @errors_as_json
 def sanitize(file: str, url: str, content_type: str | None) -> None:
-    """Sanitise the HTML of an entry ('-' is stdin) and print {"html"}."""
+    """Sanitize the HTML of an entry, and print {"html"}. '-' reads standard input."""
     base = check_web_address(url)
     markup, _ = charset.decode(read_bytes(file), content_type)
     print_json({"html": sanitize_html(markup, base)})

@@ -26,24 +26,24 @@ _SETS = ("skip_hours",)
 @click.argument("file")
 @errors_as_json
 def schedule(file: str) -> None:
-    """Forecast when a feed posts and say when to ask it next.
+    """Forecast when a feed will post, and when to check it next.
 
-    FILE ('-' is stdin) holds one JSON object. All keys are optional; times are RFC 3339:
+    FILE ('-' reads standard input) contains one JSON object. All keys are optional. Times use RFC 3339:
 
     \b
-      published  array of times of the feed's entries
-      now        time of this poll; default: the clock
-      history    what an earlier run printed as "history"; "published" then holds
-                 the new entries only. Without it this is the feed's first poll
-      hints      object of max_age (seconds), ttl_minutes, skip_hours (array of
+      published  array with the times of the feed's entries
+      now        time of this poll; default: the current time
+      history    "history" from the output of an earlier run; "published" then has
+                 the new entries only. Without it, this is the feed's first poll
+      hints      object with max_age (seconds), ttl_minutes, skip_hours (array of
                  UTC hours), retry_after (seconds), errors (in a row), pushed
                  (true or false), unread_days
       seed       integer that makes the jitter repeatable
 
-    Prints one JSON object: "now", "forecast" (24 numbers, seconds between entries
-    by UTC hour), "next_check_at", "seconds" until then, "reason", "history".
-    The bounds are those of the EVENTR_POLL_* and EVENTR_ERROR_BACKOFF_* settings.
-    Input that does not fit: exit code 1 and {"error", "message"}.
+    Prints one JSON object: "now", "forecast" (24 numbers: seconds between entries by UTC hour),
+    "next_check_at", "seconds" until the next check, "reason" and "history". The EVENTR_POLL_* and
+    EVENTR_ERROR_BACKOFF_* settings define the limits. For invalid input, the command prints
+    {"error", "message"} and exits with code 1.
     """
     limits = engine.Limits.from_settings(Settings.from_env())
     print_json(_answer(_load(read_bytes(file)), limits))
@@ -53,12 +53,12 @@ def _load(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise InvalidError("The input is not JSON.") from e
+        raise InvalidError("The input isn't valid JSON.") from e
     if not isinstance(document, dict):
-        raise InvalidError("The input is not a JSON object.")
+        raise InvalidError("The input isn't a JSON object.")
     unknown = sorted(set(document) - set(_KEYS))
     if unknown:
-        raise InvalidError(f"{unknown[0]!r} is not known; the keys are {', '.join(_KEYS)}.")
+        raise InvalidError(f"{unknown[0]!r} isn't a known key. The keys are {', '.join(_KEYS)}.")
     return document
 
 
@@ -86,7 +86,7 @@ def _now(document: dict[str, Any]) -> dt.datetime:
         return clock.now()
     now = _time(document["now"], "now")
     if not 1970 <= now.year < 9999:
-        raise InvalidError("'now' must lie between 1970 and 9998.")
+        raise InvalidError("'now' must be between 1970 and 9998.")
     return now
 
 
@@ -97,7 +97,7 @@ def _history(document: object) -> engine.History:
         return engine.EMPTY
     day, rows = _integer(document.get("day"), "history.day"), _list(document.get("rows"), "history.rows")
     if day is None or len(rows) > 22 or len(rows) % 2 or not all(0 <= _count(row) < 1 << 60 for row in rows):
-        raise InvalidError("'history' must be what an earlier run printed.")
+        raise InvalidError("'history' must be copied unchanged from the output of an earlier run.")
     return engine.History.from_doc(document)
 
 
@@ -112,7 +112,7 @@ def _hints(document: object) -> Hints:
     values: dict[str, Any] = {}
     for name, value in document.items():
         if name not in names:
-            raise InvalidError(f"'hints.{name}' is not known; the keys are {', '.join(sorted(names))}.")
+            raise InvalidError(f"'hints.{name}' isn't a known key. The keys are {', '.join(sorted(names))}.")
         values[name] = _hint(name, value)
     return Hints(**{name: value for name, value in values.items() if value is not None})
 
@@ -134,7 +134,7 @@ def _hint(name: str, value: object) -> Any:
 def _hour(value: object) -> int:
     hour = _integer(value, "hints.skip_hours")
     if hour is None or not 0 <= hour <= 23:
-        raise InvalidError("'hints.skip_hours' must hold hours from 0 to 23.")
+        raise InvalidError("'hints.skip_hours' must contain hours from 0 to 23.")
     return hour
 
 
@@ -153,14 +153,14 @@ def _list(value: object, label: str) -> list[Any]:
 def _time(value: object, label: str) -> dt.datetime:
     """Read an RFC 3339 time, which always tells its offset from UTC."""
     if not isinstance(value, str):
-        raise InvalidError(f"'{label}' must hold times as text.")
+        raise InvalidError(f"'{label}' must contain times as strings.")
     try:
         moment = dt.datetime.fromisoformat(value)
         if moment.tzinfo is not None:
             return moment.astimezone(dt.UTC)
     except (ValueError, OverflowError) as e:
-        raise InvalidError(f"'{label}' holds {value[:40]!r}, which is not an RFC 3339 time.") from e
-    raise InvalidError(f"'{label}' holds {value!r}, which does not tell its offset from UTC.")
+        raise InvalidError(f"'{label}' contains {value[:40]!r}, which isn't an RFC 3339 time.") from e
+    raise InvalidError(f"'{label}' contains {value!r}, which has no UTC offset.")
 
 
 def _text(moment: dt.datetime) -> str:

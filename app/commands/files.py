@@ -41,7 +41,7 @@ def read_bytes(name: str) -> bytes:
     try:
         data = get_standard_input().buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
     except OSError as e:
-        raise InvalidError(f"{name} cannot be read: {e.strerror}.") from e
+        raise InvalidError(f"{name} can't be read: {e.strerror}.") from e
     if len(data) > MAX_BYTES:
         raise TooLargeError(f"{name} is larger than {MAX_BYTES >> 20} MiB.")
     return data
@@ -65,7 +65,7 @@ def check_web_address(url: str) -> str:
         fits = False
     if not url or (fits and url.isprintable() and " " not in url):
         return url
-    raise InvalidError(f"--url {url} is not an absolute http or https address.")
+    raise InvalidError(f"--url {url} isn't an absolute HTTP or HTTPS address.")
 
 
 def print_error(error: EventrError, **fields: Any) -> None:

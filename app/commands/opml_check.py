@@ -19,9 +19,10 @@ from app.models.imports.opml import SubscriptionList
 @click.argument("file")
 @errors_as_json
 def check(file: str) -> None:
-    """Read an OPML file ('-' is stdin) and print counts, subscriptions and problems as JSON.
+    """Check an OPML file, and print its counts, subscriptions and problems as JSON.
 
-    A file that cannot be read gives {"error", "message"} and exit code 1.
+    FILE is the OPML file; '-' reads standard input. For a file that can't be read, the command prints
+    {"error", "message"} and exits with code 1.
     """
     settings = Settings.from_env()
     found = opml.read(read_bytes(file), opml.Limits.from_settings(settings), Policy(settings))

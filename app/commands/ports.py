@@ -53,8 +53,11 @@ def _bind(host: str, port: int) -> int:
 
 def _sentence(host: str, port: int, error: OSError, settings: Sequence[str]) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is taken: stop the program that has it, or set {settings[-1]}."
+        return (
+            f"Port {port} on {host} is already in use. Stop the program that uses it, or "
+            f"change {settings[-1]}."
+        )
     if isinstance(error, socket.gaierror):
-        return f"{settings[0]} {host} is not an address of this machine."
-    what = f"Nothing can listen on port {port} of {host} ({error.strerror})"
-    return f"{what}: set {' or '.join(settings)}."
+        return f"{settings[0]} is {host}, which isn't an address of this machine."
+    what = f"Can't listen on port {port} of {host} ({error.strerror})"
+    return f"{what}. Change {' or '.join(settings)}."

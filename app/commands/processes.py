@@ -50,7 +50,7 @@ def _run(name: str, part: Callable[[Settings], int]) -> None:
 
 @click.command()
 def manager() -> None:
-    """Run the queue manager with its workers."""
+    """Run the queue manager and its workers."""
     from queue_manager.main import run
 
     _run("manager", run)
@@ -58,7 +58,7 @@ def manager() -> None:
 
 @click.command()
 def controller() -> None:
-    """Run the controller, which passes events on to whoever waits for them."""
+    """Run the controller, which passes events on to browsers and other processes."""
     from controller.main import run
 
     _allow_many_connections(16_384)
@@ -67,7 +67,7 @@ def controller() -> None:
 
 @click.command()
 def updater() -> None:
-    """Run the updater, which asks for the feeds that are due."""
+    """Run the updater, which queues the feeds that are due."""
     from workers.updater.updater import run
 
     _run("updater", run)
@@ -75,7 +75,7 @@ def updater() -> None:
 
 @click.command()
 def web() -> None:
-    """Run the web tier (gunicorn)."""
+    """Run the web server (gunicorn)."""
     # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
     settings = ensure_secret_key(prepare("web"))

@@ -12,12 +12,12 @@ from app.config import Settings
 
 
 @click.command()
-@click.option("--now", is_flag=True, help="Send it to EVENTR_REPORT_URLS.")
-@click.option("--dry-run", is_flag=True, help="Only print it, which is also done without any option.")
+@click.option("--now", is_flag=True, help="Send the report to EVENTR_REPORT_URLS.")
+@click.option("--dry-run", is_flag=True, help="Only print the report (the default).")
 def report(now: bool, dry_run: bool) -> None:
-    """Report the running hour: pulls, jobs, errors, waits, queues, memory."""
+    """Report on the current hour: feeds, jobs, errors, wait times, queues and memory."""
     if now and dry_run:
-        raise click.UsageError("--now sends and --dry-run does not: take one of them.")
+        raise click.UsageError("Use --now or --dry-run, not both.")
     from app.bootstrap import services as bootstrap  # all of Eventr
 
     settings = Settings.from_env()

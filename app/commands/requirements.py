@@ -35,7 +35,7 @@ def find_library_problems(native: Sequence[str] = NATIVE) -> Iterator[str]:
         try:
             importlib.import_module(module)
         except ImportError as e:
-            yield f"The Python library {module.split('.')[0]} cannot be loaded ({e})."
+            yield f"The Python library {module.split('.')[0]} can't be loaded ({e})."
 
 
 def _installed(name: str, floor: str) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _installed(name: str, floor: str) -> Iterator[str]:
         yield f"The Python library {name} is missing."
         return
     if _numbers(found) < _numbers(floor):
-        yield f"The Python library {name} is version {found}, and {floor} is the oldest that will do."
+        yield f"The Python library {name} is version {found}. Eventr needs {floor} or newer."
 
 
 def _numbers(version: str) -> tuple[int, ...]:

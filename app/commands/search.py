@@ -13,16 +13,16 @@ from app.config import Settings
 
 @click.group()
 def search() -> None:
-    """The index of the search."""
+    """Manage the search index."""
 
 
 @search.command()
 def rebuild() -> None:
-    """Let the workers index all entries anew, beside the pulls; meanwhile the old index is searched."""
+    """Rebuild the search index in the background. Searches use the old index until it's done."""
     from app.bootstrap import services as bootstrap  # all of Eventr
 
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
     with contextlib.closing(bootstrap.build(require_stores(settings))) as services:
         services.ensure_indexes()
-        click.echo(f"{services.indexing.rebuild(clock.now())} feeds will be indexed anew.")
+        click.echo(f"{services.indexing.rebuild(clock.now())} feeds queued for reindexing.")

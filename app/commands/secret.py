@@ -33,12 +33,14 @@ def _read_or_make(path: Path) -> str:
         if not path.exists():
             _make(path)
         if path.stat().st_mode & 0o077:
-            raise SettingsError(f"{path} can be read by others: run chmod 600 on it, or remove it.")
+            raise SettingsError(f"Other users can read {path}. Run chmod 600 on the file, or remove it.")
         key = path.read_text().strip()
     except OSError as e:
-        raise StartupError(f"The secret key {path} cannot be read or made ({e.strerror}).") from e
+        raise StartupError(f"Can't read or create the secret key {path} ({e.strerror}).") from e
     if not key:
-        raise SettingsError(f"{path} is empty: remove it, and the next start makes a new one.")
+        raise SettingsError(
+            f"{path} is empty. Remove the file, and Eventr will create a new key at the next start."
+        )
     return key
 
 

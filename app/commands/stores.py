@@ -27,7 +27,7 @@ def require_stores(given: Settings) -> Settings:
     for server in running.servers:
         if not server.is_responding():
             title, setting = server.requirement.title, server.requirement.setting
-            raise StartupError(f"{title} does not run: start everything with 'eventr up', or set {setting}.")
+            raise StartupError(f"{title} isn't running. Start everything with 'eventr up', or set {setting}.")
     require_external_stores(given)
     return running.settings
 
@@ -51,7 +51,7 @@ def _require_mongodb(uri: str) -> None:
         ) as client:
             client.admin.command("ping")
     except (PyMongoError, ValueError) as e:
-        raise StartupError(f"MongoDB does not answer ({shorten_error(e)}): check EVENTR_MONGODB_URI.") from e
+        raise StartupError(f"MongoDB isn't responding ({shorten_error(e)}). Check EVENTR_MONGODB_URI.") from e
 
 
 def _require_redis(url: str) -> None:
@@ -59,6 +59,6 @@ def _require_redis(url: str) -> None:
         with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
     except redis.ResponseError as e:
-        raise StartupError(f"Redis refuses to work ({shorten_error(e)}): its log says why.") from e
+        raise StartupError(f"Redis reports an error ({shorten_error(e)}). Check the Redis log.") from e
     except (RedisError, ValueError) as e:
-        raise StartupError(f"Redis does not answer ({shorten_error(e)}): check EVENTR_REDIS_URL.") from e
+        raise StartupError(f"Redis isn't responding ({shorten_error(e)}). Check EVENTR_REDIS_URL.") from e

@@ -50,7 +50,7 @@ _GRACE = 5.0
 
 @click.command()
 def up() -> None:
-    """Run everything on this machine: servers, web, manager, controller, updater."""
+    """Run all of Eventr on this machine: databases, web server, manager, controller and updater."""
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
     warn_unknown_settings()
@@ -98,7 +98,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
     layout = embedded.Layout.from_settings(settings)
     running = embedded.EmbeddedServers(settings)
     supervisor = Supervisor([*_servers(running), *_processes(running.settings, layout)])
-    click.echo("Eventr starts …")
+    click.echo("Starting Eventr…")
     try:
         supervisor.start([server.name for server in running.servers])
         ensure_indexes(require_stores(settings))
@@ -107,7 +107,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
             click.echo(_welcome(settings, layout))
         while not poll(stop.is_requested, _LOOK):
             supervisor.restart_dead()
-        click.echo("Eventr stops …")
+        click.echo("Stopping Eventr…")
     finally:
         supervisor.stop(STOP_FIRST, stop.is_forced)
         supervisor.stop(STOP_LAST)  # never in a hurry: a clean stop saves the next start its repair
@@ -178,11 +178,9 @@ def _require_admin_ports(settings: Settings) -> None:
 
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:
     return (
-        f"Eventr runs at {web_address.get_public_url(settings)}\n"
-        f"  data: {layout.home / 'data'}\n"
-        f"  logs: {layout.log}\n"
-        f"{_admin_ports(settings)}"
-        "  stop: Ctrl-C"
+        f"Eventr is running at {web_address.get_public_url(settings)}\n  data: "
+        f"{layout.home / 'data'}\n  logs: {layout.log}\n{_admin_ports(settings)}  stop: "
+        "Ctrl-C"
     )
 
 
@@ -212,7 +210,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
             return
         self._failed = True
         if not self._told:
-            click.echo(f"The log {self.baseFilename} cannot be written: {error.strerror}.", err=True)
+            click.echo(f"Can't write to the log {self.baseFilename}: {error.strerror}.", err=True)
 
 
 def _log_to_file(layout: embedded.Layout) -> None:
@@ -222,7 +220,7 @@ def _log_to_file(layout: embedded.Layout) -> None:
     try:
         file = LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8")
     except OSError as e:
-        raise StartupError(f"{path} cannot be opened ({e.strerror}): {REMEDY}.") from e
+        raise StartupError(f"Can't open {path} ({e.strerror}). {REMEDY}.") from e
     file.setFormatter(terminal.formatter)
     logging.getLogger().addHandler(file)
     terminal.setLevel(logging.WARNING)

@@ -17,16 +17,18 @@ from app.models.accounts.actor import Actor, Role
 
 @click.group()
 def user() -> None:
-    """Accounts."""
+    """Manage accounts."""
 
 
 @user.command()
-@click.option("--name", required=True, help="Name to log in with.")
-@click.option("--email", required=True, help="E-mail address.")
+@click.option("--name", required=True, help="User name for logging in.")
+@click.option("--email", required=True, help="Email address.")
 @click.option("--admin", is_flag=True, help="Make this account an admin.")
-@click.option("--password", help="Asked for when left out; '-' reads it from standard input.")
+@click.option(
+    "--password", help="Password; '-' reads it from standard input. If omitted, you're asked for it."
+)
 def create(name: str, email: str, password: str | None, admin: bool) -> None:
-    """Create an account and print it as JSON; uses the running servers, or starts its own for the moment."""
+    """Create an account and print it as JSON. Starts the embedded databases if they aren't running."""
     if password is None:
         password = _asked()
     elif password == "-":  # noqa: S105 — the word for standard input
@@ -45,7 +47,7 @@ def create(name: str, email: str, password: str | None, admin: bool) -> None:
 
 def _asked() -> str:
     if not get_standard_input().isatty():
-        raise InvalidError("There is no terminal to ask for the password: pipe it in, with --password -.")
+        raise InvalidError("Can't ask for the password without a terminal. Pipe it in with --password -.")
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
@@ -55,4 +57,4 @@ def _piped() -> str:
     try:
         return line.decode().rstrip("\r\n")
     except UnicodeDecodeError as e:
-        raise InvalidError("The password on standard input is not UTF-8.") from e
+        raise InvalidError("The password on standard input isn't valid UTF-8.") from e

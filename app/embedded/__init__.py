@@ -106,8 +106,8 @@ def hold_instance_lock(settings: Settings) -> Iterator[Layout]:
 
     def explain_busy(pid: str) -> str:
         return (
-            f"Eventr already runs on {layout.home} (process {pid}). "
-            "Stop that one first, or set EVENTR_HOME and EVENTR_PORT to others."
+            f"Eventr is already running in {layout.home} (process {pid}). Stop it first, or "
+            "choose another EVENTR_HOME and EVENTR_PORT."
         )
 
     with child.hold_lock(layout.instance_lock, explain_busy):

@@ -17,7 +17,7 @@ from app.embedded import lifeline
 from app.errors import StartupError
 
 #: What helps against files that a command of somebody else has left.
-REMEDY = "make it this user's, or set EVENTR_HOME to another folder"
+REMEDY = "Change its owner to this user, or set EVENTR_HOME to another folder"
 
 
 def spawn(
@@ -57,7 +57,7 @@ def spawn(
                 env=env,
             )
     except OSError as e:
-        raise StartupError(f"{command[0]} cannot be started ({e.strerror}: {e.filename}).") from e
+        raise StartupError(f"Can't start {command[0]} ({e.strerror}: {e.filename}).") from e
 
 
 def stop(
@@ -100,7 +100,7 @@ def try_lock(path: Path) -> int | None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise StartupError(f"{path} cannot be opened ({e.strerror}): {REMEDY}.") from e
+        raise StartupError(f"Can't open {path} ({e.strerror}). {REMEDY}.") from e
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -125,7 +125,7 @@ def hold_lock(path: Path, explain: Callable[[str], str]) -> Iterator[None]:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         except OSError as e:
-            raise StartupError(f"{path} cannot be written ({e.strerror}): make room there.") from e
+            raise StartupError(f"Can't write {path} ({e.strerror}). Free up disk space there.") from e
         yield
     finally:
         os.close(descriptor)

@@ -116,15 +116,13 @@ def _make_private(folder: Path) -> None:
             pass
     except OSError as e:
         raise StartupError(
-            f"The folder {folder} cannot be written to ({e.strerror}): "
-            "make it writable or set EVENTR_HOME to another folder."
+            f"Can't write to the folder {folder} ({e.strerror}). Make it writable, or set "
+            "EVENTR_HOME to another folder."
         ) from e
     # In a shared temporary folder somebody else could have made it first, to read along.
     info = folder.lstat()
     if not stat.S_ISDIR(os.stat(folder).st_mode) or info.st_uid not in (os.getuid(), 0):
-        raise StartupError(
-            f"The folder {folder} belongs to somebody else: set EVENTR_HOME to another folder."
-        )
+        raise StartupError(f"The folder {folder} belongs to another user. Set EVENTR_HOME to another folder.")
 
 
 def resolve_addresses(settings: Settings) -> Settings:

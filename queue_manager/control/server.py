@@ -153,7 +153,9 @@ class ControlServer:
         session = Session(self._commands, self._client, peer, reader, writer, self._idle, self._slow)
         if self.clients >= CLIENTS_MAX:
             _log.warning("repl_refused", reason="clients", **peer.build_log_fields())
-            await session.fail(0, RateLimitedError(f"{CLIENTS_MAX} others are connected: try again later."))
+            await session.fail(
+                0, RateLimitedError(f"{CLIENTS_MAX} clients are already connected. Try again later.")
+            )
             return
         self.clients += 1
         try:
@@ -201,9 +203,11 @@ class Session:
         except asyncio.IncompleteReadError:
             return None
         except asyncio.LimitOverrunError as e:
-            raise TooLargeError(f"A command has {LINE_MAX} bytes at most.") from e
+            raise TooLargeError(f"A command can have at most {LINE_MAX} bytes.") from e
         except TimeoutError as e:
-            raise RateLimitedError(f"Nothing was said for {self._idle:g} seconds: connect again.") from e
+            raise RateLimitedError(
+                f"Disconnected after {self._idle:g} seconds without a command. Connect again."
+            ) from e
 
     async def _answer(self, number: int, words: Sequence[str]) -> None:
         started, outcome = time.monotonic(), "cancelled"
@@ -278,10 +282,10 @@ def read_request(line: bytes) -> tuple[int, list[str]]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as e:
-        raise InvalidError("This is no command: one JSON object per line is.") from e
+        raise InvalidError("This isn't a command. Send one JSON object per line.") from e
     number, words = (message.get("id"), message.get("cmd")) if isinstance(message, dict) else (None, None)
     if not isinstance(number, int) or not isinstance(words, list) or not 1 <= len(words) <= _WORDS_MAX:
-        raise InvalidError('This is no command: {"id": 1, "cmd": ["status"]} is.')
+        raise InvalidError('This isn\'t a command. Send a JSON object such as {"id": 1, "cmd": ["status"]}.')
     if not all(isinstance(word, str) and word for word in words):
-        raise InvalidError("The words of a command are texts.")
+        raise InvalidError("The words of a command must be non-empty strings.")
     return number, words

@@ -67,7 +67,7 @@ async def crash_worker(ctx: Context, *, how: str, key: int = 0) -> None:
     """Go wrong in a named way."""
     ctx.report_progress(step=how)
     if how not in _WAYS:
-        raise InvalidError("There is no such way to crash.", how=how)
+        raise InvalidError("This kind of crash doesn't exist.", how=how)
     _WAYS[how]()
 
 

@@ -76,7 +76,7 @@ class RedisEvents:
         """
         data = {**report, "id": import_id}
         if len(json.dumps(data)) > REPORT_MAX:
-            raise ValueError("a report of progress is a few numbers")
+            raise ValueError("a progress report must be a few numbers")
         self._tell(EventKind.IMPORT, user_id, data)
 
     def notify_follows(

@@ -46,13 +46,13 @@ def canonicalise_args(args: dict[str, Any]) -> str:
     """
     for name, value in args.items():
         if not all(_is_id(item) for item in (value if isinstance(value, list | tuple) else [value])):
-            raise InvalidError("A job's arguments hold ids only.", argument=name)
+            raise InvalidError("A job's arguments can contain only IDs.", argument=name)
     try:
         text = json.dumps(args, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError as e:
         raise InvalidError("A job's arguments must be JSON.") from e
     if len(text) > ARGS_MAX:
-        raise TooLargeError("The arguments of this job are too long.", length=len(text), limit=ARGS_MAX)
+        raise TooLargeError("This job's arguments are too long.", length=len(text), limit=ARGS_MAX)
     return text
 
 

@@ -23,15 +23,17 @@ TAIL = "tail"
 
 
 @click.command()
-@click.option("-c", "--command", "commands", multiple=True, help="Run this and end; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Answers as JSON, one document per line.")
-@click.option("--manager", "pid", type=int, help="Process id of the manager, when several run here.")
-@click.option("--list", "list_them", is_flag=True, help="List the managers that run here.")
-@click.option("--connect", "address", help="HOST:PORT of a manager with EVENTR_REPL_LISTEN.")
+@click.option(
+    "-c", "--command", "commands", multiple=True, help="Run this command and exit; can be repeated."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, one document per line.")
+@click.option("--manager", "pid", type=int, help="Process ID of the manager, if several run on this machine.")
+@click.option("--list", "list_them", is_flag=True, help="List the managers that run on this machine.")
+@click.option("--connect", "address", help="HOST:PORT of the manager, as set with EVENTR_REPL_LISTEN.")
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="Token for --connect; default: HOME/repl_token.",
+    help="File with the token for --connect; default: EVENTR_HOME/repl_token.",
 )
 def repl(
     commands: tuple[str, ...],
@@ -41,7 +43,7 @@ def repl(
     address: str | None,
     token_file: Path | None,
 ) -> None:
-    """Talk to a running queue manager: from a terminal, by -c, or with commands from a pipe."""
+    """Control a running queue manager: from a terminal, with -c, or with commands from a pipe."""
     settings = Settings.from_env()
     if list_them:
         _list(settings, as_json)
@@ -97,7 +99,7 @@ def split_words(line: str) -> list[str]:
     try:
         return [word for word in shlex.split(line, comments=True) if word]
     except ValueError as e:
-        raise InvalidError("A quote is not closed.") from e
+        raise InvalidError("A quotation mark isn't closed.") from e
 
 
 def _json(document: Any) -> str:

@@ -20,8 +20,8 @@ _ANSWER_MAX = 128 << 20
 #: The manager answers within 30 s, whatever a command does; longer, and it is frozen.
 _PATIENCE = 40.0
 _LOST = (
-    "The manager hung up before it answered: whether the command was carried out is not known. "
-    "Look before you repeat it."
+    "The manager closed the connection before it replied. The command may or may not "
+    "have run. Check before you repeat it."
 )
 
 Dial = Callable[[], socket.socket]
@@ -136,7 +136,7 @@ class ManagerClient:
                 part = self._line.recv(1 << 16)
             except TimeoutError as e:
                 self.close()
-                raise StoreError("The manager does not answer: it may be frozen. See its log.") from e
+                raise StoreError("The manager isn't responding and may be frozen. Check its log.") from e
             except ConnectionError as e:
                 self.close()
                 raise StoreError(_LOST) from e
@@ -147,7 +147,7 @@ class ManagerClient:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         document = json.loads(line)
         if not isinstance(document, dict):
-            raise StoreError("This is no queue manager.")
+            raise StoreError("This isn't a queue manager.")
         return document
 
 
@@ -166,13 +166,16 @@ def make_local_dial(settings: Settings, pid: int | None) -> Dial:
         try:
             return listen.connect(path)
         except (FileNotFoundError, ConnectionRefusedError) as e:
-            raise StartupError(f"No manager runs as process {chosen}: 'eventr repl --list' shows all.") from e
+            raise StartupError(
+                f"No manager is running as process {chosen}. To list all managers, run 'eventr repl --list'."
+            ) from e
         except PermissionError as e:
             raise StartupError(
-                f"{path} is for the user who runs the manager, and for root: run this as one of them."
+                f"Only root and the user who runs the manager can open {path}. Run this command "
+                "as one of them."
             ) from e
         except OSError as e:
-            raise StartupError(f"The manager at {path} does not answer: {e.strerror or e}.") from e
+            raise StartupError(f"The manager at {path} isn't responding: {e.strerror or e}.") from e
 
     return dial
 
@@ -185,18 +188,18 @@ def make_remote_dial(settings: Settings, address: str, token_file: Path | None) 
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise InvalidError(f"{address} is no address: say HOST:PORT.")
+        raise InvalidError(f"{address} isn't a valid address. Use HOST:PORT.")
     path = token_file or listen.get_token_path(settings)
 
     def dial() -> socket.socket:
         try:
             token = path.read_text().strip()
         except OSError as e:
-            raise StartupError(f"The token in {path} cannot be read: {e.strerror}.") from e
+            raise StartupError(f"Can't read the token in {path}: {e.strerror}.") from e
         try:
             line = socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE)
         except OSError as e:
-            raise StartupError(f"No manager listens at {address}: {e.strerror or e}.") from e
+            raise StartupError(f"No manager is listening at {address}: {e.strerror or e}.") from e
         line.sendall(f"AUTH {token}\n".encode())
         try:
             if line.recv(1, socket.MSG_PEEK):
@@ -204,18 +207,20 @@ def make_remote_dial(settings: Settings, address: str, token_file: Path | None) 
         except OSError:
             pass
         line.close()
-        raise StartupError(f"The manager at {address} refused the token in {path}.")
+        raise StartupError(f"The manager at {address} rejected the token in {path}.")
 
     return dial
 
 
 def _only(pids: list[int]) -> int:
     if not pids:
-        raise StartupError("No manager runs here: start 'eventr up' or 'eventr manager', or set EVENTR_HOME.")
+        raise StartupError(
+            "No manager is running here. Start one with 'eventr up' or 'eventr manager', or set EVENTR_HOME."
+        )
     if len(pids) > 1:
         raise StartupError(
-            f"{len(pids)} managers run here, as processes {', '.join(map(str, pids))}: "
-            "choose one with --manager."
+            f"{len(pids)} managers are running here (processes {', '.join(map(str, pids))}). "
+            "Choose one with --manager."
         )
     return pids[0]
 

@@ -45,8 +45,8 @@ class Shell:
         """
         self._manager.connect()
         known = self._manager.manager
-        click.echo(f"Queue manager on {known['host']}, process {known['pid']}.")
-        click.echo("“help” lists the commands, Tab completes, Ctrl-D leaves.")
+        click.echo(f"Connected to the queue manager on {known['host']}, process {known['pid']}.")
+        click.echo("Type “help” to list the commands. Tab completes names. Ctrl-D exits.")
         while True:
             try:
                 line = self._session.prompt(f"eventr {self._manager.manager['pid']}> ")
@@ -65,9 +65,9 @@ class Shell:
         try:
             words = split_words(line)
             if words and self._manager.connect():
-                click.echo(f"The manager was restarted: this is process {self._manager.manager['pid']}.")
+                click.echo(f"The manager has restarted. Its process is now {self._manager.manager['pid']}.")
             if words[:1] == [TAIL]:
-                click.echo("Events follow; Ctrl-C ends them.")
+                click.echo("Showing events. Press Ctrl-C to stop.")
             run(self._manager, words, as_json=False)
         except EventrError as e:
             print_error(e)
@@ -79,7 +79,7 @@ def open_history(path: Path) -> History:
         make_private_file(path)
         _shorten(path)
     except OSError as e:
-        print_error(StartupError(f"The history is not kept: {path} cannot be written to ({e.strerror})."))
+        print_error(StartupError(f"Can't save the command history: {path} isn't writable ({e.strerror})."))
         return InMemoryHistory()
     return FileHistory(str(path))
 

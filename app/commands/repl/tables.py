@@ -29,7 +29,7 @@ _EVENT_FIRST = ("at", "kind", "task", "id", "since")
 def format_managers(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the managers of a host as a table."""
     if not rows:
-        return "No manager runs here."
+        return "No manager is running here."
     return _table(
         ["process", "since", "manager"], [[r["pid"], _time(r["since"]), r["manager"]] for r in rows]
     )
@@ -40,7 +40,10 @@ def _help(rows: Any) -> str:
 
 
 def _status(status: Any) -> str:
-    head = f"Manager {_plain(status['manager'])}, process {status['pid']}, since {_time(status['since'])}."
+    head = (
+        f"Manager {_plain(status['manager'])}, process {status['pid']}, running since "
+        f"{_time(status['since'])}."
+    )
     groups = _table(
         ["group", "mode", "workers", "wanted", "min–max", "queues"],
         [
@@ -57,7 +60,7 @@ def _status(status: Any) -> str:
         right={2, 3, 4},
     )
     workers = _table(
-        ["worker", "process", "age", "jobs", "memory", "state", "runs"],
+        ["worker", "process", "age", "jobs", "memory", "state", "running"],
         [
             [
                 w["name"],
@@ -72,7 +75,7 @@ def _status(status: Any) -> str:
         ],
         right={1, 2, 3, 4},
     )
-    return "\n\n".join([head, groups, *_unserved(status), workers or "No worker runs."])
+    return "\n\n".join([head, groups, *_unserved(status), workers or "No workers are running."])
 
 
 def _reloaded(done: Any) -> str:
@@ -82,7 +85,12 @@ def _reloaded(done: Any) -> str:
 def _unserved(found: Any) -> list[str]:
     queues = found["unserved"]
     return (
-        [f"No group of this manager serves {_value(queues)}: without another manager their jobs wait."]
+        [
+            (
+                f"No group of this manager serves {_value(queues)}. Jobs in these queues wait "
+                "until another manager serves them."
+            )
+        ]
         if queues
         else []
     )
@@ -123,7 +131,7 @@ def _settings(groups: Any) -> str:
 
 def _dead(rows: Any) -> str:
     if not rows:
-        return "No task is dead."
+        return "No failed jobs."
     return _table(
         ["id", "ended", "task", "queue", "error", "failures", "crashes", "arguments"],
         [
@@ -145,16 +153,16 @@ def _dead(rows: Any) -> str:
 
 def _stats(result: Any) -> str:
     if not result["hours"]:
-        return "Nothing was counted in these hours."
+        return "No activity in this period."
     rows = [[_time(h["hour"])[:16], *_figures(h)] for h in result["hours"]]
     if len(rows) > 1:
-        rows.append(["all", *_figures(result["total"])])
-    head = ["hour (UTC)", "jobs", "failed", "retried", "crashed", "pulls", "304", "new", "in error"]
+        rows.append(["total", *_figures(result["total"])])
+    head = ["hour (UTC)", "jobs", "failed", "retried", "crashed", "pulls", "304", "new", "with errors"]
     parts = [_table([*head, "wait p50", "p95", "system p50", "p95", "memory"], rows, right=set(range(1, 14)))]
-    for title, key in (("task", "jobs"), ("error", "errors"), ("feeds in error", "feed_error_words")):
+    for title, key in (("task", "jobs"), ("error", "errors"), ("feed error", "feed_error_words")):
         counts = sorted(result["total"][key].items(), key=lambda pair: -pair[1])
         if counts:
-            parts.append(_table([title, "times"], [list(pair) for pair in counts], right={1}))
+            parts.append(_table([title, "count"], [list(pair) for pair in counts], right={1}))
     return "\n\n".join(parts)
 
 
@@ -178,25 +186,29 @@ def _pairs(result: Any) -> str:
 
 
 def _setting(changed: Any) -> str:
-    return f"{_plain(changed['name'])}.{_plain(changed['key'])} is {_value(changed['value'])} now."
+    return f"{_plain(changed['name'])}.{_plain(changed['key'])} is now {_value(changed['value'])}."
 
 
 def _queue(changed: Any) -> str:
     states = [word for word in ("paused", "draining") if changed[word]]
-    return f"{_plain(changed['queue'])} is {' and '.join(states) or 'open'} now."
+    return f"{_plain(changed['queue'])} is now {' and '.join(states) or 'open'}."
 
 
 def _killed(worker: Any) -> str:
-    when = "ends when its jobs have ended" if worker["gently"] else "is killed, its jobs go back"
-    return f"{_plain(worker['worker'])}, process {worker['pid']}, {when}."
+    when = (
+        "will stop when its jobs are done"
+        if worker["gently"]
+        else "is being killed; its jobs go back to the queue"
+    )
+    return f"{_plain(worker['worker'])} (process {worker['pid']}) {when}."
 
 
 def _number_of_tasks(done: Any) -> str:
     ((what, number),) = done.items()
-    return f"{number} task{'' if number == 1 else 's'} {_DONE[what]}."
+    return f"{number} job{'' if number == 1 else 's'} {_DONE[what]}."
 
 
-_DONE = {"retried": "queued again", "dropped": "forgotten"}
+_DONE = {"retried": "queued for retry", "dropped": "deleted"}
 
 _RENDER: Mapping[str, Render] = {
     **dict.fromkeys(("set", "reset"), _setting),

@@ -123,7 +123,7 @@ class Policy:
         host, port, address = _authority(authority, scheme)
         listed = bool(self._pairs) and requested and (host, port) in self._pairs
         if port not in self._ports and not listed:
-            raise FetchError("refused", f"port {port} is not allowed")
+            raise FetchError("refused", f"port {port} isn't allowed")
         if address is None and not listed:
             _check_name(host)
         shown = f"[{host}]" if ":" in host else host
@@ -155,7 +155,9 @@ class Policy:
         """
         # urljoin drops tabs and line ends silently, so they are looked for before it.
         if _FORBIDDEN.search(target) or len(target) > MAX_URL:
-            raise FetchError("invalid_url", "the target holds spaces or control characters, or is too long")
+            raise FetchError(
+                "invalid_url", "the target contains spaces or control characters, or is too long"
+            )
         if _SCHEME.match(target):
             url = target
         elif target.startswith("//"):
@@ -171,16 +173,16 @@ class Policy:
         try:
             address = parse_address(ip)
         except ValueError:
-            return f"{ip[:64]!r} is not an address"
+            return f"{ip[:64]!r} isn't an IP address"
         if is_public(address):
             return None
         if not requested:
-            return f"{address} is not public"
+            return f"{address} isn't public"
         allowed = [network for network in self._networks if address in network]
         exact = any(network.prefixlen == network.max_prefixlen for network in allowed)
         if not exact and not METADATA.isdisjoint(_meanings(address)):
             return f"{address} is a metadata address"
-        return None if allowed or (host, port) in self._pairs else f"{address} is not public"
+        return None if allowed or (host, port) in self._pairs else f"{address} isn't public"
 
 
 def _meanings(address: Address) -> set[Address]:
@@ -219,17 +221,17 @@ def _split(url: str) -> tuple[str, str, str]:
     if len(url) > MAX_URL:
         raise FetchError("invalid_url", f"longer than {MAX_URL} characters")
     if _FORBIDDEN.search(url):
-        raise FetchError("invalid_url", "holds spaces, control characters or a backslash")
+        raise FetchError("invalid_url", "contains spaces, control characters or a backslash")
     match = _URL.fullmatch(url)
     if match is None:
-        raise FetchError("invalid_url", "is not http:// or https://")
+        raise FetchError("invalid_url", "isn't http:// or https://")
     path, query = match[3] or "/", match[4] or ""
     rest = path + query
     if not _PLAIN.fullmatch(rest):
         try:
             rest = quote(rest, safe=_SAFE)
         except UnicodeEncodeError as e:
-            raise FetchError("invalid_url", "holds half a character") from e
+            raise FetchError("invalid_url", "contains an incomplete character") from e
     return match[1].lower(), match[2], rest
 
 
@@ -237,21 +239,21 @@ def _split(url: str) -> tuple[str, str, str]:
 def _authority(authority: str, scheme: str) -> tuple[str, int, Address | None]:
     """Return host, port, and the address if the host is one."""
     if "@" in authority:
-        raise FetchError("login_in_url", "holds a user name before the host")
+        raise FetchError("login_in_url", "contains a user name before the host")
     if "%" in authority:
-        raise FetchError("invalid_url", "holds an escape before the path")
+        raise FetchError("invalid_url", "contains a percent escape before the path")
     match = _IPV6.fullmatch(authority)
     if match is None:
         match = _NAME.fullmatch(authority)
         if match is None:
-            raise FetchError("invalid_url", "has no host that can be read")
+            raise FetchError("invalid_url", "has no valid host")
         host, address = _name(match[1])
     else:
         address = _literal(match[1])
         host = str(address)
     port = int(match[2]) if match[2] else _DEFAULT_PORT[scheme]
     if not 0 < port < 65536:
-        raise FetchError("invalid_url", f"has the impossible port {port}")
+        raise FetchError("invalid_url", f"has the invalid port {port}")
     return host, port, address
 
 
@@ -259,7 +261,7 @@ def _literal(text: str) -> Address:
     try:
         return ipaddress.IPv6Address(text)
     except ValueError as e:
-        raise FetchError("invalid_url", "has an IPv6 address that is none") from e
+        raise FetchError("invalid_url", "has an invalid IPv6 address") from e
 
 
 def _name(text: str) -> tuple[str, Address | None]:
@@ -272,16 +274,16 @@ def _name(text: str) -> tuple[str, Address | None]:
         try:
             host = idna.encode(host, strict=True, uts46=False).decode("ascii")
         except idna.IDNAError as e:
-            raise FetchError("invalid_url", "has a host that IDNA does not allow") from e
+            raise FetchError("invalid_url", "has a host that IDNA doesn't allow") from e
     if not _HOST.fullmatch(host):
-        raise FetchError("invalid_url", "has a host that is no DNS name")
+        raise FetchError("invalid_url", "has a host that isn't a DNS name")
     if _NUMERIC.fullmatch(host.rpartition(".")[2]):
         try:
             if not dotted:
                 return host, parse_address(host)
         except ValueError:
             pass
-        raise FetchError("invalid_url", "has a number for a host that is no IPv4 address")
+        raise FetchError("invalid_url", "has a numeric host that isn't an IPv4 address")
     return host, None
 
 
@@ -311,6 +313,6 @@ def _pair(row: str) -> tuple[str, int]:
     except FetchError:
         pass  # the sentence below is the better one
     raise SettingsError(
-        f"EVENTR_FETCH_ALLOW holds {row!r}, which is neither a network like 192.168.1.0/24 nor host:port.",
+        (f"EVENTR_FETCH_ALLOW contains {row!r}, which isn't a network like 192.168.1.0/24 or a host:port."),
         setting="fetch_allow",
     )

@@ -33,7 +33,7 @@ def decode(wire: bytes, coding: str | None, *, limit: int, ratio: int) -> bytes:
     if coding is None and not wire.startswith(MAGIC):
         return wire
     if not wire.startswith(MAGIC):
-        raise FetchError("bad_encoding", "said to be gzip and is not")
+        raise FetchError("bad_encoding", "declared as gzip, but isn't gzip")
     body = _inflate(wire, limit, ratio)
     if body.startswith(MAGIC):
         raise FetchError("bad_encoding", "compressed twice")
@@ -70,6 +70,6 @@ def _step(inflater: igzip_lib.IgzipDecompressor, data: bytes, room: int) -> byte
 
 def _check_size(size: int, wire: int, limit: int, ratio: int) -> None:
     if size > limit:
-        raise FetchError("too_large", f"more than {limit} bytes decoded")
+        raise FetchError("too_large", f"more than {limit} bytes after decompression")
     if size > RATIO_FROM and size > ratio * wire:
         raise FetchError("too_large", f"more than {ratio} times its compressed size")

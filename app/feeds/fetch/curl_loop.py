@@ -192,7 +192,7 @@ class Engine:
             # What libcurl or its binding does not take is the end of this one, and of no other.
             slot.clear()
             self._idle.append(slot)
-            self._fail(transfer, FetchError("bad_response", f"it cannot be asked for: {e}"))
+            self._fail(transfer, FetchError("bad_response", f"the address can't be requested: {e}"))
             return
         self._running[transfer] = slot
         self._multi.add_handle(slot.curl)
@@ -290,7 +290,7 @@ def _late(transfer: Transfer, slot: Slot | None, now: float) -> FetchError | Non
     if waited_for is not None:
         return FetchError("timeout", f"waited too long for the {waited_for}")
     if slot is None and now >= transfer.dns_until:
-        return FetchError("dns_failed", "the resolver did not answer in time")
+        return FetchError("dns_failed", "the DNS resolver didn't respond in time")
     if now >= transfer.deadline:
         return FetchError("timeout", "the whole fetch took too long")
     return None

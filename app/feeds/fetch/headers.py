@@ -88,7 +88,7 @@ def read_location(lines: Sequence[bytes]) -> str:
     found = {line.partition(b":")[2].strip() for line in lines if line[:9].lower() == b"location:"}
     raw = found.pop() if len(found) == 1 else b""
     if not raw:
-        raise FetchError("bad_redirect", "no Location, or several that differ")
+        raise FetchError("bad_redirect", "no Location header, or several different ones")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -108,7 +108,7 @@ def read_coding(fields: dict[str, str]) -> str | None:
     if not names:
         return None
     if len(names) > 1 or names[0] not in ("gzip", "x-gzip"):
-        raise FetchError("bad_encoding", f"Content-Encoding {value[:80]!r} was not asked for")
+        raise FetchError("bad_encoding", f"Content-Encoding {value[:80]!r} wasn't requested")
     return "gzip"
 
 

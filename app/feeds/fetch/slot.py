@@ -178,7 +178,7 @@ class Slot:
             self._phase, self._quiet_until = "next byte", now + self._setup.settings.fetch_idle_timeout
         if progress > MAX_FIELDS and self._error is None:
             self._error = _head_error(self._lines, self._setup.settings)
-            return None if self._error is None else "end of the head"
+            return None if self._error is None else "end of the headers"
         if now < self._quiet_until:
             return None
         if self._phase == "connect" and (asked := self.curl.getinfo(pycurl.PRETRANSFER_TIME)):
@@ -214,7 +214,7 @@ class Slot:
         ip, port = address.addr[0], address.addr[1]
         transfer = self.transfer
         if transfer is None or not is_permitted(self._setup, transfer, ip, port):
-            self._error = FetchError("refused", f"{ip} is not an address that was checked")
+            self._error = FetchError("refused", f"{ip} isn't one of the checked addresses")
             return pycurl.SOCKET_BAD
         opened: socket.SocketType | None
         try:
@@ -241,7 +241,7 @@ class Slot:
             return _ABORT
         buffered = self._setup.buffered
         if buffered.bytes > BUFFERED and self._wire > _LONG:
-            self._error = FetchError("too_large", "too many long answers at once")
+            self._error = FetchError("too_large", "too many large responses at once")
             return _ABORT
         self._wire += size
         buffered.bytes += size
@@ -295,6 +295,6 @@ def _head_error(lines: list[bytes], settings: Settings) -> FetchError | None:
     if size <= MAX_LINE and len(lines) <= MAX_FIELDS:
         return None
     if size > settings.fetch_max_header or max(map(len, lines)) > MAX_LINE:
-        return FetchError("bad_response", "the head is too long")
+        return FetchError("bad_response", "the headers are too long")
     too_many = len(read_lines(lines)[1]) > MAX_FIELDS
-    return FetchError("bad_response", f"more than {MAX_FIELDS} fields") if too_many else None
+    return FetchError("bad_response", f"more than {MAX_FIELDS} headers") if too_many else None

@@ -169,7 +169,7 @@ class Transfer:
         if self.request.form is not None:
             return self._end(status, head)
         if status == 206:
-            raise FetchError("bad_response", "a part was sent, and the whole was asked for")
+            raise FetchError("bad_response", "partial content, although the whole was requested")
         if not wire:
             raise FetchError("empty", "no body")
         digest = xxhash.xxh3_128_digest(wire)
@@ -253,7 +253,7 @@ class Transfer:
 def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None:
     """Refuse what would make another request of a form, or show in the open what it holds."""
     if status not in headers.KEEP_METHOD:
-        raise FetchError("bad_redirect", f"HTTP {status} does not keep the method of a form")
+        raise FetchError("bad_redirect", f"HTTP {status} doesn't keep the request method of a form")
     if before.scheme == "https" and after.scheme != "https":
         raise FetchError("bad_redirect", "from https to http with a form")
 

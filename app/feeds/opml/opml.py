@@ -276,7 +276,7 @@ def _too_deep(line: int, limit: int) -> TooLargeError:
 
 
 def _sentence(error: etree.XMLSyntaxError) -> str:
-    return (error.msg or "it cannot be read").rsplit(", line ", 1)[0].rstrip(".") + "."
+    return (error.msg or "it can't be read").rsplit(", line ", 1)[0].rstrip(".") + "."
 
 
 def _name(element: etree._Element) -> str:

@@ -76,7 +76,7 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
     if text[:1] in b"{[":
         return Source(text, is_json=True)
     if b"<" not in text:
-        raise ParseError("not_a_feed", "there is no markup in it")
+        raise ParseError("not_a_feed", "no markup found")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
     text = _from_root(strip_prolog(text))
@@ -125,5 +125,5 @@ def _unpack(body: bytes, limits: Limits) -> bytes:
     except zlib.error as e:
         raise ParseError("broken_feed", f"gzip: {e}") from e
     if len(text) > limits.body:
-        raise ParseError("too_large", "unpacks to more than is read")
+        raise ParseError("too_large", "larger than the limit after decompression")
     return text

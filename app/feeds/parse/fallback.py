@@ -60,7 +60,7 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     found = _parse(feedparser_input.prepare_for_feedparser(guard_document(body, draft.ctx.limits)))
     version = _FORMATS.get(found.get("version") or "")
     if version is None and not found.entries:
-        raise ParseError("not_a_feed", "no parser finds a feed in it")
+        raise ParseError("not_a_feed", "no parser found a feed")
     draft.format = version or Format.RSS20
     draft.base = draft.ctx.base
     raw = _unescaped if found.bozo else _as_it_is

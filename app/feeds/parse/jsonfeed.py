@@ -139,19 +139,19 @@ def _load(text: str, ctx: Context) -> Any:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} isn't valid JSON")
 
 
 def _whole(digits: str) -> int:
     if len(digits) > _LONGEST_FIGURE:
-        raise ValueError("a figure too long")
+        raise ValueError("a number is too long")
     return int(digits)
 
 
 def _real(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise ValueError("a figure too large")
+        raise ValueError("a number is too large")
     return value
 
 

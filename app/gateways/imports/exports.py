@@ -51,7 +51,7 @@ class ExportGateway:
                     outline = Outline(card.url, title, site, places.get(folder, ()))
                     ranked.append((rank(one.orders.get(folder, ""), title or card.url, one.feed_id), outline))
         ranked.sort(key=itemgetter(0))
-        return opml.write("Subscriptions in Eventr", [outline for _, outline in ranked], places.values())
+        return opml.write("Eventr subscriptions", [outline for _, outline in ranked], places.values())
 
     def _open(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
         """Put the Atom feeds of people in the place of their streams; leave out who has none."""

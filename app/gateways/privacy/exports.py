@@ -26,26 +26,25 @@ TRIES = 5
 #: No run takes longer, seconds; so long do parts outlive what they are made for.
 LONGEST = 3600.0
 
-README = """\
-All that is yours on this Eventr server. Times are UTC, addresses and texts as they are stored.
+README = """Your data on this Eventr server. Times are in UTC. Addresses and texts are exported as stored.
 
-account.json         name, e-mail address, settings, where you are logged in, your page, your open reports
-subscriptions.opml   your feeds with their folders, for any reader
-subscriptions.json   the same with people, your own titles, what is paused, how far each is read
-folders.json         folders, empty ones too
+account.json         user name, email address, settings, sessions, your page, your open reports
+subscriptions.opml   your feeds and folders, for any feed reader
+subscriptions.json   the same, plus people, your own titles, paused feeds and your reading position
+folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
-searches.json        saved searches
-shares.json          shares and posts, your notes, for whom, and the way it came as far as you see it
-comments.json        what you wrote to shares
-likes.json           what you like
-people.json          whom you follow, asked to follow, mute and block
-notifications.json   what you were told, without the names of who did it
+searches.json        your saved searches
+shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
+comments.json        your comments
+likes.json           your likes
+people.json          people whom you follow, asked to follow, mute or block
+notifications.json   your notifications, without the names of other people
 
-What belongs to others is left out: who follows you (there is a number), what others commented, liked and
-shared, and whatever you starred, liked or commented that its owner does not show you any more. The password
-and the keys of sessions are kept as fingerprints alone and are of no use. The server keeps no other list of
-what you did; when you logged in stands in its logs, which are not kept by account.
+Other people's data isn't included: who follows you (only the number is), and what other people commented,
+liked or shared. Content that you starred, liked or commented on is also missing if its owner no longer shows
+it to you. Your password and session keys aren't included, because the server stores only hashes of them. The
+server doesn't keep any other record of your activity. Its logs contain login times, but not by account.
 """
 
 

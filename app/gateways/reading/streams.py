@@ -31,7 +31,7 @@ from app.models.reading.stream import (
 from app.models.reading.tag import Mark
 from app.models.subscriptions.subscription import Subscription
 
-EXPIRED = "This list is older than a day. Reload it."
+EXPIRED = "This list is more than a day old. Reload it."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 ROUNDS = 8
 #: Entries from which a deleted tag is taken at once.
 PURGED = 200
-SAME = "There is a tag with this name already. Merge the two instead."
+SAME = "You already have a tag with this name. Merge the two tags instead."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -53,25 +53,25 @@ def compose(situation: ReportFigures, name: str) -> HourlyReport:
     time = f"{start:%H:%M}–{situation.until:%H:%M} UTC"
     title = f"Eventr {name} {time}: {'; '.join(_alarms(situation, found)) or 'all well'}"
     lines = [_pulls(found), _jobs(found), _errors(found), _waits(found), *_now(situation)]
-    lines.append(f"Memory: {found['memory_peak_mb']:g} MB at most, all workers of a server together")
+    lines.append(f"Memory: peak of {found['memory_peak_mb']:g} MB for all workers on a server")
     return HourlyReport(title, "\n".join(filter(None, lines)))
 
 
 def _alarms(situation: ReportFigures, found: Mapping[str, object]) -> Iterator[str]:
     if not situation.updater:
-        yield "no updater works"
+        yield "no updater is running"
     if found["failed"]:
         yield f"{found['failed']} jobs failed"
     if found["crashed"]:
-        yield f"{found['crashed']} jobs crashed their worker"
+        yield f"{found['crashed']} jobs crashed a worker"
 
 
 def _pulls(found: Mapping[str, int]) -> str:
     feeds = found["feeds"]
-    saved = f" ({found['not_modified'] * 100 // feeds} % of them by 304)" if feeds else ""
+    saved = f" ({found['not_modified'] * 100 // feeds}% by HTTP 304)" if feeds else ""
     return (
-        f"Pulls: {feeds} feeds, {found['unchanged']} unchanged{saved}, {found['new']} new entries, "
-        f"{found['feed_errors']} with errors"
+        f"Feeds: {feeds} checked, {found['unchanged']} unchanged{saved}, {found['new']} "
+        f"new entries, {found['feed_errors']} with errors"
     )
 
 
@@ -79,7 +79,7 @@ def _jobs(found: Mapping[str, object]) -> str:
     jobs = found["jobs"]
     ended = sum(jobs.values()) if isinstance(jobs, dict) else 0
     return (
-        f"Jobs: {ended} ended, {found['failed']} failed, {found['retried']} tried again, "
+        f"Jobs: {ended} ended, {found['failed']} failed, {found['retried']} retried, "
         f"{found['crashed']} crashed"
     )
 
@@ -88,31 +88,31 @@ def _errors(found: Mapping[str, Mapping[str, int]]) -> str:
     words = sorted(found["errors"].items(), key=lambda pair: (-pair[1], pair[0]))
     if not words:
         return ""
-    more = f", {len(words) - _WORDS_MAX} other words" if len(words) > _WORDS_MAX else ""
+    more = f", {len(words) - _WORDS_MAX} other types" if len(words) > _WORDS_MAX else ""
     return "Errors: " + ", ".join(f"{word} {count}" for word, count in words[:_WORDS_MAX]) + more
 
 
 def _waits(found: Mapping[str, float | None]) -> str:
     parts = [
-        f"{who} {found[half]:.3g} s, 95 of 100 up to {found[most]:.3g} s"
+        f"{who} median {found[half]:.3g} s, 95th percentile {found[most]:.3g} s"
         for who, half, most in (
-            ("people", "wait_p50_s", "wait_p95_s"),
-            ("system", "system_wait_p50_s", "system_wait_p95_s"),
+            ("user jobs", "wait_p50_s", "wait_p95_s"),
+            ("system jobs", "system_wait_p50_s", "system_wait_p95_s"),
         )
         if found[half] is not None
     ]
-    return f"Waits: {'; '.join(parts)}" if parts else ""
+    return f"Wait times: {'; '.join(parts)}" if parts else ""
 
 
 def _now(situation: ReportFigures) -> Iterator[str]:
     waiting = [
-        f"{queue} {length} (first for {oldest:.0f} s)"
+        f"{queue} {length} (oldest {oldest:.0f} s)"
         for queue, (length, oldest) in situation.waiting.items()
         if length
     ]
     yield f"Queues now: {', '.join(waiting) or 'empty'}"
     if situation.updater:
         backlog, late = (float(situation.updater.get(field, 0)) for field in ("backlog", "late_s"))
-        yield f"Due and not queued: {backlog:.0f} feeds; the longest due is {late:.0f} s late"
+        yield f"Feeds due, not yet queued: {backlog:.0f}; the oldest is {late:.0f} s late"
     if situation.dead:
-        yield f"Dead tasks: {situation.dead} (eventr repl: dead)"
+        yield f"Failed jobs to review: {situation.dead} (eventr repl -c dead)"

@@ -112,7 +112,7 @@ class AccountService:
         try:
             self._erasing.begin(user.id, clock.now())
         except ConflictError as e:
-            words = "Nobody else administrates this server. Make somebody an admin first."
+            words = "You're the only admin of this server. Make someone else an admin first."
             raise ConflictError(words) from e
         self._accounts.end_sessions(user.id)
         self._events.end_streams(user.id)

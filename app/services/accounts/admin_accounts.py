@@ -27,7 +27,7 @@ log = logs.get(__name__)
 PAGE = 50
 #: Wrong passwords of one admin, and uses of links of one network, per window of seconds.
 TRIES, WINDOW = 5, 900
-_VOID = "This link is not good any more. Ask whoever gave it to you for a new one."
+_VOID = "This link isn't valid anymore. Ask the person who sent it to you for a new one."
 
 
 class AdminAccountService:

@@ -262,7 +262,9 @@ class SubscriptionService:
         try:
             undo = self._subscriptions.replace_feed(mine, target, state, now + self._undo_ttl, now)
         except ExistsError as e:
-            words = "You read the feed at that address already. Unsubscribe from one of the two."
+            words = (
+                "You already subscribe to the feed at this address. Unsubscribe from one of the two feeds."
+            )
             raise ExistsError(words, field="url", feed_id=target.id) from e
         self._websubs.leave_if_unsubscribed(source.id, now)
         self._events.notify_follows(actor.user_id, added=[target.id], removed=[source.id])

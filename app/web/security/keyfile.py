@@ -23,8 +23,11 @@ def get_secret_key(settings: Settings) -> bytes:
     key = settings.secret_key
     if len(key) < MIN_LENGTH or len(set(key)) < MIN_DIFFERENT or _thought_up(key):
         raise SettingsError(
-            f"EVENTR_SECRET_KEY must have at least {MIN_LENGTH} random characters, without words, sequences "
-            "and repetitions: python3 -c 'import secrets; print(secrets.token_urlsafe(48))' makes one.",
+            (
+                f"EVENTR_SECRET_KEY must have at least {MIN_LENGTH} random characters, without "
+                "words, sequences or repetitions. To create a key, run: python3 -c 'import "
+                "secrets; print(secrets.token_urlsafe(48))'"
+            ),
             setting="secret_key",
         )
     return key.encode()

@@ -136,7 +136,7 @@ def recognise_caller() -> Response | None:
     if request.method == "POST" and not _is_good(read_field("T"), auth):
         raise BadTokenError
     if read_field("output") == "xml":
-        return answer_text("Only JSON and Atom are served.", 501)
+        return answer_text("This API supports only JSON and Atom output.", 501)
     return None
 
 

@@ -17,7 +17,7 @@ TAG = "Account"
 
 
 class Me(Shape, frozen=True):
-    """Whose token this is, and what it may be used for; `expires`: null, never."""
+    """The owner, name and scopes of the access token; `expires` is null if the token never expires."""
 
     id: Id
     name: str
@@ -28,10 +28,10 @@ class Me(Shape, frozen=True):
 
 
 class Counts(Shape, frozen=True):
-    """What is unread, by feed and folder; those that have nothing unread are left out.
+    """Unread counts by feed and folder; those without unread entries are omitted.
 
-    `following`: of those whom you follow, an article counts once, whoever shares it; null when you follow
-    nobody. `notifications`: up to 99.
+    `following`: unread entries shared by people you follow, each counted once; null if you don't follow
+    anyone. `notifications`: unread notifications, at most 99.
     """
 
     unread: int
@@ -46,9 +46,9 @@ add_example(Me(id=USER, name="ann", language="en", token=_NAME, scopes=(Scope.RE
 add_example(Counts(unread=12, following=3, notifications=1, feeds={str(FEED): 12}, folders={str(FOLDER): 12}))
 
 
-@add_operation("GET", "/me", "Whose token this is", scope=None, tag=TAG)
+@add_operation("GET", "/me", "Get the token's owner", scope=None, tag=TAG)
 def get_me(actor: Actor) -> Me:
-    """Any token may ask this."""
+    """Works with any access token."""
     caller: Caller = g.caller
     return Me(
         id=actor.user_id,
@@ -60,15 +60,15 @@ def get_me(actor: Actor) -> Me:
     )
 
 
-@add_operation("DELETE", "/me/token", "Give the token back", scope=None, tag=TAG, once=False, status=204)
+@add_operation("DELETE", "/me/token", "Revoke the token", scope=None, tag=TAG, once=False, status=204)
 def return_token(actor: Actor) -> None:
-    """It is revoked, as in the settings; whoever has a copy of it has nothing."""
+    """Revokes the access token that sends this request. All copies of the token stop working."""
     get_services().tokens.return_token(g.caller)
 
 
-@add_operation("GET", "/counts", "Unread counts", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/counts", "Get unread counts", scope=Scope.READ, tag=TAG)
 def get_counts(actor: Actor) -> Counts:
-    """Ask with `If-None-Match` as often as you like; better, listen to the events."""
+    """To poll this often, send `If-None-Match`. To get changes at once, listen to events instead."""
     tree = get_services().reading.get_tree(actor)
     return Counts(
         unread=tree.unread,

@@ -20,7 +20,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=65536, description="Plain te
 
 
 class Comment(Shape, frozen=True):
-    """What somebody says; `name` is null when it was removed and has answers. `mine`: you may change it."""
+    """A comment. `name` is null if the comment was deleted but has replies. `mine`: you can edit it."""
 
     id: Id
     depth: int
@@ -34,27 +34,27 @@ class Comment(Shape, frozen=True):
 
 
 class CommentPage(Shape, frozen=True):
-    """Some of the comments on a share, in the order of a nested list."""
+    """One page of the comments on a share, in the order of the threads."""
 
     items: tuple[Comment, ...]
     next: str | None
 
 
 class NewComment(Body, frozen=True):
-    """`parent`: the comment that it answers."""
+    """A new comment. `parent`: the comment to reply to."""
 
     text: Text
     parent: Id | None = None
 
 
 class CommentChange(Body, frozen=True):
-    """Its new text."""
+    """The new text of a comment."""
 
     text: Text
 
 
 class CommentKept(Shape, frozen=True):
-    """A comment of yours."""
+    """Your comment."""
 
     id: Id
     share_id: Id
@@ -71,22 +71,22 @@ _ONE = add_example(
         depth=0,
         name=PERSON,
         display="Cleo",
-        text="So it is.",
-        html="<p>So it is.</p>",
+        text="Well said.",
+        html="<p>Well said.</p>",
         at=_AT,
         edited=False,
         mine=False,
     )
 )
 add_example(CommentPage(items=(_ONE,), next=None))
-add_example(NewComment(text="So it is."))
-add_example(CommentChange(text="So it was."))
-add_example(CommentKept(id=COMMENT, share_id=SHARE, parent=None, text="So it is.", at=_AT, edited=None))
+add_example(NewComment(text="Well said."))
+add_example(CommentChange(text="Very well said."))
+add_example(CommentKept(id=COMMENT, share_id=SHARE, parent=None, text="Well said.", at=_AT, edited=None))
 
 
 @add_operation("GET", "/shares/{share_id}/comments", "List comments", scope=Scope.READ, tag=TAG)
 def list_comments(actor: Actor, share_id: int, query: CursorQuery) -> CommentPage:
-    """Of a share that you may see."""
+    """Lists the comments on a share that you can see."""
     share = get_services().discussion.get_share(actor, share_id)
     thread = get_services().discussion.get_thread(actor, share, cursor=query.cursor or None)
     return CommentPage(items=tuple(map(_spoken, thread.comments)), next=thread.cursor)
@@ -106,9 +106,9 @@ def _spoken(one: CommentView) -> Comment:
     )
 
 
-@add_operation("POST", "/shares/{share_id}/comments", "Say something", scope=Scope.SHARE, tag=TAG, status=201)
+@add_operation("POST", "/shares/{share_id}/comments", "Add a comment", scope=Scope.SHARE, tag=TAG, status=201)
 def make_comment(actor: Actor, share_id: int, body: NewComment) -> Reply[CommentKept]:
-    """To a share, or to a comment on it; `@name` tells somebody."""
+    """Comments on a share, or replies to a comment on it. `@name` notifies that person."""
     return Reply(_kept(get_services().discussion.comment(actor, share_id, body.text, body.parent)), 201)
 
 
@@ -118,17 +118,18 @@ def _kept(one: Stored) -> CommentKept:
     )
 
 
-@add_operation("PATCH", "/comments/{comment_id}", "Change a comment", scope=Scope.SHARE, tag=TAG)
+@add_operation("PATCH", "/comments/{comment_id}", "Edit a comment", scope=Scope.SHARE, tag=TAG)
 def change_comment(actor: Actor, comment_id: int, body: CommentChange) -> CommentKept:
-    """Yours; readers see that it was edited."""
+    """You can edit your own comments. Readers see that a comment was edited."""
     return _kept(get_services().discussion.update_comment(actor, comment_id, body.text))
 
 
-@add_operation("DELETE", "/comments/{comment_id}", "Remove a comment", scope=Scope.SHARE, tag=TAG)
+@add_operation("DELETE", "/comments/{comment_id}", "Delete a comment", scope=Scope.SHARE, tag=TAG)
 def delete_comment(actor: Actor, comment_id: int) -> Undo:
-    """Yours, or one on a share of yours; where others answered, its place stays.
+    """You can delete your own comments, and any comment on your shares.
 
-    Yours also where you do not see the share any more: then it cannot come back, and `undo` is null.
+    A comment with replies keeps its place. You can also delete your own comment after losing access to the
+    share. This can't be undone, so `undo` is null.
     """
     _was, token = get_services().discussion.remove_comment(actor, comment_id)
     return Undo(undo=f"comment.{token}" if token else None)

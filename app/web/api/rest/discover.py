@@ -20,7 +20,7 @@ TAG = "Discover"
 
 
 class Trend(Shape, frozen=True):
-    """An entry that is shared much; `total`: how many share it with everybody."""
+    """A frequently shared entry; `total`: number of public shares."""
 
     entry_id: Id
     title: str
@@ -31,13 +31,13 @@ class Trend(Shape, frozen=True):
 
 
 class TrendList(Shape, frozen=True):
-    """What is shared most, as far as you may see it."""
+    """The most shared entries that you can see."""
 
     items: tuple[Trend, ...]
 
 
 class Alike(Shape, frozen=True):
-    """Somebody who reads so many feeds that you read too."""
+    """A person who subscribes to the same feeds as you; `common`: number of feeds in common."""
 
     name: str
     display: str
@@ -45,20 +45,20 @@ class Alike(Shape, frozen=True):
 
 
 class AlikeList(Shape, frozen=True):
-    """Only people who want to be found; none where you do not."""
+    """Discoverable people only; empty if you aren't discoverable yourself."""
 
     items: tuple[Alike, ...]
 
 
 class PackFeed(Shape, frozen=True):
-    """A feed of a pack."""
+    """A feed in a starter pack."""
 
     url: str
     title: str
 
 
 class Pack(Shape, frozen=True):
-    """Feeds to begin with."""
+    """A starter pack of feeds."""
 
     slug: str
     title: str
@@ -67,13 +67,13 @@ class Pack(Shape, frozen=True):
 
 
 class PackList(Shape, frozen=True):
-    """All packs by title."""
+    """All starter packs, by title."""
 
     items: tuple[Pack, ...]
 
 
 class PackChoice(Body, frozen=True):
-    """Its feeds by their places, from 0; left out: all."""
+    """Positions of the feeds to subscribe to, starting from 0. Omit `chosen` to subscribe to all."""
 
     chosen: (
         Annotated[tuple[Annotated[int, Meta(ge=0, le=100_000)], ...], Meta(max_length=10_000)] | UnsetType
@@ -94,14 +94,14 @@ add_example(TrendList(items=(_TREND,)))
 _ALIKE = add_example(Alike(name=PERSON, display="Cleo", common=12))
 add_example(AlikeList(items=(_ALIKE,)))
 _FEED = add_example(PackFeed(url=FEED_URL, title="blog"))
-_PACK = add_example(Pack(slug=PACK, title="Science", about="What is found out.", feeds=(_FEED,)))
+_PACK = add_example(Pack(slug=PACK, title="Science", about="News from science.", feeds=(_FEED,)))
 add_example(PackList(items=(_PACK,)))
 add_example(PackChoice(chosen=(0,)))
 
 
-@add_operation("GET", "/trends", "What is shared most", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/trends", "List the most shared entries", scope=Scope.READ, tag=TAG)
 def list_trends(actor: Actor) -> TrendList:
-    """At the moment; newer shares count for more."""
+    """The most shared entries right now. Newer shares count more."""
     found = get_services().trends.list_top(actor)
     return TrendList(
         items=tuple(
@@ -118,18 +118,18 @@ def list_trends(actor: Actor) -> TrendList:
     )
 
 
-@add_operation("GET", "/alike", "People who read alike", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/alike", "List people with similar feeds", scope=Scope.READ, tag=TAG)
 def list_alike(actor: Actor) -> AlikeList:
-    """Those with the most feeds in common."""
+    """The people with the most feeds in common come first."""
     people = get_services().trends.list_similar_readers(actor)
     return AlikeList(
         items=tuple(Alike(name=p.profile.handle, display=p.profile.name, common=p.common) for p in people)
     )
 
 
-@add_operation("GET", "/packs", "List packs", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/packs", "List starter packs", scope=Scope.READ, tag=TAG)
 def list_packs(actor: Actor) -> PackList:
-    """Collections of feeds, made by whoever runs this server."""
+    """Collections of feeds chosen by the server's admins."""
     return PackList(items=tuple(map(_pack, get_services().packs.list_packs(actor))))
 
 
@@ -139,17 +139,22 @@ def _pack(view: PackView) -> Pack:
     return Pack(slug=pack.slug, title=pack.title, about=pack.about, feeds=feeds)
 
 
-@add_operation("GET", "/packs/{slug}", "Get a pack", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/packs/{slug}", "Get a starter pack", scope=Scope.READ, tag=TAG)
 def get_pack(actor: Actor, slug: str) -> Pack:
-    """With its feeds."""
+    """Includes the feeds of the pack."""
     return _pack(get_services().packs.get(actor, slug))
 
 
 @add_operation(
-    "POST", "/packs/{slug}/subscribe", "Subscribe to a pack", scope=Scope.SUBSCRIBE, tag=TAG, status=202
+    "POST",
+    "/packs/{slug}/subscribe",
+    "Subscribe to a starter pack",
+    scope=Scope.SUBSCRIBE,
+    tag=TAG,
+    status=202,
 )
 def subscribe_pack(actor: Actor, slug: str, body: PackChoice) -> Reply[Import]:
-    """An import, which has begun."""
+    """Starts an import of the feeds and returns it."""
     chosen = None if body.chosen is UNSET else body.chosen
     begun = get_services().packs.subscribe(actor, slug, chosen)
     return Reply(build_import(begun), 202, f"/imports/{begun.id}")

@@ -22,13 +22,16 @@ TAG = "Subscriptions"
 
 
 class NewDiscovery(Body, frozen=True):
-    """The address of a site, a page or a feed, as a person types it."""
+    """The address of a site, web page or feed, as typed by a person."""
 
     address: Annotated[str, Meta(min_length=1, max_length=2048)]
 
 
 class FoundFeed(Shape, frozen=True):
-    """A feed that was found; `feed_id`: it is read here already, by so many `readers`, and by you: `mine`."""
+    """A feed found.
+
+    `feed_id`: its ID if this server already has it. `readers`: its subscribers. `mine`: you subscribe to it.
+    """
 
     url: str
     title: str
@@ -42,9 +45,10 @@ class FoundFeed(Shape, frozen=True):
 
 
 class Discovery(Shape, frozen=True):
-    """What was found so far. `wait`: ask again with `id`; it is 0 where all is known at once.
+    """The results so far.
 
-    `more`: the site names more addresses than were checked. An `error` counts for a minute.
+    `wait`: the search is still running; request its `id` again. `id` is 0 if the search ended at once.
+    `more`: the site lists more addresses than were checked. An `error` is remembered for one minute.
     """
 
     id: Id0
@@ -77,19 +81,20 @@ add_example(
 
 @add_operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
 def find_feeds(actor: Actor, body: NewDiscovery) -> Reply[Discovery]:
-    """202: it takes a while; ask at `Location` a second later. The same address again joins the search.
+    """Returns 202 if the search takes longer: request `Location` again after a second.
 
-    People of this server are followed by their names: their addresses are refused.
+    Searching for the same address again joins the running search. Addresses of people on this server are
+    rejected; follow people by user name instead.
     """
     if parse_own_handle(body.address):
         raise InvalidError("This person is on this server. Follow them by user name.", field="address")
     return _reply(get_services().discovery.discover(actor, body.address, wait=0))
 
 
-@add_operation("GET", "/discoveries/{discovery_id}", "What was found", scope=Scope.SUBSCRIBE, tag=TAG,
-           status=(200, 202))  # fmt: skip
+@add_operation("GET", "/discoveries/{discovery_id}", "Get the results of a search", scope=Scope.SUBSCRIBE,
+               tag=TAG, status=(200, 202))  # fmt: skip
 def get_discovery(actor: Actor, discovery_id: int) -> Reply[Discovery]:
-    """202 as long as it waits."""
+    """Returns 202 while the search is running."""
     return _reply(get_services().discovery.get_progress(actor, discovery_id))
 
 

@@ -23,7 +23,7 @@ GROUP = "Entries"
 
 
 class File(Shape, frozen=True):
-    """A file that belongs to an entry; `length` in bytes, `duration` in seconds."""
+    """A file attached to an entry; `length` in bytes, `duration` in seconds."""
 
     url: str
     type: str | None
@@ -32,10 +32,10 @@ class File(Shape, frozen=True):
 
 
 class Entry(Shape, frozen=True):
-    """An entry with its text.
+    """An entry with its full text.
 
-    `html`: cleaned, with absolute addresses. `share`: your own share of it. `of`: the entry that a share is
-    of. `lost`: why nothing of that is shown.
+    `html`: sanitized, with absolute addresses. `share`: your own share of the entry. `of`: for a share, the
+    entry that was shared. `lost`: why that entry can't be shown.
     """
 
     id: Id
@@ -63,7 +63,10 @@ class Entry(Shape, frozen=True):
 
 
 class EntryChange(Body, frozen=True):
-    """What is left out stays. `tags`: all it has from then on, by name; new ones are made."""
+    """Omitted fields stay unchanged.
+
+    `tags` replaces all tags of the entry, by name; missing tags are created.
+    """
 
     read: bool | UnsetType = UNSET
     starred: bool | UnsetType = UNSET
@@ -74,7 +77,7 @@ class EntryChange(Body, frozen=True):
 
 
 class EntryMarks(Shape, frozen=True, kw_only=True):
-    """What was changed, as it is now; and its tags."""
+    """The fields that were sent, with their current values, and the entry's tags."""
 
     id: Id
     read: bool | UnsetType = UNSET
@@ -84,14 +87,14 @@ class EntryMarks(Shape, frozen=True, kw_only=True):
 
 
 class Marks(Body, frozen=True):
-    """Entries that become read, or unread again."""
+    """Entries to mark as read or unread."""
 
     ids: Annotated[tuple[Id, ...], Meta(max_length=1000)]
     read: bool
 
 
 class MarksDone(Shape, frozen=True):
-    """By how much each feed's count has moved."""
+    """The number of entries changed, and the change in each feed's unread count."""
 
     moved: int
     feeds: dict[str, int]
@@ -132,7 +135,7 @@ add_example(MarksDone(moved=-1, feeds={str(FEED): -1}))
 
 @add_operation("GET", "/entries/{entry_id}", "Get an entry", scope=Scope.READ, tag=GROUP)
 def get_entry(actor: Actor, entry_id: int) -> Entry:
-    """This marks nothing as read."""
+    """Doesn't mark the entry as read."""
     found = get_services().reading.get_article(actor, entry_id)
     entry = found.entry
     return Entry(
@@ -171,9 +174,9 @@ def _liked(who: Actor, found: Article) -> bool:
     return talks[entry_id].liked if entry_id in talks else bool(talk.find_liked(who, [entry_id]))
 
 
-@add_operation("PATCH", "/entries/{entry_id}", "Mark an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
+@add_operation("PATCH", "/entries/{entry_id}", "Update an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
-    """Read, starred, liked, and its tags."""
+    """Changes whether the entry is read, starred or liked, and its tags."""
     # Refused before anything is done; what he kept of something closed he may still let go.
     if body.starred is True or body.liked is True or body.read is False:
         get_services().reading.check_marks(actor, entry_id, unread=body.read is False)
@@ -213,8 +216,13 @@ def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     )
 
 
-@add_operation("POST", "/entries/mark", "Mark many entries", scope=Scope.MARK, tag=GROUP, errors=(404,))
+@add_operation(
+    "POST", "/entries/mark", "Mark entries as read or unread", scope=Scope.MARK, tag=GROUP, errors=(404,)
+)
 def mark_entries(actor: Actor, body: Marks) -> MarksDone:
-    """Twice is the same as once; what is gone or not yours is left out."""
+    """Repeating the request has no further effect.
+
+    Entries that are gone or that you can't see are ignored.
+    """
     done = get_services().reading.mark(actor, body.ids, body.read)
     return MarksDone(moved=done.total, feeds={str(feed): delta for feed, delta in done.deltas.items()})

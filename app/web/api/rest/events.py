@@ -18,7 +18,10 @@ TAG = "Events"
 
 
 class EventsPass(Shape, frozen=True):
-    """Where the stream is opened until `expires`; `token` is a part of `url`, and opens nothing else."""
+    """The address of the event stream, valid until `expires`.
+
+    `token` is part of `url` and gives access to nothing else.
+    """
 
     url: str
     token: str
@@ -35,13 +38,21 @@ add_example(
 )
 
 
-@add_operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201, once=False)
+@add_operation(
+    "POST",
+    "/events/pass",
+    "Get access to the event stream",
+    scope=Scope.READ,
+    tag=TAG,
+    status=201,
+    once=False,
+)
 def make_events_pass(actor: Actor) -> Reply[EventsPass]:
-    """GET the `url` within a minute: Server-Sent Events come for as long as the connection holds.
+    """Open `url` with GET within a minute. Server-Sent Events arrive while the connection is open.
 
-    `counts`: something was marked; ask for the counts. `new`: feeds have new entries, `feeds` says how
-    many each. `import`: how far an import is. `reset`: ask for everything anew. `beat`: nothing happened.
-    After a break get a new pass, and send the last event's id as `Last-Event-ID` to miss nothing.
+    `counts`: entries were marked, so request the counts. `new`: feeds have new entries; `feeds` has the
+    number for each feed. `import`: progress of an import. `reset`: reload everything. `beat`: nothing
+    happened. To resume after a disconnect, get a new pass, and send the last event's ID as `Last-Event-ID`.
     """
     expires = clock.now() + dt.timedelta(seconds=int(get_web().settings.events_pass_ttl))
     caller: Caller = g.caller

@@ -19,7 +19,7 @@ FolderTitle = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Folder(Shape, frozen=True):
-    """A folder; `parent`: the one it lies in, null at the top."""
+    """A folder; `parent` is the folder that contains it, null at the top level."""
 
     id: Id
     name: str
@@ -27,26 +27,30 @@ class Folder(Shape, frozen=True):
 
 
 class FolderList(Shape, frozen=True):
-    """All your folders in their order."""
+    """All your folders, in order."""
 
     items: tuple[Folder, ...]
 
 
 class NewFolder(Body, frozen=True):
-    """A folder to be made."""
+    """A folder to create."""
 
     name: FolderTitle
     parent: Id | None = None
 
 
 class FolderChange(Body, frozen=True):
-    """Its new name."""
+    """The new name of a folder."""
 
     name: FolderTitle
 
 
 class FolderMove(Body, frozen=True):
-    """`parent`: null, to the top. `after`: its new neighbour, 0: first, null: by its name."""
+    """The new position.
+
+    `parent`: null for the top level. `after`: the folder to place it after; 0 for first, null to sort by
+    name.
+    """
 
     parent: Id | None = None
     after: Id0 | None = None
@@ -61,7 +65,7 @@ add_example(FolderMove(parent=OTHER_FOLDER))
 
 @add_operation("GET", "/folders", "List folders", scope=Scope.READ, tag=TAG)
 def list_folders(actor: Actor) -> FolderList:
-    """Parents and children in one list."""
+    """Returns parent folders and subfolders in one flat list."""
     return FolderList(items=tuple(map(_shape, get_services().folders.list_folders(actor))))
 
 
@@ -70,17 +74,17 @@ def _shape(folder: Stored) -> Folder:
 
 
 @add_operation(
-    "POST", "/folders", "Make a folder", scope=Scope.SUBSCRIBE, tag=TAG, status=201, errors=(404, 409)
+    "POST", "/folders", "Create a folder", scope=Scope.SUBSCRIBE, tag=TAG, status=201, errors=(404, 409)
 )
 def make_folder(actor: Actor, body: NewFolder) -> Reply[Folder]:
-    """Names of neighbours differ."""
+    """Folders in the same place can't have the same name."""
     made = get_services().folders.create(actor, body.name, parent=body.parent)
     return Reply(_shape(made), 201, f"/folders/{made.id}")
 
 
 @add_operation("GET", "/folders/{folder_id}", "Get a folder", scope=Scope.READ, tag=TAG)
 def get_folder(actor: Actor, folder_id: int) -> Folder:
-    """As in the list."""
+    """Returns the same fields as the list."""
     found = next((f for f in get_services().folders.list_folders(actor) if f.id == folder_id), None)
     if found is None:
         raise NotFoundError(folder_id=folder_id)
@@ -90,14 +94,14 @@ def get_folder(actor: Actor, folder_id: int) -> Folder:
 @add_operation("PATCH", "/folders/{folder_id}", "Rename a folder", scope=Scope.SUBSCRIBE, tag=TAG,
            errors=(409,), guarded=True)  # fmt: skip
 def change_folder(actor: Actor, folder_id: int, body: FolderChange) -> Folder:
-    """Its feeds stay in it."""
+    """The feeds stay in the folder."""
     return _shape(get_services().folders.rename(actor, folder_id, body.name))
 
 
 @add_operation("POST", "/folders/{folder_id}/move", "Move a folder", scope=Scope.SUBSCRIBE, tag=TAG,
            errors=(409,))  # fmt: skip
 def move_folder(actor: Actor, folder_id: int, body: FolderMove) -> Undo:
-    """Into another, to the top, or elsewhere among its neighbours; with all that is in it."""
+    """Moves the folder and its contents into another folder, to the top level, or to a new position."""
     token = get_services().folders.move_folder(actor, folder_id, parent=body.parent, after=body.after)
     return Undo(undo=f"place.{token}")
 
@@ -106,5 +110,5 @@ def move_folder(actor: Actor, folder_id: int, body: FolderMove) -> Undo:
     "DELETE", "/folders/{folder_id}", "Delete a folder", scope=Scope.SUBSCRIBE, tag=TAG, guarded=True
 )
 def delete_folder(actor: Actor, folder_id: int) -> Undo:
-    """Its feeds stay."""
+    """You stay subscribed to the folder's feeds."""
     return Undo(undo=f"folder.{get_services().folders.delete(actor, folder_id)}")

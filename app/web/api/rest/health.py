@@ -16,7 +16,7 @@ from app.web.view.present import keep_http_url
 
 
 class Fetch(Shape, frozen=True):
-    """One fetch; status, time and size are null where they would tell what listens where."""
+    """One fetch. `status`, `ms` and `bytes` are null if they would reveal details of a private network."""
 
     at: dt.datetime
     status: int | None
@@ -27,7 +27,7 @@ class Fetch(Shape, frozen=True):
 
 
 class Health(Shape, frozen=True):
-    """How a feed is doing; `pushed`: its hub tells of new entries."""
+    """The health of a feed; `pushed`: its hub pushes new entries."""
 
     feed_id: Id
     url: str
@@ -61,9 +61,9 @@ add_example(
 )
 
 
-@add_operation("GET", "/subscriptions/{feed_id}/health", "A feed's health", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/subscriptions/{feed_id}/health", "Get a feed's health", scope=Scope.READ, tag=TAG)
 def get_health(actor: Actor, feed_id: int) -> Health:
-    """Its error in words and its last fetches."""
+    """Returns the feed's current error and latest fetches."""
     found = get_services().subscriptions.get_health(actor, feed_id)
     feed, error = found.feed, get_visible_word(actor, found.feed.error)
     return Health(

@@ -23,9 +23,9 @@ TAG = "Imports"
 
 
 class Import(Shape, frozen=True):
-    """An import. `preview`: it waits to be started. `counts`: outlines by what became of them.
+    """An import. The state `preview` means that it's ready to start. `counts`: number of outlines by state.
 
-    `goal` and `done`: outlines of this run; `seconds`: how long it will still take.
+    `goal` and `done`: outlines to process and processed in this run. `seconds`: estimated time left.
     """
 
     id: Id
@@ -42,20 +42,20 @@ class Import(Shape, frozen=True):
 
 
 class ImportList(Shape, frozen=True):
-    """Your last imports, the newest first."""
+    """Your latest imports, newest first."""
 
     items: tuple[Import, ...]
 
 
 class NewImport(Body, frozen=True):
-    """The text of an OPML file, and what you call it."""
+    """The text of an OPML file and its file name."""
 
     opml: Annotated[str, Meta(min_length=1)]
     name: Annotated[str, Meta(max_length=256)] = ""
 
 
 class ImportOutline(Shape, frozen=True):
-    """One outline; `error` with its sentence in `message` when it failed."""
+    """One outline; if it failed, `error` is the error code and `message` explains it."""
 
     index: int
     line: int
@@ -68,7 +68,7 @@ class ImportOutline(Shape, frozen=True):
 
 
 class OutlinePage(Shape, frozen=True):
-    """Some of the outlines, in the file's order."""
+    """One page of the outlines, in the order of the file."""
 
     items: tuple[ImportOutline, ...]
     next: str | None
@@ -76,15 +76,16 @@ class OutlinePage(Shape, frozen=True):
 
 
 class OutlineQuery(Query, frozen=True):
-    """Which page: `next` of the one before."""
+    """The page to return: `next` from the previous page."""
 
-    cursor: Annotated[int, Meta(ge=0, le=1000, description="As it was answered.")] = 0
+    cursor: Annotated[int, Meta(ge=0, le=1000, description="The value from the previous response.")] = 0
 
 
 class ImportStart(Body, frozen=True):
-    """`keep_folders`: as the file has them; else all go to one folder `into`, empty: to none.
+    """How to import.
 
-    `chosen`: only these outlines, by `index`; left out: all that you have not got.
+    `keep_folders`: keep the file's folders; otherwise put all feeds into `into`, empty for no folder.
+    `chosen`: indexes of the outlines to import. Omit it to import all feeds that you don't have yet.
     """
 
     keep_folders: bool = True
@@ -95,7 +96,7 @@ class ImportStart(Body, frozen=True):
 
 
 class ImportRetry(Body, frozen=True):
-    """One outline, by `index`; left out: all that failed."""
+    """The `index` of the outline to retry. Omit it to retry all failed outlines."""
 
     index: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
 
@@ -158,27 +159,27 @@ def build_import(found: Stored) -> Import:
 
 @add_operation("GET", "/imports", "List imports", scope=Scope.READ, tag=TAG)
 def list_imports(actor: Actor) -> ImportList:
-    """The last fifty."""
+    """Returns your latest 50 imports."""
     return ImportList(items=tuple(map(build_import, get_services().imports.list_recent(actor))))
 
 
-@add_operation("POST", "/imports", "Send a file of subscriptions", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
+@add_operation("POST", "/imports", "Upload an OPML file", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
            request_headers=(OPML, "application/xml", "text/xml"), raw_body="opml")  # fmt: skip
 def make_import(actor: Actor, body: NewImport) -> Reply[Import]:
-    """OPML, as JSON or as the file itself. Nothing is subscribed before it is started."""
+    """Accepts OPML inside JSON, or the file itself. Nothing is subscribed to until you start the import."""
     kept = get_services().imports.preview(actor, body.opml.encode("utf-8", "surrogateescape"), body.name)
     return Reply(build_import(kept), 201, f"/imports/{kept.id}")
 
 
 @add_operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
 def get_import(actor: Actor, import_id: int) -> Import:
-    """How far it is; events tell it too."""
+    """Returns the progress of the import. Events also report the progress."""
     return build_import(get_services().imports.get(actor, import_id))
 
 
 @add_operation("GET", "/imports/{import_id}/items", "List an import's outlines", scope=Scope.READ, tag=TAG)
 def list_import_items(actor: Actor, import_id: int, query: OutlineQuery) -> OutlinePage:
-    """Five hundred at a time."""
+    """Returns up to 500 outlines per page."""
     found = get_services().imports.get(actor, import_id)
     items = get_services().imports.list_page(actor, import_id, query.cursor)
     more = (query.cursor + 1) * PAGE < found.total
@@ -203,7 +204,7 @@ def _outline(item: ImportItem) -> ImportOutline:
 @add_operation("POST", "/imports/{import_id}/start", "Start an import", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
 def start_import(actor: Actor, import_id: int, body: ImportStart) -> Reply[Import]:
-    """It runs by itself, whoever listens."""
+    """The import runs in the background and continues if you disconnect."""
     imports = get_services().imports
     if body.chosen is UNSET:
         imports.choose_all(actor, import_id, True)  # whatever a start that was refused had chosen
@@ -216,52 +217,52 @@ def start_import(actor: Actor, import_id: int, body: ImportStart) -> Reply[Impor
 
 
 @add_operation(
-    "POST", "/imports/{import_id}/cancel", "Stop an import", scope=Scope.SUBSCRIBE, tag=TAG, errors=(409,)
+    "POST", "/imports/{import_id}/cancel", "Cancel an import", scope=Scope.SUBSCRIBE, tag=TAG, errors=(409,)
 )
 def cancel_import(actor: Actor, import_id: int) -> Import:
-    """What is subscribed stays."""
+    """Feeds that you've already subscribed to stay."""
     return build_import(get_services().imports.cancel(actor, import_id))
 
 
-@add_operation("POST", "/imports/{import_id}/continue", "Take a cancel back", scope=Scope.SUBSCRIBE, tag=TAG,
-           status=202, errors=(409,))  # fmt: skip
+@add_operation("POST", "/imports/{import_id}/continue", "Continue a canceled import", scope=Scope.SUBSCRIBE,
+               tag=TAG, status=202, errors=(409,))  # fmt: skip
 def continue_import(actor: Actor, import_id: int) -> Reply[Import]:
-    """It goes on where it stopped."""
+    """The import continues where it stopped."""
     return Reply(build_import(get_services().imports.resume(actor, import_id)), 202, f"/imports/{import_id}")
 
 
-@add_operation("POST", "/imports/{import_id}/retry", "Try again what failed", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/imports/{import_id}/retry", "Retry failed outlines", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
 def retry_import(actor: Actor, import_id: int, body: ImportRetry) -> Reply[Import]:
-    """One outline, or all that failed."""
+    """Retries one outline, or all that failed."""
     return Reply(
         build_import(get_services().imports.retry(actor, import_id, body.index)), 202, f"/imports/{import_id}"
     )
 
 
-@add_operation("DELETE", "/imports/{import_id}", "Forget an import", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("DELETE", "/imports/{import_id}", "Delete an import", scope=Scope.SUBSCRIBE, tag=TAG,
            status=204, errors=(409,))  # fmt: skip
 def delete_import(actor: Actor, import_id: int) -> None:
-    """Subscriptions stay."""
+    """You stay subscribed to the imported feeds."""
     get_services().imports.remove(actor, import_id)
 
 
 @add_operation(
     "POST",
     "/imports/{import_id}/unsubscribe",
-    "Unsubscribe from what an import has brought",
+    "Unsubscribe from imported feeds",
     scope=Scope.SUBSCRIBE,
     tag=TAG,
     errors=(409,),
 )
 def unsubscribe_import(actor: Actor, import_id: int) -> BulkDone:
-    """What you had before stays."""
+    """You stay subscribed to feeds that you had before the import."""
     token, count = get_services().imports.unsubscribe(actor, import_id)
     return BulkDone(count=count, undo=f"feeds.{token}" if count else None)
 
 
-@add_operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,
+@add_operation("GET", "/export.opml", "Export subscriptions", scope=Scope.READ, tag=TAG,
            answer_type=f"{OPML}; charset=utf-8")  # fmt: skip
 def export_opml(actor: Actor) -> bytes:
-    """OPML 2.0: a feed in several folders is in each of them."""
+    """Returns OPML 2.0. A feed in several folders is listed in each of them."""
     return get_services().imports.export(actor)

@@ -17,9 +17,9 @@ TAG = "Notifications"
 
 
 class Notification(Shape, frozen=True):
-    """One row; what is alike comes together in it.
+    """One notification, which may combine several similar events.
 
-    `ref`: its name, for marking it. `people`: the last ones. `goal`: where it leads to on this server.
+    `ref`: its ID for marking it as read. `people`: the most recent people. `goal`: the page it links to.
     """
 
     ref: str
@@ -34,7 +34,7 @@ class Notification(Shape, frozen=True):
 
 
 class NotificationPage(Shape, frozen=True):
-    """Some of them, the newest first; feeds that fail come before all. `unread`: up to 99."""
+    """One page of notifications, newest first, after failing feeds. `unread`: at most 99."""
 
     items: tuple[Notification, ...]
     next: str | None
@@ -42,7 +42,10 @@ class NotificationPage(Shape, frozen=True):
 
 
 class NotificationsRead(Body, frozen=True):
-    """Which row; all where it is left out. What came after `until` stays unread: give the newest `at`."""
+    """`ref`: the notification to mark; omit it for all.
+
+    Notifications newer than `until` stay unread: send the newest `at` you have.
+    """
 
     ref: NoteRef | UnsetType = UNSET
     until: dt.datetime | UnsetType = UNSET
@@ -52,7 +55,7 @@ _ONE = add_example(
     Notification(
         ref=f"like.{SHARE}",
         kind=NotificationKind.LIKE,
-        text="Cleo likes what you shared",
+        text="Cleo likes your share",
         at=dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC),
         count=1,
         read=False,
@@ -67,7 +70,7 @@ add_example(NotificationsRead(ref=f"like.{SHARE}", until=_ONE.at))
 
 @add_operation("GET", "/notifications", "List notifications", scope=Scope.READ, tag=TAG)
 def list_notifications(actor: Actor, query: CursorQuery) -> NotificationPage:
-    """In the language that is asked for with `Accept-Language`."""
+    """Texts are in the language requested with `Accept-Language`."""
     page = get_services().notifications.list_notifications(actor, query.cursor or None)
     unread = get_services().notifications.count_unread(actor)
     return NotificationPage(items=tuple(map(_shape, page.notes)), next=page.cursor, unread=unread)
@@ -95,7 +98,7 @@ def _shape(note: NotificationRow) -> Notification:
 @add_operation("POST", "/notifications/mark-read", "Mark notifications as read", scope=Scope.MARK, tag=TAG,
            status=204, errors=(404,))  # fmt: skip
 def mark_notifications_read(actor: Actor, body: NotificationsRead) -> None:
-    """One row, or all. Twice is the same as once."""
+    """Marks one notification, or all of them. Repeating the request has no further effect."""
     until = None if body.until is UNSET else body.until
     if body.ref is UNSET:
         get_services().notifications.mark_all_read(actor, until)

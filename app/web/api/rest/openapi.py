@@ -16,36 +16,39 @@ VERSION = "1.0.0"
 _REF = "#/components/schemas/{name}"
 #: What each status means that is no success.
 MEANINGS = {
-    400: "What was sent does not fit; `field` says what.",
-    401: "No token was sent, or it opens nothing.",
-    403: "The token lacks a scope, or this is allowed to nobody.",
-    404: "There is no such thing, or it is not yours to see.",
-    409: "It is there already, or something else stands in the way.",
-    411: "Send it in one piece, with its length.",
-    412: "`If-Match` names another version than the one that is there.",
-    413: "More than a limit of this server.",
-    415: "The body is of a type that is not taken.",
-    422: "This Idempotency-Key came with another request before.",
-    429: "Too many requests; `Retry-After` says how long to wait.",
-    500: "A fault of ours; it is noted.",
-    503: "MongoDB or Redis does not answer; try again in a moment.",
+    400: "The request isn't valid; `field` names the field at fault.",
+    401: "The access token is missing or isn't valid.",
+    403: "The access token lacks a scope, or this action isn't allowed at all.",
+    404: "The object doesn't exist, or you don't have access to it.",
+    409: "The object already exists, or the request conflicts with its current state.",
+    411: "The request has no Content-Length header. Send the body in one piece.",
+    412: "The object has changed: `If-Match` doesn't match its current version.",
+    413: "The request exceeds a limit of this server.",
+    415: "The content type of the body isn't supported.",
+    422: "This Idempotency-Key was already used for a different request.",
+    429: "Too many requests. `Retry-After` says how many seconds to wait.",
+    500: "An internal error. The server has logged it.",
+    503: "MongoDB or Redis isn't responding. Try again in a moment.",
 }
 
 
 #: Headers of answers, and what they say.
 HEADERS = {
-    "ETag": "Names this answer, for `If-None-Match` and `If-Match`.",
-    "Idempotency-Replayed": "`true`: this was answered before.",
-    "Link": 'The next page, `rel="next"`.',
-    "Location": "Where it is found.",
-    "RateLimit": "How many requests are left (`r`) for how many seconds (`t`).",
-    "RateLimit-Policy": "How many requests (`q`) may be sent within how many seconds (`w`).",
-    "Retry-After": "How many seconds to wait.",
+    "ETag": "Version of this response, for `If-None-Match` and `If-Match`.",
+    "Idempotency-Replayed": "`true` if this is the stored response to an earlier request with the same key.",
+    "Link": 'Address of the next page, with `rel="next"`.',
+    "Location": "Address of the result.",
+    "RateLimit": "Requests left (`r`) and seconds until the limit resets (`t`).",
+    "RateLimit-Policy": "Requests allowed (`q`) per window of seconds (`w`).",
+    "Retry-After": "Seconds to wait before the next request.",
 }
 
 
 class Problem(msgspec.Struct, kw_only=True):
-    """What is wrong (RFC 9457). `word` never changes; `field`: where; `scope`: what the token lacks."""
+    """A problem (RFC 9457).
+
+    `word` is a stable error code. `field` names the field at fault, `scope` the missing scope.
+    """
 
     type: str
     title: str
@@ -89,8 +92,10 @@ def build_document() -> bytes:
             "info": {
                 "title": "Eventr",
                 "version": VERSION,
-                "description": "Everything that can be done on the pages of Eventr. Ids are whole numbers "
-                "below 2^53, times are RFC 3339 in UTC.",
+                "description": (
+                    "Everything that people can do on the pages of Eventr. IDs are whole numbers "
+                    "below 2^53. Times are in UTC, in RFC 3339 format."
+                ),
                 "license": {"name": "MIT", "identifier": "MIT"},
             },
             "servers": [{"url": "/api/v1"}],
@@ -109,7 +114,7 @@ def build_document() -> bytes:
                         "type": "http",
                         "scheme": "bearer",
                         "bearerFormat": "evt_…",
-                        "description": "Made under Settings → Apps, with the scopes that it needs.",
+                        "description": "Create an access token in Settings → Apps, with the scopes you need.",
                     }
                 },
             },
@@ -175,13 +180,23 @@ def _query(o: Operation, queries: dict[Any, Any]) -> list[dict[str, Any]]:
 
 def _headers(o: Operation) -> list[dict[str, Any]]:
     if not o.writes:
-        return [_header("If-None-Match", "An ETag of an answer that you have: 304, if it is still the same.")]
+        return [
+            _header(
+                "If-None-Match", "ETag of a response you already have. Returns 304 if nothing has changed."
+            )
+        ]
     found = []
     if o.once:
-        found.append(_header("Idempotency-Key", "A name for this request: sent again it runs but once.", 64))
+        found.append(
+            _header(
+                "Idempotency-Key",
+                ("Unique key for this request. A repeated request with the same key runs only once."),
+                64,
+            )
+        )
     if o.guarded:
         found.append(
-            _header("If-Match", "The ETag that GET has answered here: 412, if it was changed since.")
+            _header("If-Match", "ETag from GET on this path. Returns 412 if the object has changed since.")
         )
     return found
 
@@ -215,7 +230,7 @@ def list_error_statuses(o: Operation) -> list[int]:
 def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in o.statuses:
-        said = "Done." if status != 202 else "It is being done."
+        said = "Success." if status != 202 else "Accepted. The work continues in the background."
         found[str(status)] = {"description": said, "headers": _success(o)}
         if o.gives:
             found[str(status)]["content"] = {o.gives.partition(";")[0]: {"schema": {"type": "string"}}}
@@ -223,7 +238,7 @@ def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
             shown = {"schema": known[o.answer], "example": build_example(o.answer)}
             found[str(status)]["content"] = {JSON: shown}
     if not o.writes:
-        found["304"] = {"description": "You have it already."}
+        found["304"] = {"description": "Not modified."}
     for status in list_error_statuses(o):
         found[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
     return found

@@ -20,7 +20,7 @@ TAG = "People"
 
 
 class Relation(Shape, frozen=True):
-    """What you are to somebody; `requested`: you have asked to follow. `blocked`: you block him."""
+    """Your relationship to a person. `requested`: you've asked to follow them. `blocked`: you block them."""
 
     own: bool
     follows: bool
@@ -30,7 +30,7 @@ class Relation(Shape, frozen=True):
 
 
 class Person(Shape, frozen=True):
-    """Somebody's profile. `audience`: of his stream; `followers`: how many."""
+    """A person's profile. `audience`: who can see their stream. `followers`: number of followers."""
 
     name: str
     display: str
@@ -42,7 +42,7 @@ class Person(Shape, frozen=True):
 
 
 class Contact(Shape, frozen=True):
-    """Somebody in a list."""
+    """A person in a list."""
 
     name: str
     display: str
@@ -50,7 +50,7 @@ class Contact(Shape, frozen=True):
 
 
 class ContactPage(Shape, frozen=True):
-    """Some of the people, and how many there are."""
+    """One page of people, and their total number."""
 
     items: tuple[Contact, ...]
     next: str | None
@@ -58,19 +58,22 @@ class ContactPage(Shape, frozen=True):
 
 
 class NameList(Shape, frozen=True):
-    """People by name."""
+    """User names."""
 
     items: tuple[str, ...]
 
 
 class PageQuery(Query, frozen=True):
-    """Which page: `next` of the one before."""
+    """The page to return: `next` from the previous page."""
 
-    cursor: Annotated[Id0, Meta(description="As it was answered; nothing is to be read from it.")] = 0
+    cursor: Annotated[Id0, Meta(description="The value from the previous response. Don't interpret it.")] = 0
 
 
 class Follows(Shape, frozen=True):
-    """`requested`: he was asked and decides. `undo`: null where there is nothing to take back."""
+    """The result.
+
+    `requested`: the person must approve the request first. `undo`: null if there's nothing to undo.
+    """
 
     follows: bool
     requested: bool
@@ -78,13 +81,13 @@ class Follows(Shape, frozen=True):
 
 
 class Decision(Body, frozen=True):
-    """Whether he may follow you."""
+    """Whether to accept the follow request."""
 
     accept: bool
 
 
 class Done(Shape, frozen=True):
-    """Whether that changed anything."""
+    """Whether anything changed."""
 
     done: bool
 
@@ -94,7 +97,7 @@ add_example(
     Person(
         name=PERSON,
         display="Cleo",
-        bio="Reads much.",
+        bio="Reads a lot.",
         links=("https://cleo.example.org/",),
         audience=Audience.PUBLIC,
         followers=3,
@@ -118,7 +121,7 @@ def _relation(tie: Relationship) -> Relation:
 
 @add_operation("GET", "/people/{name}", "Get a profile", scope=Scope.READ, tag=TAG)
 def get_person(actor: Actor, name: str) -> Person:
-    """Yours too; by a former name as well."""
+    """Also works for your own profile and for former user names."""
     found = get_services().following.resolve_person(actor, name)
     profile = found.profile
     return Person(
@@ -142,83 +145,81 @@ def _page(found: Contacts) -> ContactPage:
     return ContactPage(items=people, next=None if found.next is None else str(found.next), total=found.total)
 
 
-@add_operation("GET", "/people/{name}/followers", "Who follows somebody", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/people/{name}/followers", "List a person's followers", scope=Scope.READ, tag=TAG)
 def list_followers(actor: Actor, name: str, query: PageQuery) -> ContactPage:
-    """Of others only where they show it."""
+    """Other people's lists are available only if they show them."""
     return _page(get_services().people_lists.list_followers(actor, name, query.cursor))
 
 
-@add_operation("GET", "/people/{name}/following", "Whom somebody follows", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/people/{name}/following", "List who a person follows", scope=Scope.READ, tag=TAG)
 def list_following(actor: Actor, name: str, query: PageQuery) -> ContactPage:
-    """Of others only where they show it."""
+    """Other people's lists are available only if they show them."""
     return _page(get_services().people_lists.list_following(actor, name, query.cursor))
 
 
 @add_operation(
-    "PUT", "/people/{name}/follow", "Follow somebody", scope=Scope.SUBSCRIBE, tag=TAG, errors=(413,)
+    "PUT", "/people/{name}/follow", "Follow a person", scope=Scope.SUBSCRIBE, tag=TAG, errors=(413,)
 )
 def follow(actor: Actor, name: str) -> Follows:
-    """Or ask him, where he wants to be asked."""
+    """Sends a follow request if the person approves followers."""
     tie = get_services().following.follow(actor, name)
     return Follows(follows=tie.follows, requested=tie.requested)
 
 
-@add_operation("DELETE", "/people/{name}/follow", "Stop following, or asking", scope=Scope.SUBSCRIBE, tag=TAG)
+@add_operation("DELETE", "/people/{name}/follow", "Unfollow a person", scope=Scope.SUBSCRIBE, tag=TAG)
 def unfollow(actor: Actor, name: str) -> Follows:
-    """Twice is the same as once."""
+    """Repeating the request has no further effect."""
     token = get_services().following.unfollow(actor, name)
     return Follows(follows=False, requested=False, undo=f"feed.{token}" if token else None)
 
 
-@add_operation("PUT", "/people/{name}/mute", "Mute somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
+@add_operation("PUT", "/people/{name}/mute", "Mute a person", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
 def mute(actor: Actor, name: str) -> None:
-    """He stays out of the lists of all; he is not told."""
+    """The person's shares disappear from your lists. They aren't notified."""
     get_services().following.set_muted(actor, name, True)
 
 
-@add_operation(
-    "DELETE", "/people/{name}/mute", "Mute somebody no more", scope=Scope.SUBSCRIBE, tag=TAG, status=204
-)
+@add_operation("DELETE", "/people/{name}/mute", "Unmute a person", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
 def unmute(actor: Actor, name: str) -> None:
-    """Twice is the same as once."""
+    """Repeating the request has no further effect."""
     get_services().following.set_muted(actor, name, False)
 
 
-@add_operation("PUT", "/people/{name}/block", "Block somebody", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
+@add_operation("PUT", "/people/{name}/block", "Block a person", scope=Scope.SUBSCRIBE, tag=TAG, status=204)
 def block(actor: Actor, name: str) -> None:
-    """Neither of you sees the other from then on."""
+    """You no longer see each other."""
     get_services().following.block(actor, name)
 
 
 @add_operation(
-    "DELETE", "/people/{name}/block", "Block somebody no more", scope=Scope.SUBSCRIBE, tag=TAG, status=204
+    "DELETE", "/people/{name}/block", "Unblock a person", scope=Scope.SUBSCRIBE, tag=TAG, status=204
 )
 def unblock(actor: Actor, name: str) -> None:
-    """Twice is the same as once."""
+    """Repeating the request has no further effect."""
     get_services().following.unblock(actor, name)
 
 
-@add_operation("GET", "/follow-requests", "Who asks to follow you", scope=Scope.SHARE, tag=TAG)
+@add_operation("GET", "/follow-requests", "List follow requests", scope=Scope.SHARE, tag=TAG)
 def list_follow_requests(actor: Actor) -> NameList:
-    """The first hundred."""
+    """Returns at most 100 requests."""
     return NameList(items=tuple(get_services().following.list_requests(actor)))
 
 
 @add_operation(
     "POST",
     "/follow-requests/{name}",
-    "Answer who asks to follow you",
+    "Answer a follow request",
     scope=Scope.SHARE,
     tag=TAG,
     errors=(413,),
 )
 def answer_follow_request(actor: Actor, name: str, body: Decision) -> Done:
-    """`done` is false where he does not ask any more."""
+    """Accepts or declines the request. `done` is false if the request no longer exists."""
     return Done(done=get_services().following.answer_request(actor, name, body.accept))
 
 
-@add_operation("DELETE", "/followers/{name}", "Take a follower away", scope=Scope.SHARE, tag=TAG, status=204)
+@add_operation("DELETE", "/followers/{name}", "Remove a follower", scope=Scope.SHARE, tag=TAG, status=204)
 def dismiss_follower(actor: Actor, name: str) -> None:
-    """He is not told."""
+    """The follower isn't notified."""
     if not get_services().following.remove_follower(actor, name):
         raise NotFoundError(handle=name[:64])

@@ -21,10 +21,10 @@ Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_le
 
 
 class OwnProfile(Shape, frozen=True):
-    """What others see of you, and who finds you.
+    """Your profile, and who can find it.
 
-    `audience`: who sees your stream. `listed`: search engines may show your page. `open_lists`: others see
-    whom you follow and who follows you. `similar`: you are shown to people who read the same.
+    `audience`: who can see your stream. `listed`: search engines may show your page. `open_lists`: others
+    can see your followers and who you follow. `similar`: you're suggested to people with similar feeds.
     """
 
     name: str
@@ -38,7 +38,7 @@ class OwnProfile(Shape, frozen=True):
 
 
 class ProfileChange(Body, frozen=True):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     display: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
     bio: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
@@ -50,9 +50,9 @@ class ProfileChange(Body, frozen=True):
 
 
 class SharedItem(Shape, frozen=True):
-    """Something that somebody shares, with his note and its text, both as safe HTML.
+    """A share with its note and the text of the entry, both as sanitized HTML.
 
-    `cut`: it is only the beginning of the text. `passed_on`: how often it was shared on.
+    `cut`: `html` has only the beginning of the text. `passed_on`: number of re-shares.
     """
 
     share: Share
@@ -66,7 +66,7 @@ class SharedItem(Shape, frozen=True):
 
 
 class SharedPage(Shape, frozen=True):
-    """Some of what somebody shares, the newest first, as far as you may see it."""
+    """One page of a person's shares that you can see, newest first."""
 
     items: tuple[SharedItem, ...]
     next: str | None
@@ -75,7 +75,7 @@ class SharedPage(Shape, frozen=True):
 
 
 class CircleQuery(Query, frozen=True):
-    """Which people: those you mute, block, or have asked whether you may follow them."""
+    """Which people to list: those you mute, those you block, or those you've asked to follow."""
 
     which: Literal["muted", "blocked", "asked"]
 
@@ -89,7 +89,7 @@ add_example(
     OwnProfile(
         name="ann",
         display="Ann",
-        bio="Reads much.",
+        bio="Reads a lot.",
         links=(),
         audience=Audience.FOLLOWERS,
         listed=False,
@@ -104,7 +104,7 @@ _ITEM = add_example(
         title="A quiet day",
         url="https://blog.example.org/1",
         source="blog",
-        note_html="<p>Worth it.</p>",
+        note_html="<p>Worth reading.</p>",
         html="<p>Nothing happened.</p>",
         cut=False,
         passed_on=0,
@@ -127,15 +127,15 @@ def _own(profile: Profile) -> OwnProfile:
     )
 
 
-@add_operation("GET", "/me/profile", "Your own page", scope=Scope.SHARE, tag=TAG)
+@add_operation("GET", "/me/profile", "Get your profile", scope=Scope.SHARE, tag=TAG)
 def get_profile(actor: Actor) -> OwnProfile:
-    """Or what it would be, before you have shared anything."""
+    """Returns the default profile if you haven't shared anything yet."""
     return _own(get_services().following.preview_profile(actor))
 
 
-@add_operation("PATCH", "/me/profile", "Change your own page", scope=Scope.SHARE, tag=TAG, guarded=True)
+@add_operation("PATCH", "/me/profile", "Update your profile", scope=Scope.SHARE, tag=TAG, guarded=True)
 def change_profile(actor: Actor, body: ProfileChange) -> OwnProfile:
-    """It is made where there is none yet."""
+    """Creates the profile if you don't have one yet."""
     return _own(
         get_services().following.update_profile(
             actor,
@@ -150,18 +150,21 @@ def change_profile(actor: Actor, body: ProfileChange) -> OwnProfile:
     )
 
 
-@add_operation("GET", "/people", "Whom you mute, block, or asked", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/people", "List muted, blocked or requested people", scope=Scope.READ, tag=TAG)
 def list_circle(actor: Actor, query: CircleQuery) -> ContactPage:
-    """The first hundred. Whom you follow is answered below your own name."""
+    """Returns at most 100 people.
+
+    To list who you follow, use `/people/{name}/following` with your own name.
+    """
     people: tuple[Contact, ...] = tuple(
         map(build_contact, get_services().people_lists.list_by_kind(actor, _KINDS[query.which]))
     )
     return ContactPage(items=people, next=None, total=len(people))
 
 
-@add_operation("GET", "/people/{name}/shares", "What somebody shares", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/people/{name}/shares", "List a person's shares", scope=Scope.READ, tag=TAG)
 def list_shares(actor: Actor, name: str, query: PageQuery) -> SharedPage:
-    """Whether you follow him or not."""
+    """Works whether or not you follow the person."""
     page = get_services().public_pages.get_person_page(actor, name, query.cursor or None)
     items = page.part.items
     shares = build_shares(actor, [item.share for item in items])

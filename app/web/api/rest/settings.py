@@ -27,16 +27,18 @@ Order = Literal["unread-on-top", "newest", "oldest"]
 Filter = Literal["all", "unread"]
 Language = Annotated[
     Literal["", "en", "de", "ru", "ar", "en-XA"],
-    Meta(description="BCP 47; empty: the browser's."),
+    Meta(description="BCP 47 language tag; empty: the browser's language."),
 ]
-Zone = Annotated[str, Meta(max_length=64, description="Of the IANA; empty: as the device says.")]
+Zone = Annotated[str, Meta(max_length=64, description="IANA time zone; empty: the device's time zone.")]
 Pixels = Annotated[int, Meta(ge=16, le=24)]
 Action = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH)]
 Keys = Annotated[
     dict[Action, Annotated[str, Meta(max_length=KEY_LENGTH)]],
     Meta(
         max_length=KEYS_MAX,
-        description="Action → its keys divided by blanks, empty for none; the others are as at first.",
+        description=(
+            "Action → its keys separated by spaces, empty for none. Other actions keep their default keys."
+        ),
     ),
 ]
 #: What a person is told of; in the settings each is a field of its own.
@@ -44,7 +46,7 @@ _NOTIFY, _PUSH = "notify_", "push_"
 
 
 class Pushed(Shape, frozen=True):
-    """What is sent to devices that were let."""
+    """Which push notifications are sent to your devices."""
 
     follower: bool
     request: bool
@@ -58,13 +60,13 @@ class Pushed(Shape, frozen=True):
 
 
 class Notified(Pushed, frozen=True):
-    """What stands among the notifications; `feed`: one of yours is broken."""
+    """Which notifications you get; `feed`: one of your feeds keeps failing."""
 
     feed: bool
 
 
 class PushedChange(Body, frozen=True):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     follower: bool | UnsetType = UNSET
     request: bool | UnsetType = UNSET
@@ -78,13 +80,13 @@ class PushedChange(Body, frozen=True):
 
 
 class NotifiedChange(PushedChange, frozen=True):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     feed: bool | UnsetType = UNSET
 
 
 class Settings(Shape, frozen=True):
-    """Of reading. `view`, `density`, `sort`, `show`: of streams that have no look of their own."""
+    """Your settings. `view`, `density`, `sort` and `show` apply to streams without their own view."""
 
     language: Language
     time_zone: Zone
@@ -106,7 +108,7 @@ class Settings(Shape, frozen=True):
 
 
 class SettingsChange(Body, frozen=True):
-    """What is left out stays; `keys` replaces all of them."""
+    """Omitted fields stay unchanged; `keys` replaces all shortcuts."""
 
     language: Language | UnsetType = UNSET
     time_zone: Zone | UnsetType = UNSET
@@ -128,7 +130,7 @@ class SettingsChange(Body, frozen=True):
 
 
 class StreamLook(Shape, frozen=True):
-    """How a list is shown."""
+    """How a stream is displayed."""
 
     view: View
     density: Density
@@ -137,7 +139,7 @@ class StreamLook(Shape, frozen=True):
 
 
 class StreamLookChange(Body, frozen=True):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     view: View | UnsetType = UNSET
     density: Density | UnsetType = UNSET
@@ -170,15 +172,15 @@ def _mine() -> Preferences:
     return caller.user.preferences
 
 
-@add_operation("GET", "/me/settings", "Your settings", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/me/settings", "Get your settings", scope=Scope.READ, tag=TAG)
 def get_settings(actor: Actor) -> Settings:
-    """Those of reading; light or dark is each device's own."""
+    """Returns your reading settings. Each device keeps its own light or dark theme."""
     return _shape(_mine())
 
 
-@add_operation("PATCH", "/me/settings", "Change your settings", scope=Scope.SETTINGS, tag=TAG, guarded=True)
+@add_operation("PATCH", "/me/settings", "Update your settings", scope=Scope.SETTINGS, tag=TAG, guarded=True)
 def change_settings(actor: Actor, body: SettingsChange) -> Settings:
-    """All of them or none. The last change of keys is taken back by `keys.`, sent to `/undo`."""
+    """Saves all changes or none. To undo the last change of shortcuts, send `keys.` to `/undo`."""
     return _shape(get_services().accounts.set_preferences(actor, _changes(body)))
 
 
@@ -194,22 +196,22 @@ def _changes(body: SettingsChange) -> dict[str, Any]:
     return sent
 
 
-@add_operation("GET", "/streams/{stream}/look", "How a stream is shown", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/streams/{stream}/look", "Get a stream's view", scope=Scope.READ, tag=TAG)
 def get_look(actor: Actor, stream: str, query: WordsQuery) -> StreamLook:
-    """As you left it, or as your settings say. A list is asked for in any other way all the same."""
+    """Returns the stream's own view or your default. Requests for entries can use other options."""
     return _look(get_services().stream_views.get(actor, parse_stream_ref(stream, query.q), _mine()))
 
 
 @add_operation(
     "PATCH",
     "/streams/{stream}/look",
-    "Show a stream differently",
+    "Update a stream's view",
     scope=Scope.SETTINGS,
     tag=TAG,
     guarded=True,
 )
 def change_look(actor: Actor, stream: str, query: WordsQuery, body: StreamLookChange) -> StreamLook:
-    """It is kept. Whole texts stand in one column: the density `expanded` brings the view, and back."""
+    """Saves the view. The view `expanded` and the density `expanded` always go together."""
     changes: dict[str, str] = msgspec.to_builtins(body)
     return _look(get_services().stream_views.set(actor, parse_stream_ref(stream, query.q), _mine(), changes))
 

@@ -37,9 +37,9 @@ Id0 = Annotated[int, Meta(ge=0, lt=MAX_ID)]
 Title = Annotated[str, Meta(max_length=512)]
 Url = Annotated[str, Meta(min_length=1, max_length=2048)]
 Opaque = Annotated[
-    str, Meta(max_length=8192, description="As it was answered; nothing is to be read from it.")
+    str, Meta(max_length=8192, description="The value from the previous response. Don't interpret it.")
 ]
-Limit = Annotated[int, Meta(ge=1, le=1000, description="Rows of a page.")]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="Number of items per page.")]
 StreamName = Annotated[
     str,
     Meta(
@@ -54,54 +54,57 @@ NoteRef = Annotated[str, Meta(pattern=r"^[a-z]{1,16}\.[0-9]{1,16}$")]
 
 #: Parts of paths: their type, an example, and what they are.
 PARTS: dict[str, tuple[Any, Any, str]] = {
-    "feed_id": (Id, FEED, "A feed that you subscribe to."),
-    "folder_id": (Id, FOLDER, "A folder of yours."),
-    "entry_id": (Id, ENTRY, "An entry that you may see."),
-    "tag_id": (Id, TAG, "A tag of yours."),
-    "search_id": (Id, SEARCH, "A saved search of yours."),
-    "share_id": (Id, SHARE, "A share that you may see."),
-    "comment_id": (Id, COMMENT, "A comment that you may see."),
-    "import_id": (Id, IMPORT, "An import of yours."),
-    "discovery_id": (Id, DISCOVERY, "As answered when you asked for it."),
+    "feed_id": (Id, FEED, "ID of a feed that you subscribe to."),
+    "folder_id": (Id, FOLDER, "ID of one of your folders."),
+    "entry_id": (Id, ENTRY, "ID of an entry that you can see."),
+    "tag_id": (Id, TAG, "ID of one of your tags."),
+    "search_id": (Id, SEARCH, "ID of one of your saved searches."),
+    "share_id": (Id, SHARE, "ID of a share that you can see."),
+    "comment_id": (Id, COMMENT, "ID of a comment that you can see."),
+    "import_id": (Id, IMPORT, "ID of one of your imports."),
+    "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
     "stream": (StreamName, "all", "A list of entries."),
-    "slug": (Slug, PACK, "A pack's name in addresses."),
-    "name": (Name, PERSON, "Somebody's name on this server."),
+    "slug": (Slug, PACK, "Name of the starter pack in addresses."),
+    "name": (Name, PERSON, "User name of a person on this server."),
 }
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is sent; a field that does not belong to it is refused."""
+    """A request body; unknown fields are rejected."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What is answered; programs pass over fields that they do not know."""
+    """A response body; clients must ignore unknown fields."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands behind the question mark."""
+    """The query string; unknown fields are rejected."""
 
 
 class CursorQuery(Query, frozen=True):
-    """Which page."""
+    """The page to return."""
 
     cursor: Opaque = ""
 
 
 class Undo(Shape, frozen=True):
-    """What was done can be taken back for a day by sending this token to `/undo`."""
+    """Send this token to `/undo` within a day to undo the action; null if there's nothing to undo."""
 
     undo: str | None
 
 
 class Undone(Shape, frozen=True):
-    """What became of it: people may want to be asked by now, or can no longer be followed."""
+    """The result.
+
+    `asked`: people who must approve your follow request again. `lost`: people you can no longer follow.
+    """
 
     asked: int = 0
     lost: int = 0
 
 
 class Token(Body, frozen=True):
-    """The token of an action that is to be taken back."""
+    """The token of the action to undo."""
 
     undo: Annotated[str, Meta(min_length=1, max_length=128)]
 

@@ -34,13 +34,15 @@ from app.web.context import get_services
 from app.web.view.present import keep_http_url
 
 TAG = "Shares"
-Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how long it may be is a setting.")]
+Note = Annotated[
+    str, Meta(max_length=1_000_000, description="Plain text. The server's settings limit its length.")
+]
 
 
 class Share(Shape, frozen=True):
-    """One person's sharing of one entry. `of`: the entry that was shared first; of a post, itself.
+    """A share of an entry by one person. `of`: the entry shared first; for a post, the post itself.
 
-    `source`: the share that it was taken from, if you may see it.
+    `source`: the share that was re-shared, if you can see it.
     """
 
     id: Id
@@ -53,7 +55,7 @@ class Share(Shape, frozen=True):
 
 
 class Reception(Shape, frozen=True):
-    """How a share is received; counts end at a limit, then `more`."""
+    """Likes and comments of a share; `more`: there are more than were counted."""
 
     likes: int
     comments: int
@@ -62,7 +64,7 @@ class Reception(Shape, frozen=True):
 
 
 class ShareView(Shape, frozen=True):
-    """A share with who shared it, what it is about, and how it is received."""
+    """A share with its author, its entry, and its likes and comments."""
 
     share: Share
     name: str
@@ -73,14 +75,14 @@ class ShareView(Shape, frozen=True):
 
 
 class NewShare(Body, frozen=True):
-    """A note, and for whom it is; null: for whom your stream is."""
+    """A note and an audience; null: the audience of your stream."""
 
     note: Note = ""
     audience: Audience | None = None
 
 
 class NewPost(Body, frozen=True):
-    """Something of your own."""
+    """A post to publish."""
 
     note: Note
     title: Annotated[str, Meta(max_length=256)] = ""
@@ -88,14 +90,14 @@ class NewPost(Body, frozen=True):
 
 
 class ShareChange(Body, frozen=True):
-    """What is left out stays."""
+    """Omitted fields stay unchanged."""
 
     note: Note | UnsetType = UNSET
     audience: Audience | UnsetType = UNSET
 
 
 class ChainNode(Shape, frozen=True):
-    """A share in the tree of all shares of an entry; who made it is null unless `link` is `seen`."""
+    """A share in the chain of an entry. `name` and `display` are null unless `link` is `seen`."""
 
     share_id: Id
     depth: int
@@ -106,7 +108,7 @@ class ChainNode(Shape, frozen=True):
 
 
 class Chain(Shape, frozen=True):
-    """A part of that tree, in the order of a nested list; `total`: those that you may see."""
+    """One page of the chain, in the order of a nested list; `total`: number of shares that you can see."""
 
     of: Id
     items: tuple[ChainNode, ...]
@@ -116,21 +118,21 @@ class Chain(Shape, frozen=True):
 
 
 class Liker(Shape, frozen=True):
-    """Somebody who likes it."""
+    """A person who likes the share."""
 
     name: str
     display: str
 
 
 class Likers(Shape, frozen=True):
-    """Who likes a share of yours, the last ones first."""
+    """People who like your share, most recent first."""
 
     items: tuple[Liker, ...]
     next: str | None
 
 
 class Report(Body, frozen=True):
-    """One of share, comment and person, for the administrators."""
+    """A report to the server's admins. Send exactly one of `share_id`, `comment_id` and `name`."""
 
     reason: Reason
     share_id: Id | None = None
@@ -141,7 +143,9 @@ class Report(Body, frozen=True):
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 _SHARE = add_example(
-    Share(id=SHARE, of=ENTRY, at=_AT, note="Worth it.", audience=Audience.PUBLIC, edited=None, source=None)
+    Share(
+        id=SHARE, of=ENTRY, at=_AT, note="Worth reading.", audience=Audience.PUBLIC, edited=None, source=None
+    )
 )
 _RECEIVED = add_example(Reception(likes=2, comments=1, more=False, liked=False))
 add_example(
@@ -154,12 +158,12 @@ add_example(
         reception=_RECEIVED,
     )
 )
-add_example(NewShare(note="Worth it.", audience=Audience.FOLLOWERS))
+add_example(NewShare(note="Worth reading.", audience=Audience.FOLLOWERS))
 add_example(NewPost(note="Good morning.", title="A post"))
-add_example(ShareChange(note="Well worth it."))
+add_example(ShareChange(note="Well worth reading."))
 _NODE = add_example(
     ChainNode(
-        share_id=SHARE, depth=0, link=ShareVisibility.SEEN, name=PERSON, display="Cleo", note="Worth it."
+        share_id=SHARE, depth=0, link=ShareVisibility.SEEN, name=PERSON, display="Cleo", note="Worth reading."
     )
 )
 add_example(Chain(of=ENTRY, items=(_NODE,), next=None, total=1, more=False))
@@ -204,21 +208,21 @@ def _received(talk: ShareReactions) -> Reception:
 @add_operation("POST", "/entries/{entry_id}/share", "Share an entry", scope=Scope.SHARE, tag=TAG,
            status=(201, 200))  # fmt: skip
 def share_entry(actor: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
-    """Twice is the same as once: what is shared already stays as it is (200)."""
+    """If you've already shared the entry, returns the existing share unchanged (200)."""
     done = get_services().sharing.share(actor, entry_id, note=body.note, audience=body.audience)
     return Reply(_one(actor, done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
 
 
-@add_operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
+@add_operation("POST", "/posts", "Publish a post", scope=Scope.SHARE, tag=TAG, status=201)
 def make_post(actor: Actor, body: NewPost) -> Reply[Share]:
-    """It is an entry in the streams of those who follow you."""
+    """The post appears as an entry in your followers' streams."""
     made = get_services().sharing.publish_post(actor, body.title, body.note, audience=body.audience)
     return Reply(_one(actor, made), 201, f"/shares/{made.id}")
 
 
 @add_operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
 def get_share(actor: Actor, share_id: int) -> ShareView:
-    """Yours, or one that you may see."""
+    """Returns your own share, or a share that you can see."""
     topic = get_services().discussion.get_commented_share(actor, share_id)
     return ShareView(
         share=_one(actor, topic.share),
@@ -230,23 +234,23 @@ def get_share(actor: Actor, share_id: int) -> ShareView:
     )
 
 
-@add_operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG, errors=(409,))
+@add_operation("PATCH", "/shares/{share_id}", "Edit a share", scope=Scope.SHARE, tag=TAG, errors=(409,))
 def change_share(actor: Actor, share_id: int, body: ShareChange) -> Share:
-    """Readers see that it was edited."""
+    """Readers see that the share was edited."""
     note = None if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
     return _one(actor, get_services().sharing.update_share(actor, share_id, note=note, audience=audience))
 
 
-@add_operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)
+@add_operation("DELETE", "/shares/{share_id}", "Delete a share", scope=Scope.SHARE, tag=TAG)
 def delete_share(actor: Actor, share_id: int) -> Undo:
-    """What others made of it stays."""
+    """Other people's re-shares stay."""
     return Undo(undo=f"share.{get_services().sharing.remove_share(actor, share_id)}")
 
 
-@add_operation("GET", "/shares/{share_id}/chain", "All shares of the same", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/shares/{share_id}/chain", "Get a share's chain", scope=Scope.READ, tag=TAG)
 def get_chain(actor: Actor, share_id: int, query: CursorQuery) -> Chain:
-    """The tree of who took it from whom, as far as you may see it."""
+    """Returns the tree of shares and re-shares of the entry, as far as you can see them."""
     page = get_services().sharing.list_chain(actor, share_id, query.cursor or None)
     nodes = tuple(
         ChainNode(
@@ -264,28 +268,34 @@ def get_chain(actor: Actor, share_id: int, query: CursorQuery) -> Chain:
 
 @add_operation("PUT", "/shares/{share_id}/like", "Like a share", scope=Scope.MARK, tag=TAG)
 def like_share(actor: Actor, share_id: int) -> Reception:
-    """Who shared it is told."""
+    """The person who shared the entry is notified."""
     return _received(get_services().discussion.set_share_liked(actor, share_id, True))
 
 
-@add_operation("DELETE", "/shares/{share_id}/like", "Like a share no more", scope=Scope.MARK, tag=TAG)
+@add_operation("DELETE", "/shares/{share_id}/like", "Unlike a share", scope=Scope.MARK, tag=TAG)
 def unlike_share(actor: Actor, share_id: int) -> Reception:
-    """Twice is the same as once."""
+    """Repeating the request has no further effect."""
     return _received(get_services().discussion.set_share_liked(actor, share_id, False))
 
 
-@add_operation("GET", "/shares/{share_id}/likes", "Who likes a share of yours", scope=Scope.READ, tag=TAG)
+@add_operation("GET", "/shares/{share_id}/likes", "List likes of your share", scope=Scope.READ, tag=TAG)
 def list_likes(actor: Actor, share_id: int, query: CursorQuery) -> Likers:
-    """Of what others shared nobody learns that."""
+    """Works only for your own shares."""
     people, after = get_services().discussion.list_likers(actor, share_id, query.cursor)
     return Likers(items=tuple(Liker(name=f.handle, display=f.name) for f in people), next=after)
 
 
 @add_operation(
-    "POST", "/reports", "Report something", scope=Scope.SHARE, tag=TAG, status=204, errors=(404, 409)
+    "POST",
+    "/reports",
+    "Report a share, comment or person",
+    scope=Scope.SHARE,
+    tag=TAG,
+    status=204,
+    errors=(404, 409),
 )
 def report(actor: Actor, body: Report) -> None:
-    """A share, a comment or a person; `other` wants a text."""
+    """Reports abuse to the server's admins. The reason `other` requires a `text`."""
     named = [name for name in ("share_id", "comment_id", "name") if getattr(body, name) is not None]
     if len(named) != 1:
         raise InvalidError(

@@ -40,12 +40,14 @@ from app.web.view.present import keep_http_url
 from app.web.view.undo import restore_token
 
 TAG = "Streams"
-Snapshot = Annotated[str, Meta(max_length=128, description="As a page of the stream was answered.")]
-Words = Annotated[str, Meta(max_length=4 * QUERY_MAX, description="What to look for; of `search` alone.")]
+Snapshot = Annotated[str, Meta(max_length=128, description="The value from a page of this stream.")]
+Words = Annotated[
+    str, Meta(max_length=4 * QUERY_MAX, description="Search query; only for the stream `search`.")
+]
 
 
 class Sharer(Shape, frozen=True):
-    """Somebody whom you follow and who shared it."""
+    """A person you follow who shared the entry."""
 
     share_id: Id
     name: str
@@ -61,10 +63,10 @@ class Label(Shape, frozen=True):
 
 
 class EntrySummary(Shape, frozen=True):
-    """An entry as a list shows it.
+    """An entry as shown in a list.
 
-    `html`: its text where `whole` was asked for, cleaned; null: too long for a list. `at`: what lists are
-    sorted by. `lost`: why nothing is shown of what was shared.
+    `html`: sanitized full text, if `whole` was requested; null if the text is too long for a list. `at`: the
+    time that lists are sorted by. `lost`: why the shared entry can't be shown.
     """
 
     id: Id
@@ -86,10 +88,10 @@ class EntrySummary(Shape, frozen=True):
 
 
 class EntryPage(Shape, frozen=True):
-    """Some of a stream as it was when its first page was asked for.
+    """One page of a stream, as of the time when its first page was requested.
 
-    `next`: cursor of the next page, null at the end. `snapshot`: names that moment, for `mark-all-read`.
-    `unread` and `total`: of the whole stream, as far as they are known; each share counts.
+    `next`: cursor of the next page, null at the end. `snapshot`: identifies that time for `mark-all-read`.
+    `unread` and `total`: counts for the whole stream, null if unknown; each share counts.
     """
 
     items: tuple[EntrySummary, ...]
@@ -100,30 +102,30 @@ class EntryPage(Shape, frozen=True):
 
 
 class EntryQuery(Query, frozen=True):
-    """Which page, and how; on later pages as on the first."""
+    """The page to return and its options. Use the same options for all pages."""
 
     q: Words = ""
     sort: Sort = Sort.NEWEST
     show: Show = Show.ALL
-    whole: Annotated[bool, Meta(description="With the texts.")] = False
+    whole: Annotated[bool, Meta(description="Include the full texts.")] = False
     limit: Limit = 50
     cursor: Opaque = ""
 
 
 class WordsQuery(Query, frozen=True):
-    """The query of the stream `search`."""
+    """The query for the stream `search`."""
 
     q: Words = ""
 
 
 class MarkAll(Body, frozen=True):
-    """Up to what a page's snapshot held; without one, up to now. Searches and tags need one."""
+    """Marks entries up to `snapshot`; without it, up to now. Searches and tags require a snapshot."""
 
     snapshot: Snapshot = ""
 
 
 class MarkPart(Body, frozen=True):
-    """What stands above or below an entry in the list of a snapshot."""
+    """The entries above or below an entry in a snapshot's list."""
 
     snapshot: Snapshot
     entry_id: Id
@@ -131,14 +133,14 @@ class MarkPart(Body, frozen=True):
 
 
 class Marked(Shape, frozen=True):
-    """How many became read; `undo` is null when none did."""
+    """Number of entries marked as read; `undo` is null if there were none."""
 
     count: int
     undo: str | None
 
 
 class Action(Shape, frozen=True):
-    """Something that can be taken back. `about`: a stream, or the name of what it was done to."""
+    """An action that can be undone. `about`: the stream or the name of the object."""
 
     undo: str
     kind: ActionKind
@@ -148,14 +150,14 @@ class Action(Shape, frozen=True):
 
 
 class History(Shape, frozen=True):
-    """What can be taken back, the newest first; `next`: cursor of the next page, null at the end."""
+    """Actions that can be undone, newest first; `next`: cursor of the next page, null at the end."""
 
     items: tuple[Action, ...]
     next: str | None
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
-_SHARER = add_example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth it."))
+_SHARER = add_example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth reading."))
 _ROW = add_example(
     EntrySummary(
         id=ENTRY,
@@ -202,7 +204,7 @@ def parse_stream_ref(stream: str, words: str) -> StreamRef:
 
 @add_operation("GET", "/streams/{stream}/entries", "List entries", scope=Scope.READ, tag=TAG, errors=(404,))
 def list_entries(actor: Actor, stream: str, query: EntryQuery) -> EntryPage:
-    """Later pages neither repeat nor leave out an entry, whatever comes meanwhile; a list lasts for a day."""
+    """Later pages don't repeat or skip entries, even if new ones arrive. A list stays available for a day."""
     snapshot, cursor = _unpacked(query.cursor)
     page = get_services().reading.load_page(
         actor,
@@ -270,34 +272,34 @@ def build_sharer(found: StoredSharer) -> Sharer:
 @add_operation("POST", "/streams/{stream}/mark-all-read", "Mark a stream as read", scope=Scope.MARK, tag=TAG,
            errors=(404,))  # fmt: skip
 def mark_all_read(actor: Actor, stream: str, query: WordsQuery, body: MarkAll) -> Marked:
-    """All of it, as far as a list has shown it."""
+    """Marks everything that the list has shown."""
     ref = parse_stream_ref(stream, query.q)
     done = get_services().reading.mark_all(actor, ref, snapshot=body.snapshot or None)
     return Marked(count=done.count, undo=done.undo if done.count else None)
 
 
-@add_operation("POST", "/streams/{stream}/mark-part-read", "Mark a part of a list as read", scope=Scope.MARK,
+@add_operation("POST", "/streams/{stream}/mark-part-read", "Mark part of a list as read", scope=Scope.MARK,
            tag=TAG, errors=(404,))  # fmt: skip
 def mark_part_read(actor: Actor, stream: str, query: WordsQuery, body: MarkPart) -> Marked:
-    """What stands above or below one of its first entries."""
+    """Marks the entries above or below one of the list's first entries."""
     marking = get_services().marking
     mark = marking.mark_above if body.part == "above" else marking.mark_below
     done = mark(actor, parse_stream_ref(stream, query.q), body.snapshot, body.entry_id)
     return Marked(count=done.count, undo=done.undo if done.count else None)
 
 
-@add_operation("POST", "/undo", "Take something back", scope=None, tag=TAG, errors=(404, 409))
+@add_operation("POST", "/undo", "Undo an action", scope=None, tag=TAG, errors=(404, 409))
 def undo(actor: Actor, body: Token) -> Undone:
-    """Any `undo` that was answered, for a day. The token needs the scope of what it was answered to."""
+    """Accepts any `undo` token for a day. The access token needs the scope of the original action."""
     done = restore_token(get_services(), actor, body.undo)
     if isinstance(done, RestoreResult):
         return Undone(asked=len(done.requested_user_ids), lost=done.lost_count)
     return Undone(asked=1 if body.undo.startswith("feed.") and done is None else 0)
 
 
-@add_operation("GET", "/history", "What can be taken back", scope=Scope.MARK, tag=TAG)
+@add_operation("GET", "/history", "List actions that can be undone", scope=Scope.MARK, tag=TAG)
 def list_history(actor: Actor, query: CursorQuery) -> History:
-    """Of the last day."""
+    """Returns the actions of the last day."""
     after = HistoryCursor.parse(query.cursor) if query.cursor else None
     page = get_services().marking.list_history(actor, after)
     return History(

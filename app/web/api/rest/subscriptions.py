@@ -43,9 +43,9 @@ Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
 
 
 class Subscription(Shape, frozen=True):
-    """A feed that you read; `person`: somebody of this server.
+    """A subscription; `person`: the feed is the stream of a person on this server.
 
-    `error`: the word of what fails, with its sentence in `message`; `newest`: when its last entry came.
+    `error`: the error code if the feed fails; `message` explains it. `newest`: time of the newest entry.
     """
 
     feed_id: Id
@@ -62,7 +62,7 @@ class Subscription(Shape, frozen=True):
 
 
 class SubscriptionPage(Shape, frozen=True):
-    """Some of your subscriptions; `total`: how many the filter finds."""
+    """One page of your subscriptions; `total`: number of matches."""
 
     items: tuple[Subscription, ...]
     next: str | None
@@ -70,9 +70,9 @@ class SubscriptionPage(Shape, frozen=True):
 
 
 class SubscriptionQuery(Query, frozen=True):
-    """Which subscriptions, and in which order; `folder_id` 0: those in no folder."""
+    """Which subscriptions to list, and their order; `folder_id` 0: those without a folder."""
 
-    q: Annotated[str, Meta(max_length=200, description="Words of the name or address.")] = ""
+    q: Annotated[str, Meta(max_length=200, description="Words in the name or address.")] = ""
     show: Condition = Condition.ALL
     folder_id: Id0 | UnsetType = UNSET
     sort: Order = Order.NAME
@@ -80,7 +80,7 @@ class SubscriptionQuery(Query, frozen=True):
 
 
 class NewSubscription(Body, frozen=True):
-    """The address of a feed, with a name of your own and a folder, if you like."""
+    """The address of a feed, with an optional title and folder."""
 
     url: Url
     title: Title = ""
@@ -88,7 +88,7 @@ class NewSubscription(Body, frozen=True):
 
 
 class Subscribed(Shape, frozen=True):
-    """`existed`: you had it already. `ticket`: its first entries are on their way, by a job of their own."""
+    """`existed`: you already had the subscription. `ticket`: the job that fetches the first entries."""
 
     feed_id: Id
     existed: bool
@@ -96,7 +96,10 @@ class Subscribed(Shape, frozen=True):
 
 
 class SubscriptionChange(Body, frozen=True):
-    """What is left out stays. `title`: empty, the feed's own name; `folder_ids`: all folders it lies in."""
+    """Omitted fields stay unchanged.
+
+    `title`: empty for the feed's own title. `folder_ids` replaces all of the feed's folders.
+    """
 
     title: Title | UnsetType = UNSET
     folder_ids: Annotated[tuple[Id, ...], Meta(max_length=50)] | UnsetType = UNSET
@@ -104,7 +107,7 @@ class SubscriptionChange(Body, frozen=True):
 
 
 class SubscriptionKept(Shape, frozen=True):
-    """What is yours of a subscription; `title` is empty where it is the feed's own."""
+    """Your settings for a subscription; an empty `title` means the feed's own title."""
 
     feed_id: Id
     title: str
@@ -113,13 +116,13 @@ class SubscriptionKept(Shape, frozen=True):
 
 
 class Address(Body, frozen=True):
-    """Where the feed is read from now on."""
+    """The new address of the feed."""
 
     url: Url
 
 
 class Moved(Shape, frozen=True):
-    """The feed that is read now; `known`: it was here, and what you have read of the old one is read."""
+    """The new feed. `known`: this server already had it, and entries you've read stay read."""
 
     feed_id: Id
     known: bool
@@ -127,7 +130,7 @@ class Moved(Shape, frozen=True):
 
 
 class FeedMove(Body, frozen=True):
-    """From one folder to another, null: outside of all; `after`: its new neighbour, 0: to the top."""
+    """The new position; null: no folder. `after`: the feed to place it after, 0 for first."""
 
     source: Id | None = None
     target: Id | None = None
@@ -135,13 +138,13 @@ class FeedMove(Body, frozen=True):
 
 
 class Tickets(Shape, frozen=True):
-    """Feeds are being fetched; an event tells of what is new."""
+    """Jobs that fetch the feeds. An event reports new entries."""
 
     tickets: tuple[str, ...]
 
 
 class Bulk(Body, frozen=True):
-    """One thing done to many feeds; `folder_id`: for what concerns a folder."""
+    """An action on many feeds; `folder_id`: the folder, for actions that need one."""
 
     feed_ids: Ids
     do: Literal["add", "remove", "move", "refresh", "unsubscribe"]
@@ -149,7 +152,7 @@ class Bulk(Body, frozen=True):
 
 
 class BulkDone(Shape, frozen=True):
-    """To how many feeds it was done; `undo` is null where there is nothing to take back."""
+    """Number of feeds changed; `undo` is null if there's nothing to undo."""
 
     count: int
     undo: str | None
@@ -186,7 +189,7 @@ add_example(BulkDone(count=1, undo=UNDO))
 
 @add_operation("GET", "/subscriptions", "List subscriptions", scope=Scope.READ, tag=TAG)
 def list_subscriptions(actor: Actor, query: SubscriptionQuery) -> SubscriptionPage:
-    """A hundred at a time."""
+    """Returns up to 100 subscriptions per page."""
     folder = None if query.folder_id is UNSET else query.folder_id
     asked = BulkEditQuery(query.q, query.show, folder, query.sort, _unpacked(query.cursor))
     page = get_services().bulk_edit.load_page(actor, asked)
@@ -226,9 +229,10 @@ def _row(who: Actor, row: BulkEditRow) -> Subscription:
 @add_operation("POST", "/subscriptions", "Subscribe", scope=Scope.SUBSCRIBE, tag=TAG,
            status=(201, 200, 202), errors=(404, 413))  # fmt: skip
 def subscribe(actor: Actor, body: NewSubscription) -> Reply[Subscribed]:
-    """The address of the feed itself; `/discoveries` finds those of a site. Twice is the same as once (200).
+    """Send the address of the feed itself. To find a site's feeds, use `/discoveries`.
 
-    202: the feed is fetched now: for the first time, or because it failed the last time.
+    If you already have the subscription, returns 200. Returns 202 if the feed is being fetched, because it's
+    new or failed last time.
     """
     if parse_own_handle(body.url):
         raise InvalidError("This person is on this server. Follow them by user name.", field="url")
@@ -241,14 +245,14 @@ def subscribe(actor: Actor, body: NewSubscription) -> Reply[Subscribed]:
 
 @add_operation("GET", "/subscriptions/{feed_id}", "Get a subscription", scope=Scope.READ, tag=TAG)
 def get_subscription(actor: Actor, feed_id: int) -> Subscription:
-    """As in the list."""
+    """Returns the same fields as the list."""
     return _row(actor, get_services().bulk_edit.get_row(actor, feed_id))
 
 
-@add_operation("PATCH", "/subscriptions/{feed_id}", "Change a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("PATCH", "/subscriptions/{feed_id}", "Update a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
 def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
-    """Its name, its folders, or whether it is fetched for you."""
+    """Changes the title, the folders, or whether the feed is paused."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
     paused = None if body.paused is UNSET else body.paused
@@ -261,21 +265,21 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
 @add_operation("DELETE", "/subscriptions/{feed_id}", "Unsubscribe", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
 def unsubscribe(actor: Actor, feed_id: int) -> Undo:
-    """Starred entries stay."""
+    """Starred entries stay in your account."""
     return Undo(undo=f"feed.{get_services().subscriptions.unsubscribe(actor, feed_id)}")
 
 
 @add_operation("POST", "/subscriptions/{feed_id}/address", "Change a feed's address", scope=Scope.SUBSCRIBE,
            tag=TAG, errors=(409,))  # fmt: skip
 def change_address(actor: Actor, feed_id: int, body: Address) -> Moved:
-    """Name and folders stay; the feed has another id from then on."""
+    """Title and folders stay. The feed gets a new ID."""
     done = get_services().subscriptions.change_address(actor, feed_id, body.url)
     return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}")
 
 
 @add_operation("POST", "/subscriptions/{feed_id}/move", "Move a feed", scope=Scope.SUBSCRIBE, tag=TAG)
 def move_feed(actor: Actor, feed_id: int, body: FeedMove) -> Undo:
-    """Take it out of one folder and put it into another, or elsewhere among its neighbours."""
+    """Moves the feed to another folder, or to a new position in the same folder."""
     token = get_services().folders.move_feed(
         actor, feed_id, source=body.source, target=body.target, after=body.after
     )
@@ -285,21 +289,21 @@ def move_feed(actor: Actor, feed_id: int, body: FeedMove) -> Undo:
 @add_operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
 def refresh_feed(actor: Actor, feed_id: int) -> Tickets:
-    """The answer does not wait for it."""
+    """Returns at once, without waiting for the fetch."""
     return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor, feed_id).tickets))
 
 
 @add_operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
 def refresh_all(actor: Actor) -> Tickets:
-    """The answer does not wait for it. What is beyond the first hundred is fetched without a ticket."""
+    """Returns at once, without waiting for the fetches. Feeds after the first 100 don't get a ticket."""
     return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor).tickets))
 
 
-@add_operation("POST", "/subscriptions/bulk", "Change many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
+@add_operation("POST", "/subscriptions/bulk", "Update many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
            errors=(404,))  # fmt: skip
 def change_many(actor: Actor, body: Bulk) -> BulkDone:
-    """`add`, `remove` and `move` are about a folder; `move` without one: outside of all."""
+    """`add`, `remove` and `move` need a folder. Without one, `move` takes the feeds out of all folders."""
     if body.do == "refresh":
         return BulkDone(count=get_services().bulk_edit.refresh(actor, body.feed_ids), undo=None)
     if body.do == "unsubscribe":

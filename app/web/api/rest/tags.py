@@ -17,7 +17,7 @@ GROUP = "Tags and searches"
 
 
 class Tag(Shape, frozen=True):
-    """A tag of yours; `count`: entries that have it."""
+    """One of your tags; `count`: number of entries with the tag."""
 
     id: Id
     name: str
@@ -25,25 +25,25 @@ class Tag(Shape, frozen=True):
 
 
 class TagList(Shape, frozen=True):
-    """All your tags by name."""
+    """All your tags, by name."""
 
     items: tuple[Tag, ...]
 
 
 class TagChange(Body, frozen=True):
-    """Its new name."""
+    """The new name of a tag."""
 
     name: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class TagMerge(Body, frozen=True):
-    """The tag that all its entries get instead."""
+    """The tag that replaces this one."""
 
     into: Id
 
 
 class Search(Shape, frozen=True):
-    """A query that you keep."""
+    """A saved search."""
 
     id: Id
     name: str
@@ -51,13 +51,13 @@ class Search(Shape, frozen=True):
 
 
 class SearchList(Shape, frozen=True):
-    """All your saved searches by name."""
+    """All your saved searches, by name."""
 
     items: tuple[Search, ...]
 
 
 class NewSearch(Body, frozen=True):
-    """A query to keep; without a name it is called as it is. The same name again changes its query."""
+    """A search to save. Without a name, the query becomes the name. An existing name gets the new query."""
 
     query: Annotated[str, Meta(min_length=1, max_length=1024)]
     name: Annotated[str, Meta(max_length=128)] = ""
@@ -74,7 +74,7 @@ add_example(NewSearch(query="climate -sport", name="Climate"))
 
 @add_operation("GET", "/tags", "List tags", scope=Scope.READ, tag=GROUP)
 def list_tags(actor: Actor) -> TagList:
-    """A tag is made by giving it to an entry."""
+    """To create a tag, add it to an entry."""
     return TagList(items=tuple(map(_tag, get_services().tags.list_tags(actor))))
 
 
@@ -84,40 +84,40 @@ def _tag(tag: Stored) -> Tag:
 
 @add_operation("PATCH", "/tags/{tag_id}", "Rename a tag", scope=Scope.MARK, tag=GROUP, errors=(409,))
 def change_tag(actor: Actor, tag_id: int, body: TagChange) -> Tag:
-    """Its entries keep it."""
+    """Entries keep the tag under its new name."""
     return _tag(get_services().tags.rename(actor, tag_id, body.name))
 
 
 @add_operation("POST", "/tags/{tag_id}/merge", "Merge two tags", scope=Scope.MARK, tag=GROUP)
 def merge_tag(actor: Actor, tag_id: int, body: TagMerge) -> Undo:
-    """All its entries get the other one, and it is gone."""
+    """All entries get the other tag. This tag is deleted."""
     get_services().tags.merge(actor, tag_id, body.into)
     return Undo(undo=f"tag.{tag_id}")
 
 
 @add_operation("DELETE", "/tags/{tag_id}", "Delete a tag", scope=Scope.MARK, tag=GROUP)
 def delete_tag(actor: Actor, tag_id: int) -> Undo:
-    """Its entries stay where they are."""
+    """The entries stay."""
     get_services().tags.delete(actor, tag_id)
     return Undo(undo=f"tag.{tag_id}")
 
 
 @add_operation("GET", "/searches", "List saved searches", scope=Scope.READ, tag=GROUP)
 def list_searches(actor: Actor) -> SearchList:
-    """What one finds is read as the stream `search` with its query."""
+    """To read the results, use the stream `search` with the query."""
     found = get_services().tags.list_searches(actor)
     return SearchList(items=tuple(Search(id=s.id, name=s.name, query=s.query) for s in found))
 
 
 @add_operation("POST", "/searches", "Save a search", scope=Scope.MARK, tag=GROUP, status=201, errors=(413,))
 def save_search(actor: Actor, body: NewSearch) -> Reply[Search]:
-    """What can be typed is told on the page of the search."""
+    """The search page explains the query syntax."""
     kept = get_services().tags.save_search(actor, body.name, body.query)
     return Reply(Search(id=kept.id, name=kept.name, query=kept.query), 201)
 
 
 @add_operation("DELETE", "/searches/{search_id}", "Delete a saved search", scope=Scope.MARK, tag=GROUP)
 def delete_search(actor: Actor, search_id: int) -> Undo:
-    """Twice is the same as once; then there is nothing to take back, and `undo` is null."""
+    """Repeating the request has no further effect; `undo` is then null."""
     token = get_services().tags.delete_search(actor, search_id)
     return Undo(undo=f"search.{token}" if token else None)
