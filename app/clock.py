@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 UTC = dt.UTC
+#: Seconds of the windows in which use is limited.
+MINUTE, HOUR, DAY = 60, 3600, 86400
 Source = Callable[[], dt.datetime]
 
 

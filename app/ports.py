@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
 from app.models.reading.search import SearchDocument, SearchRequest, SearchResult
@@ -39,6 +40,14 @@ class JobPort(Protocol):
 
     def get_status(self, job_id: str) -> JobView:
         """Return a job's state and last progress; never raises for an unknown id."""
+        ...
+
+
+class FetchStreamer(Protocol):
+    """Fetches many addresses at once; implemented by :class:`app.feeds.fetch.fetcher.Fetcher`."""
+
+    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield the outcome of each request as soon as it is there, in no particular order."""
         ...
 
 

@@ -52,7 +52,7 @@ def _run(found: Rig, feeds: int) -> tuple[float, list[float]]:
     """Return the seconds of an import and the milliseconds of each page asked meanwhile."""
     services, settings = found.services, found.settings
     user = services.gateways.accounts.add_user(NewUser("a@example.org", "ann", "no password"))
-    token = services.gateways.accounts.open_session(user.id, agent="bench", address="")
+    token = services.gateways.sessions.open_session(user.id, agent="bench", address="")
     with parts(settings, None), _updater(found), contextlib.ExitStack() as stack:
         web = live.web(settings)
         stack.callback(web.stop)

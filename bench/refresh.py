@@ -113,8 +113,8 @@ class Rig:
 
     def pull(self, digester: Digester | None = None) -> tuple[Cpu, PullResult]:
         """Pull all feeds once; return the CPU time and the counts."""
-        feeds, budget = self.services.gateways.feeds, self.services.budget
-        service = PullService(feeds, self.settings, digester, budget=budget)
+        g, budget = self.services.gateways, self.services.budget
+        service = PullService(g.feeds, g.retention, self.settings, digester, budget=budget)
         with Cpu(self.mongod) as cpu:
             results = self.runner.run(pull_all(service, self.feed_ids, self.fetcher, self.settings))
         return cpu, _sum(results)

@@ -114,7 +114,9 @@ def _indexing(bench: Bench, settings: Any, client: MongoClient[Doc]) -> None:
     rows = list(corpus.genuine_feeds())[: 5 if bench.quick else 150]
     bodies = {f"https://feeds.example/{row.path}": row.read() for row in rows}
     ids = [services.subscriptions.subscribe(Actor(USER), url).subscription.feed_id for url in bodies]
-    pull = PullService(services.gateways.feeds, services.settings, events=services.events)
+    pull = PullService(
+        services.gateways.feeds, services.gateways.retention, services.settings, events=services.events
+    )
     asyncio.run(pull.pull(ids, Canned(bodies)))
     [server] = _mongods()
     before, theirs = time.process_time(), sum(server.cpu_times()[:2])

@@ -201,7 +201,7 @@ def _live(bench: Bench) -> None:
         crowd = Crowd(services, quick=True)
         (sharer, profile), (reader, _) = crowd.join(), crowd.join()
         services.following.follow(reader, profile.handle)
-        token = services.gateways.accounts.open_session(reader.user_id, agent="bench", address="")
+        token = services.gateways.sessions.open_session(reader.user_id, agent="bench", address="")
         with contextlib.ExitStack() as stack:
             for part in (live.web(settings), live.controller(settings)):
                 stack.callback(part.stop)

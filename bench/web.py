@@ -97,7 +97,7 @@ def _fill(settings: Settings, feeds: int, entries: int) -> str:
             database = client[settings.mongodb_name]
             Dataset(database, feeds).fill(entries)
             _name(database, feeds)
-        return services.gateways.accounts.open_session(USER, agent="bench", address="")
+        return services.gateways.sessions.open_session(USER, agent="bench", address="")
 
 
 def _name(database: Database[Doc], feeds: int) -> None:

@@ -229,7 +229,7 @@ class Services:
     def event_passes(self) -> EventPassService:
         """Passes to the stream of events."""
         g = self.gateways
-        return EventPassService(g.subscriptions, g.accounts, g.tokens, self.events)
+        return EventPassService(g.subscriptions, g.sessions, g.tokens, self.events)
 
     @lazy
     def folders(self) -> FolderService:
@@ -428,7 +428,13 @@ class Services:
     @lazy
     def pull(self) -> PullService:
         """Which feeds are due, and pulling them; for workers and the updater."""
-        return PullService(self.gateways.feeds, self.settings, budget=self.budget, events=self.events)
+        return PullService(
+            self.gateways.feeds,
+            self.gateways.retention,
+            self.settings,
+            budget=self.budget,
+            events=self.events,
+        )
 
     @lazy
     def websub(self) -> WebsubService:
@@ -465,14 +471,22 @@ class Services:
     def sign_in(self) -> SignInService:
         """Sign up, log in, come back, log out."""
         g = self.gateways
-        return SignInService(g.accounts, self.events, self.hasher, self.limiter, self.settings)
+        return SignInService(g.accounts, g.sessions, self.events, self.hasher, self.limiter, self.settings)
 
     @lazy
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
         return AccountService(
-            g.accounts, g.erasure, g.profiles, g.tokens, self.jobs, self.events, self.hasher, self.limiter
+            g.accounts,
+            g.sessions,
+            g.erasure,
+            g.profiles,
+            g.tokens,
+            self.jobs,
+            self.events,
+            self.hasher,
+            self.limiter,
         )
 
     @lazy
@@ -530,6 +544,7 @@ class Services:
         return AdminAccountService(
             g.admin_accounts,
             g.accounts,
+            g.sessions,
             g.profiles,
             g.tokens,
             self.events,

@@ -12,6 +12,7 @@ from app.feeds.parse import Limits
 from app.feeds.websub import hub, subscriber
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.admin_accounts import AdminAccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.accounts.tokens import TokenGateway
 from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.discussion.moderation import ModerationGateway
@@ -20,6 +21,7 @@ from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.imports.exports import ExportGateway
 from app.gateways.imports.imports import ImportGateway
@@ -161,7 +163,8 @@ class Gateways:
         merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if subscriber.is_enabled(settings) else None
-        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
+        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
+        self.retention = RetentionGateway(m.feeds, m.entries, keep=keep)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store,
@@ -248,8 +251,9 @@ class Gateways:
         self.grouping = GroupingGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.entry_keys, self.visibility
         )
-        self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, m.resets, settings)
-        self.devices = DeviceGateway(m.devices, self.accounts, settings)
+        self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings)
+        self.sessions = SessionGateway(m.sessions, m.users, settings)
+        self.devices = DeviceGateway(m.devices, self.accounts, self.sessions, settings)
         self.tokens = TokenGateway(m.tokens, m.users)
         self.idempotency = IdempotencyGateway(
             m.idempotency,
@@ -351,7 +355,7 @@ class Gateways:
         belongings = PersonalDataGateway(
             m.personal_data,
             m.shares,
-            self.accounts,
+            self.sessions,
             self.profiles,
             self.exports,
             self.subscriptions,

@@ -24,8 +24,8 @@ Connect = Callable[..., "Reader"]
 
 def password_of(services: Services, actor: Actor, *, fever: bool = False) -> str:
     """Make an app password."""
-    accounts = services.gateways.accounts
-    found = accounts.find_session(accounts.open_session(actor.user_id, agent="", address=""))
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(actor.user_id, agent="", address=""))
     assert found is not None
     return services.tokens.make_app_password(actor, found[0], "An app", fever=fever)[1]
 

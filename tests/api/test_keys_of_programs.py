@@ -20,8 +20,8 @@ HERE = Client("192.0.2.7", "a program")
 
 
 def session_of(services: Services, actor: Actor) -> Session:
-    accounts = services.gateways.accounts
-    found = accounts.find_session(accounts.open_session(actor.user_id, agent="", address=""))
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(actor.user_id, agent="", address=""))
     assert found is not None
     return found[0]
 

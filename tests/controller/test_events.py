@@ -128,7 +128,7 @@ def test_a_pass_names_the_user_and_where_his_feeds_were_read(
 ) -> None:
     ann = add_user(services)
     follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
-    kept = services.gateways.accounts
+    kept = services.gateways.sessions
     session = kept.find_session(kept.open_session(ann.user_id, agent="", address=""))
     assert session is not None
     text = services.event_passes.create_pass(ann, session[0])

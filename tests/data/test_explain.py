@@ -104,7 +104,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     reading.set_starred(alice, page.rows[1].id, False)
     use_search_and_tags(world, alice, page.rows[2].id)
     services.stream_views.set(alice, StreamRef.parse("all"), Preferences(), {"density": "card"})
-    world.feeds.apply_retention(feeds[0])
+    world.services.gateways.retention.apply_retention(feeds[0])
     world.feeds.move(feeds[1], "https://moved.example.org/feed")
     world.feeds.move(feeds[2], "https://f3.example.org/feed")
     world.feeds.claim([feeds[4]], "dead", NOW, 1)

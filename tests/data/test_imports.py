@@ -60,7 +60,7 @@ class Pulling:
     def __init__(self, services: Services, bodies: Mapping[str, bytes]) -> None:
         self._services = services
         self._client = services.jobs._client
-        self.pull = PullService(services.gateways.feeds, services.settings)
+        self.pull = PullService(services.gateways.feeds, services.gateways.retention, services.settings)
         self.answers = _Answers(bodies)
         self.pulled: list[int] = []
 

@@ -98,7 +98,7 @@ class Reading(RuleBasedStateMachine):
     def retain(self, place: int) -> None:
         feed = self.feeds[place]
         last = max((e.seq for e in self.ref.entries.values() if e.feed == feed), default=0)
-        self.services.gateways.feeds.apply_retention(feed)
+        self.services.gateways.retention.apply_retention(feed)
         self.ref.dropped |= {
             e.id for e in self.ref.entries.values() if e.feed == feed and e.seq <= last - KEEP
         }

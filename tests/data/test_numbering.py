@@ -373,12 +373,12 @@ def test_retention_raises_the_first_number_and_keeps_stars(world: World, db: Db,
     oldest = db["entries"].find_one({"feed_id": feed_id, "seq": 1})
     assert oldest is not None
     services.reading.set_starred(alice, oldest["_id"], True)
-    assert services.gateways.feeds.apply_retention(feed_id) == 29
-    assert services.gateways.feeds.apply_retention(feed_id) == 0
+    assert services.gateways.retention.apply_retention(feed_id) == 29
+    assert services.gateways.retention.apply_retention(feed_id) == 0
     assert services.reading.get_tree(alice).unread == keep
     starred = services.reading.load_page(alice, StreamQuery(StreamRef.parse("starred")))
     assert [r.id for r in starred.rows] == [oldest["_id"]]
     everything = services.reading.load_page(alice, StreamQuery(StreamRef.parse("all")))
     assert oldest["_id"] not in {r.id for r in everything.rows}
     services.reading.set_starred(alice, oldest["_id"], False)
-    assert services.gateways.feeds.apply_retention(feed_id) == 1
+    assert services.gateways.retention.apply_retention(feed_id) == 1

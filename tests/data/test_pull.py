@@ -434,7 +434,9 @@ def test_a_feed_that_fails_unforeseen_costs_its_batch_nothing(
     for name in names:
         site.server.set(f"/{name}", file_reply((RSS % (ITEM % (1, 1, 1))).replace(b"Blog", name.encode())))
     feeds = {name: site.follow(f"/{name}") for name in names}
-    faulty = PullService(services.gateways.feeds, settings, Digester(settings, parse=_faulty))
+    faulty = PullService(
+        services.gateways.feeds, services.gateways.retention, settings, Digester(settings, parse=_faulty)
+    )
     allowed = dataclasses.replace(settings, fetch_allow=(site.server.origin,))
 
     async def run() -> PullResult:

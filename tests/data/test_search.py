@@ -248,8 +248,8 @@ def test_retention_takes_entries_out_but_not_marked_ones(
     services, nature = library.services, library.feed("nature")
     oldest = db.entries.find_one({"feed_id": nature, "seq": 1})["_id"]
     services.tags.change_tags(alice, oldest, add=["keep"])
-    monkeypatch.setattr(services.gateways.feeds, "_keep", 1)
-    assert services.gateways.feeds.apply_retention(nature) == 1, (
+    monkeypatch.setattr(services.gateways.retention, "_keep", 1)
+    assert services.gateways.retention.apply_retention(nature) == 1, (
         "of three one is kept by number and one by its tag"
     )
     services.indexing.rebuild(NOW)

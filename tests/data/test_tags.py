@@ -108,12 +108,12 @@ def test_tagged_entries_stay_when_their_feed_goes(
     assert db.entries.find_one({"_id": entries[-1]})["stars"] == 1, "a mark counts once"
     services.subscriptions.unsubscribe(alice, feed)
     services.reading.set_starred(alice, entries[-1], False)
-    monkeypatch.setattr(world.feeds, "_keep", 1)
-    world.feeds.apply_retention(feed)
+    monkeypatch.setattr(world.services.gateways.retention, "_keep", 1)
+    world.services.gateways.retention.apply_retention(feed)
     assert listed(services, alice, tag.id) == [entries[-1]]
     assert services.reading.get_article(alice, entries[-1]).tags[0].name == "keep"
     services.tags.change_tags(alice, entries[-1], remove=[tag.id])
-    world.feeds.apply_retention(feed)
+    world.services.gateways.retention.apply_retention(feed)
     assert db.entries.find_one({"_id": entries[-1]}) is None
 
 

@@ -140,8 +140,8 @@ class System:
 
     def browser(self, actor: Actor) -> Browser:
         """Return a further browser of somebody, logged in."""
-        accounts = self.services.gateways.accounts
-        browser = Browser(self.up.port, accounts.open_session(actor.user_id, agent="test", address=""))
+        sessions = self.services.gateways.sessions
+        browser = Browser(self.up.port, sessions.open_session(actor.user_id, agent="test", address=""))
         browser.get("/add")
         return browser
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from app.commands.repl import command
+from app.commands.repl import execute
 from app.commands.repl.link import ManagerClient, make_local_dial
 from app.config import Settings
 from app.errors import InvalidError, StartupError, StoreError
@@ -378,7 +378,7 @@ def test_a_restarted_manager_is_found_again(
 
 
 def test_words_are_split_as_a_shell_does() -> None:
-    assert command.split_words("  kill  'a b' gently # now") == ["kill", "a b", "gently"]
-    assert command.split_words("# nothing") == []
+    assert execute.split_words("  kill  'a b' gently # now") == ["kill", "a b", "gently"]
+    assert execute.split_words("# nothing") == []
     with pytest.raises(InvalidError, match="quote"):
-        command.split_words("'")
+        execute.split_words("'")

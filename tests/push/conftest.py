@@ -169,9 +169,9 @@ class Crew:
         self.people, self.services, self.service = people, people.services, service
 
     def session(self, who: Actor) -> Session:
-        accounts = self.services.gateways.accounts
-        token = accounts.open_session(who.user_id, agent="Firefox/140 Linux", address="192.0.2.0/24")
-        found = accounts.find_session(token)
+        sessions = self.services.gateways.sessions
+        token = sessions.open_session(who.user_id, agent="Firefox/140 Linux", address="192.0.2.0/24")
+        found = sessions.find_session(token)
         assert found is not None
         return found[0]
 

@@ -56,7 +56,7 @@ def test_all_processes_have_one_key_whoever_is_first(
 
 # -- whose it is
 def test_a_device_goes_with_its_session(crew: Crew, ann: Actor, now: Now) -> None:
-    accounts = crew.services.gateways.accounts
+    sessions = crew.services.gateways.sessions
     one, two, three = (crew.session(ann) for _ in range(3))
     crew.device(ann, "first", one)
     _, second = crew.device(ann, "second", two)
@@ -69,7 +69,7 @@ def test_a_device_goes_with_its_session(crew: Crew, ann: Actor, now: Now) -> Non
     crew.services.accounts.end_other_sessions(ann, three)
     assert crew.devices(ann) == [third.id]
     crew.device(ann, "fifth")
-    accounts.end_sessions(ann.user_id)
+    sessions.end_sessions(ann.user_id)
     assert crew.services.mappers.devices.find_by_user(ann.user_id) == []
     assert fourth.id != third.id
 
@@ -129,10 +129,10 @@ def test_a_session_has_one_device(crew: Crew, service: PushService, ann: Actor) 
 def test_a_device_stays_that_is_registered_anew_while_its_old_session_is_looked_at(
     crew: Crew, service: PushService, ann: Actor, monkeypatch: pytest.MonkeyPatch, look: str
 ) -> None:
-    gateway, accounts = crew.services.gateways.devices, crew.services.gateways.accounts
+    gateway, accounts = crew.services.gateways.devices, crew.services.gateways.sessions
     old = crew.session(ann)
     browser, device = crew.device(ann, "one", old)
-    ask = "sessions_of" if look == "of_user" else "lives"
+    ask = "list_sessions" if look == "of_user" else "is_session_alive"
     asked = getattr(accounts, ask)
 
     def between(*args: Any) -> Any:

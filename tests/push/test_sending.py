@@ -196,7 +196,7 @@ def test_a_job_whose_worker_died_rings_all_the_same(
             ann, crew.services.talk.thread(ann, share).comments[0].id
         ),
         lambda crew, ann, share: crew.services.mappers.users.set_disabled(ann.user_id, True),
-        lambda crew, ann, share: crew.services.gateways.accounts.end_sessions(ann.user_id),
+        lambda crew, ann, share: crew.services.gateways.sessions.end_sessions(ann.user_id),
     ],
     ids=["taken back", "read", "blocked", "muted", "comment removed", "closed", "logged out"],
 )

@@ -143,8 +143,8 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
         bob, services.moderation.describe_share(bob, post.id), Reason.SPAM, f"{SECRET} report"
     )
     services.reading.mark(ann, [five], True)
-    services.gateways.accounts.open_session(ann.user_id, agent="Firefox of ann", address="192.0.2.0/24")
-    services.gateways.accounts.open_session(bob.user_id, agent=f"{SECRET} agent", address="198.51.100.0/24")
+    services.gateways.sessions.open_session(ann.user_id, agent="Firefox of ann", address="192.0.2.0/24")
+    services.gateways.sessions.open_session(bob.user_id, agent=f"{SECRET} agent", address="198.51.100.0/24")
     for who, name in ((ann, "Phone of ann"), (bob, f"{SECRET} phone")):
         user = services.gateways.accounts.find_user(who.user_id)
         assert user is not None
@@ -494,8 +494,8 @@ def test_G01_it_goes_after_a_day_and_with_a_new_one(people: People, ann: Actor, 
 
 def test_G01_he_may_have_some_a_day(people: People, ann: Actor) -> None:
     services = people.services
-    token = services.gateways.accounts.open_session(ann.user_id, agent="", address="")
-    session, _ = services.gateways.accounts.find_session(token) or (None, None)
+    token = services.gateways.sessions.open_session(ann.user_id, agent="", address="")
+    session, _ = services.gateways.sessions.find_session(token) or (None, None)
     assert session is not None
     for _ in range(services.settings.exports_per_day):
         services.personal_exports.request_export(ann, session)

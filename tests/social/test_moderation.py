@@ -39,7 +39,7 @@ def boss(services: Services) -> Actor:
 
 
 def _session(people: People, who: Actor) -> Any:
-    token = people.services.gateways.accounts.open_session(who.user_id, agent="", address="")
+    token = people.services.gateways.sessions.open_session(who.user_id, agent="", address="")
     found = people.services.sign_in.resume(token)
     assert found
     return found[0]

@@ -20,6 +20,6 @@ class Doors:
     def __call__(self, who: Actor | None) -> Visitor:
         visitor = Visitor(self.app.test_client())
         if who is not None:
-            token = self._services.gateways.accounts.open_session(who.user_id, agent="", address="")
+            token = self._services.gateways.sessions.open_session(who.user_id, agent="", address="")
             visitor.client.set_cookie("eventr", token)
         return visitor

@@ -22,9 +22,9 @@ _EVERYTHING = ("*",)
 LAYERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_BASE, _BASE),
     "app.ports": _BASE,
-    "app.feeds": _BASE,
+    "app.feeds": (*_BASE, "app.ports"),
     "app.mappers": _BASE,
-    "app.gateways": (*_BASE, "app.mappers", "app.feeds"),
+    "app.gateways": (*_BASE, "app.mappers", "app.feeds", "app.ports"),
     "app.services": (*_BASE, "app.gateways", "app.ports"),
     # Redis and other outside systems, behind the protocols of app.ports.
     "app.adapters": (*_BASE, "app.ports", "controller.client"),

@@ -51,7 +51,9 @@ def elsewhere(work: Callable[[], T]) -> T:
 
 def pull(services: Services, feed_ids: list[int], bodies: Mapping[str, bytes]) -> None:
     """Pull feeds once, their answers taken from ``bodies`` by address."""
-    service = PullService(services.gateways.feeds, services.settings, events=services.events)
+    service = PullService(
+        services.gateways.feeds, services.gateways.retention, services.settings, events=services.events
+    )
     elsewhere(lambda: asyncio.run(service.pull(feed_ids, Canned(bodies))))
 
 

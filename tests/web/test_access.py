@@ -78,8 +78,8 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
 
 
 def _device(services: Services, who: Actor) -> int:
-    accounts, now = services.gateways.accounts, clock.now()
-    found = accounts.find_session(accounts.open_session(who.user_id, agent="", address=""))
+    sessions, now = services.gateways.sessions, clock.now()
+    found = sessions.find_session(sessions.open_session(who.user_id, agent="", address=""))
     assert found is not None
     new = Device(
         id=0,
@@ -94,8 +94,8 @@ def _device(services: Services, who: Actor) -> int:
 
 
 def _token(services: Services, who: Actor) -> int:
-    accounts = services.gateways.accounts
-    found = accounts.find_session(accounts.open_session(who.user_id, agent="", address=""))
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(who.user_id, agent="", address=""))
     assert found is not None
     return services.tokens.make_app_password(who, found[0], "Bob's phone")[0].id
 

@@ -69,8 +69,8 @@ def test_another_person_in_the_same_browser_hears_nothing_of_the_first(
 def test_W01_a_link_for_a_new_password_leaves_nobody_else_logged_in(ann: Visitor, services: Services) -> None:
     """Whoever was at this browser before would else go on being told of his own on it."""
     bob, root = add_user(services, "bob"), add_user(services, "root", Role.ADMIN)
-    accounts = services.gateways.accounts
-    found = accounts.find_session(accounts.open_session(root.user_id, agent="", address=""))
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(root.user_id, agent="", address=""))
     assert found is not None
     link = services.admin_accounts.create_reset_link(root, found[0], bob.user_id)
     add(ann)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from app.cli import print_json
 from app.commands.files import get_standard_input
 from app.commands.repl import link, tables
+from app.commands.repl.execute import run_all
 from app.commands.repl.link import ManagerClient
 from app.config import Settings
-from app.errors import EventrError, InvalidError
-
-TAIL = "tail"
 
 
 @click.command()
@@ -58,7 +52,9 @@ def repl(
         if commands:
             run_all(manager, commands, as_json)
         elif get_standard_input().isatty() and sys.stdout.isatty():
-            from app.commands.repl.shell import Shell  # loads prompt_toolkit: scripts start without
+            from app.commands.repl.shell import (
+                Shell,  # late: it loads prompt_toolkit, which scripts do not need
+            )
 
             Shell(manager, settings.home).run()
         else:
@@ -70,51 +66,9 @@ def repl(
         manager.close()
 
 
-def run_all(manager: ManagerClient, lines: Iterable[str], as_json: bool) -> None:
-    """Run commands one after the other and print their answers; the first error ends it.
-
-    Raises:
-        EventrError: what the manager said, or why it cannot be asked.
-    """
-    for line in lines:
-        run(manager, split_words(line), as_json)
-
-
-def run(manager: ManagerClient, command: list[str], as_json: bool) -> None:
-    """Run one command and print its answer; ``tail`` prints until Ctrl-C."""
-    if command[:1] == [TAIL]:
-        for event in manager.follow_events(command):
-            click.echo(_json(event) if as_json else tables.format_event(event))
-    elif command:
-        result = manager.run_command(command)
-        click.echo(_json(result) if as_json else tables.format_result(command[0], result))
-
-
-def split_words(line: str) -> list[str]:
-    """Split a line as a shell would; empty for an empty line or a comment.
-
-    Raises:
-        InvalidError: a quote is not closed.
-    """
-    try:
-        return [word for word in shlex.split(line, comments=True) if word]
-    except ValueError as e:
-        raise InvalidError("A quotation mark isn't closed.") from e
-
-
-def _json(document: Any) -> str:
-    # ASCII: what comes from Redis may hold characters that steer a terminal.
-    return json.dumps(document)
-
-
 def _list(settings: Settings, as_json: bool) -> None:
     rows = link.list_managers(settings)
     if as_json:
         print_json(rows)
     else:
         click.echo(tables.format_managers(rows))
-
-
-def print_error(error: EventrError) -> None:
-    """Print an error as the command line does."""
-    click.echo(f"eventr: {error.message}", err=True)

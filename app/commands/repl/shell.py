@@ -10,7 +10,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from app.commands.repl.command import TAIL, print_error, run, split_words
+from app.commands.repl.execute import TAIL, print_error, run, split_words
 from app.commands.repl.link import ManagerClient, make_private_file
 from app.commands.repl.names import CommandCompleter
 from app.errors import EventrError, StartupError

@@ -11,7 +11,7 @@ address → page (https, then http) ─ is a feed → done
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from app import clock
@@ -22,6 +22,7 @@ from app.feeds.discover.page import Page, is_comment_feed
 from app.models.feeds.discovery import Candidate, Discovered, FoundFeed, Source
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.feeds.parsed import ParsedFeed
+from app.ports import FetchStreamer
 
 Report = Callable[[str], None]
 
@@ -30,14 +31,6 @@ MAX_PROBES = 18
 AT_ONCE = 6
 #: And every status of 500 or more.
 _TROUBLES = ("http_401", "http_403", "http_407", "http_429", "too_large", "broken_feed")
-
-
-class FetchStreamer(Protocol):
-    """What is needed of :class:`app.feeds.fetch.Fetcher`."""
-
-    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield the end of each request as it comes."""
-        ...
 
 
 class FeedParser(Protocol):

@@ -19,6 +19,7 @@ from app.feeds.fetch.address_policy import Policy
 from app.feeds.html.text import extract_plain_text
 from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
+from app.feeds.safe_xml import build_safe_parser
 from app.feeds.urls import normalise_address
 from app.models.imports.opml import Outline, SubscriptionList
 
@@ -257,16 +258,7 @@ def _requoted_value(name: bytes, rest: bytes) -> bytes:
 
 
 def _strict(text: bytes) -> etree._Element:
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-    return etree.fromstring(text, parser)
+    return etree.fromstring(text, build_safe_parser())
 
 
 def _too_deep(line: int, limit: int) -> TooLargeError:

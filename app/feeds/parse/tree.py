@@ -19,6 +19,7 @@ from lxml import etree
 from app.errors import ParseError
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.repair import repair
+from app.feeds.safe_xml import build_safe_parser
 from app.models.feeds.parsed import ParserPath
 
 #: Faults of namespaces do not stop libxml2, and behind the end of the document there is nothing to lose.
@@ -46,16 +47,7 @@ def _parser(recover: bool) -> etree.XMLParser:
     name = "recovering" if recover else "strict"
     found = getattr(_local, name, None)
     if found is None:
-        found = etree.XMLParser(
-            encoding="utf-8",
-            recover=recover,
-            resolve_entities=False,
-            load_dtd=False,
-            no_network=True,
-            huge_tree=False,
-            remove_comments=True,
-            remove_pis=True,
-        )
+        found = build_safe_parser(recover=recover)
         setattr(_local, name, found)
     parser: etree.XMLParser = found
     return parser

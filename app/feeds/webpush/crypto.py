@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
 import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02
 
-from app.feeds.webpush.push import TOKEN_LIFE
 from app.models.notifications.push import POINT, VapidSender
+
+#: How long a token for a push service is valid; RFC 8292 §2 allows a day.
+TOKEN_LIFE: Final = dt.timedelta(hours=12)
 
 
 def create_key() -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import datetime as dt
 import hashlib
 import ipaddress
 import json
@@ -23,8 +22,6 @@ from app.feeds.fetch.address_policy import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.notifications.push import POINT, SECRET, DeliveryOutcome, Device, Message, PushDisabledReason
 
-#: A token for a push service is good for so long; RFC 8292 §2 allows a day.
-TOKEN_LIFE: Final = dt.timedelta(hours=12)
 #: Lengths of messages are multiples of this, so that they say little about what is in them.
 _BLOCK: Final = 256
 _JITTER: Final = 0.1

@@ -8,7 +8,8 @@ from typing import Any
 
 from app import clock
 from app.errors import ConflictError, InvalidError, NotFoundError
-from app.gateways.accounts.accounts import INVITE_LIFE, hash_token
+from app.gateways.accounts.accounts import INVITE_LIFE
+from app.gateways.accounts.sessions import hash_token
 from app.mappers.accounts.admin_accounts import AdminAccountMapper, SessionUsage
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper

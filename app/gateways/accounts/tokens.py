@@ -7,7 +7,7 @@ import hashlib
 import secrets
 
 from app import clock
-from app.gateways.accounts.accounts import TOUCH_EVERY
+from app.gateways.accounts.sessions import TOUCH_EVERY
 from app.mappers.accounts.tokens import TokenMapper
 from app.mappers.accounts.users import UserMapper, make_name_key
 from app.models.accounts.token import Caller, Secrets, Token, TokenKind

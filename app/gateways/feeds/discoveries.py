@@ -11,11 +11,11 @@ import xxhash
 from app.errors import InvalidError
 from app.feeds import urls
 from app.feeds.discover import Discoverer
-from app.feeds.discover.core import FetchStreamer
 from app.feeds.parse import Limits, parse
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.models.feeds.discovery import Discovered, StoredDiscovery
 from app.models.feeds.parsed import ParsedFeed
+from app.ports import FetchStreamer
 
 #: How long feeds that were found count.
 TTL = dt.timedelta(hours=2)

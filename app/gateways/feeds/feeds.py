@@ -46,7 +46,6 @@ class FeedGateway:
         writer: EntryWriter,
         merger: FeedMerger,
         *,
-        keep: int,
         hubs: WebsubGateway | None = None,
     ) -> None:
         self._feeds = feeds
@@ -54,7 +53,6 @@ class FeedGateway:
         self._fetches = fetches
         self._writer = writer
         self._merger = merger
-        self._keep = keep
         self._hubs = hubs
 
     def find_by_url(self, url: str) -> Feed | None:
@@ -204,14 +202,6 @@ class FeedGateway:
             ]
             self._hubs.process_announcements([dataclasses.replace(h, new=new[h.feed_id]) for h in heard], now)
         return results
-
-    def apply_retention(self, feed_id: int) -> int:
-        """Drop a feed's oldest entries above the number that is kept; return how many went.
-
-        The first number is raised before anything is deleted, so a crash between leaves nothing that
-        counts. Starred entries stay, but no longer count as unread.
-        """
-        return self._entries.delete_below(feed_id, self._feeds.raise_first_seq(feed_id, self._keep))
 
     def move(self, feed_id: int, url: str) -> int:
         """Give a feed the address it permanently moved to; return the id of the feed that has it then.

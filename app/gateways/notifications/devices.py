@@ -11,6 +11,7 @@ from app.errors import TooLargeError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.webpush import push
 from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.mappers.notifications.devices import DeviceMapper
 from app.models.discussion.comments import NotificationKind
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -32,10 +33,12 @@ class DeviceGateway:
         self,
         devices: DeviceMapper,
         accounts: AccountGateway,
+        sessions: SessionGateway,
         settings: Settings,
         rng: random.Random | None = None,
     ) -> None:
         self._devices, self._accounts, self._settings = devices, accounts, settings
+        self._sessions = sessions
         self._policy = Policy(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._key: bytes | None = None
@@ -119,7 +122,7 @@ class DeviceGateway:
 
     def _sorted(self, user_id: int) -> tuple[list[Device], list[Device]]:
         found = self._devices.find_by_user(user_id)
-        alive = {s.key for s in self._accounts.list_sessions(user_id)} if found else set()
+        alive = {s.key for s in self._sessions.list_sessions(user_id)} if found else set()
         return [d for d in found if d.session in alive], [d for d in found if d.session not in alive]
 
     def remove(self, user_id: int, device_id: int) -> bool:
@@ -143,7 +146,7 @@ class DeviceGateway:
         device = self._devices.find(device_id)
         if device is None or self.disabled_reason is not None:
             return None
-        if not self._accounts.is_session_alive(device.session, device.user_id):
+        if not self._sessions.is_session_alive(device.session, device.user_id):
             self._devices.remove(device.id, device.user_id, device.session)
             return None
         return device

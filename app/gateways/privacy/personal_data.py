@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.exports import ExportGateway
 from app.gateways.notifications.notifications import NotificationGateway
@@ -46,7 +46,7 @@ class PersonalDataGateway:
         self,
         personal_data: PersonalDataMapper,
         shares: ShareMapper,
-        accounts: AccountGateway,
+        sessions: SessionGateway,
         profiles: ProfileGateway,
         exports: ExportGateway,
         subscriptions: SubscriptionGateway,
@@ -59,14 +59,14 @@ class PersonalDataGateway:
         notes: NotificationGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
-        self._accounts, self._profiles, self._exports = accounts, profiles, exports
+        self._sessions, self._profiles, self._exports = sessions, profiles, exports
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
         self._entries, self._tags, self._follows = entries, tags, follows
         self._sight, self._notes = visibility, notes
 
     def build_account(self, user: User) -> Row:
         """Return name, address, settings, sessions and profile; no secret is among it."""
-        sessions = self._accounts.list_sessions(user.id)
+        sessions = self._sessions.list_sessions(user.id)
         return {
             "name": user.name,
             "former_names": self._belongings.list_former_names(user.id),

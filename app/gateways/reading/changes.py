@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from app import clock
 from app.config import Settings
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.snapshots import UndoMapper
-from app.models.reading.entry import EntryKey
 
 #: Changes that one question looks through.
 LOOKED = 20_000
@@ -33,13 +32,6 @@ class ChangeGateway:
         if seqs or entry_ids:
             now = clock.now()
             self._changes.add(user_id, seqs, entry_ids, now, now + self._keep)
-
-    def record_keys(self, user_id: int, keys: Iterable[EntryKey]) -> None:
-        """Note changes of these entries."""
-        seqs: dict[int, list[int]] = {}
-        for key in keys:
-            seqs.setdefault(key.feed_id, []).append(key.seq)
-        self.record_changes(user_id, seqs)
 
     @property
     def limit(self) -> int:

@@ -185,11 +185,6 @@ class EntryGateway:
         starred = self._marks.find_feed(user_id, entry_id)
         return feed_ids if starred is None else [*feed_ids, starred]
 
-    def is_starred(self, user_id: int, entry_id: int) -> bool:
-        """Return whether the user starred this entry."""
-        mark = self._marks.find_marks(user_id, [entry_id]).get(entry_id)
-        return mark is not None and mark.starred
-
     def set_liked(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
         """Note for the user himself that he likes an entry, or not; return whether that changed anything.
 

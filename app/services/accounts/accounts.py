@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from app import clock, logs
 from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.accounts.tokens import TokenGateway
 from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.sharing.profiles import ProfileGateway
@@ -33,6 +34,7 @@ class AccountService:
     def __init__(
         self,
         accounts: AccountGateway,
+        sessions: SessionGateway,
         erasure: ErasureGateway,
         profiles: ProfileGateway,
         tokens: TokenGateway,
@@ -41,7 +43,7 @@ class AccountService:
         hasher: Hasher,
         limiter: Limiter,
     ) -> None:
-        self._accounts = accounts
+        self._accounts, self._sessions = accounts, sessions
         self._erasing = erasure
         self._profiles = profiles
         self._tokens = tokens
@@ -67,11 +69,11 @@ class AccountService:
         user = self._confirmed(actor, old, "old")
         passwords.check(new, name=user.name, email=user.email)
         self._accounts.set_password(user.id, self._hasher.hash(new))
-        ended = self._accounts.end_sessions(user.id)
+        ended = self._sessions.end_sessions(user.id)
         gone = self._tokens.remove_by_user(user.id) if programs else 0
         self._events.end_streams(user.id)
         log.info("password_changed", user_id=user.id, sessions_ended=ended, tokens_ended=gone)
-        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+        return self._sessions.open_session(user.id, agent=client.agent, address=client.network)
 
     def _confirmed(self, actor: Actor, password: str, field: str) -> User:
         """Return the actor's account when the password is his: a session left open is not enough (W11)."""
@@ -114,7 +116,7 @@ class AccountService:
         except ConflictError as e:
             words = "You're the only admin of this server. Make someone else an admin first."
             raise ConflictError(words) from e
-        self._accounts.end_sessions(user.id)
+        self._sessions.end_sessions(user.id)
         self._events.end_streams(user.id)
         log.info("user_leaves", user_id=user.id)
         try:
@@ -151,7 +153,7 @@ class AccountService:
     def list_sessions(self, actor: Actor) -> list[Session]:
         """Return the actor's sessions, the last used first."""
         require_permission(actor, Permission.USER_EDIT_SELF)
-        return self._accounts.list_sessions(actor.user_id)
+        return self._sessions.list_sessions(actor.user_id)
 
     def end_session(self, actor: Actor, prefix: str) -> None:
         """End one of the actor's sessions, named by the first 16 hex digits of its key.
@@ -164,7 +166,7 @@ class AccountService:
             key = bytes.fromhex(prefix)
         except ValueError as e:
             raise NotFoundError(session=prefix) from e
-        if len(key) != 8 or not self._accounts.end_sessions(actor.user_id, prefix=key):
+        if len(key) != 8 or not self._sessions.end_sessions(actor.user_id, prefix=key):
             raise NotFoundError(session=prefix)
         self._events.end_streams(actor.user_id)
         log.info("session_ended", user_id=actor.user_id)
@@ -172,7 +174,7 @@ class AccountService:
     def end_other_sessions(self, actor: Actor, current: Session) -> int:
         """End all of the actor's sessions but this one; return how many."""
         require_permission(actor, Permission.USER_EDIT_SELF)
-        count = self._accounts.end_sessions(actor.user_id, except_key=current.key)
+        count = self._sessions.end_sessions(actor.user_id, except_key=current.key)
         if count:
             self._events.end_streams(actor.user_id)
         return count
@@ -194,11 +196,11 @@ class AccountService:
     def add_notice(self, actor: Actor, session: Session, notice: Notice) -> None:
         """Keep a message for the next page of this session."""
         require_permission(actor, Permission.USER_EDIT_SELF)
-        self._accounts.add_notice(session.key, notice)
+        self._sessions.add_notice(session.key, notice)
 
     def pop_notices(self, actor: Actor, session: Session) -> tuple[Notice, ...]:
         """Return the waiting messages of a session and forget them."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         if session.notices:
-            self._accounts.clear_notices(session.key)
+            self._sessions.clear_notices(session.key)
         return session.notices

@@ -10,6 +10,7 @@ from app.config import Settings
 from app.errors import ForbiddenError, InvalidError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.admin_accounts import AdminAccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.accounts.tokens import TokenGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.models.accounts.actor import Actor, Permission, Role
@@ -41,6 +42,7 @@ class AdminAccountService:
         self,
         people: AdminAccountGateway,
         accounts: AccountGateway,
+        sessions: SessionGateway,
         profiles: ProfileGateway,
         tokens: TokenGateway,
         events: EventPort,
@@ -49,6 +51,7 @@ class AdminAccountService:
         settings: Settings,
     ) -> None:
         self._people, self._accounts, self._profiles = people, accounts, profiles
+        self._sessions = sessions
         self._tokens = tokens
         self._events, self._hasher, self._limiter = events, hasher, limiter
         self._proof = dt.timedelta(seconds=settings.proof_ttl)
@@ -219,4 +222,4 @@ class AdminAccountService:
         gone = self._tokens.remove_by_user(user.id) if programs else 0
         self._events.end_streams(user.id)
         log.info("password_reset", user_id=user.id, tokens_ended=gone)
-        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+        return self._sessions.open_session(user.id, agent=client.agent, address=client.network)

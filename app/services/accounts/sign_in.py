@@ -9,7 +9,8 @@ import re
 from app import logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
-from app.gateways.accounts.accounts import AccountGateway, hash_token
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.sessions import SessionGateway, hash_token
 from app.models.accounts.user import NewUser, Session, User
 from app.ports import EventPort
 from app.services.access import Limiter, throttle
@@ -58,12 +59,13 @@ class SignInService:
     def __init__(
         self,
         accounts: AccountGateway,
+        sessions: SessionGateway,
         events: EventPort,
         hasher: Hasher,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
-        self._accounts = accounts
+        self._accounts, self._sessions = accounts, sessions
         self._events = events
         self._hasher = hasher
         self._limiter = limiter
@@ -94,7 +96,7 @@ class SignInService:
         new = NewUser(form.email, form.name, self._hasher.hash(form.password))
         user = self._first(new) or self._further(new, form.invite)
         log.info("user_created", user_id=user.id, role=user.role.value)
-        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+        return self._sessions.open_session(user.id, agent=client.agent, address=client.network)
 
     def _first(self, new: NewUser) -> User | None:
         return None if self._accounts.has_users() else self._accounts.add_first(new)
@@ -136,11 +138,11 @@ class SignInService:
         self._limiter.refund(network, PER_NETWORK)
         if self._hasher.is_outdated(known.password_hash):
             self._accounts.replace_hash(known.user.id, known.password_hash, self._hasher.hash(password))
-        token = self._accounts.open_session(known.user.id, agent=client.agent, address=client.network)
+        token = self._sessions.open_session(known.user.id, agent=client.agent, address=client.network)
         # Who changed the password meanwhile ended the sessions that he found, so not this one.
         now = self._accounts.find_password_hash(known.user.id)
         if now != known.password_hash and not self._hasher.verify(now, password):
-            self._accounts.end_session(hash_token(token))
+            self._sessions.end_session(hash_token(token))
             log.info("login_failed", network=client.network, user_id=known.user.id)
             raise AuthRequiredError(WRONG)
         log.info("login", user_id=known.user.id)
@@ -151,11 +153,11 @@ class SignInService:
 
     def resume(self, token: str) -> tuple[Session, User] | None:
         """Return the session and user behind a cookie, or None when it is over."""
-        return self._accounts.find_session(token)
+        return self._sessions.find_session(token)
 
     def log_out(self, session: Session) -> None:
         """End a session: its cookie is worth nothing from now on (W01)."""
-        self._accounts.end_session(session.key)
+        self._sessions.end_session(session.key)
         self._events.end_streams(session.user_id)
         log.info("logout", user_id=session.user_id)
 

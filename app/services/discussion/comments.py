@@ -30,7 +30,6 @@ log = logs.get(__name__)
 
 TOKEN_MAX = 64
 CURSOR_MAX = 4096
-HOUR = 3600
 #: People on a page of those who like a share; entries that are asked about at once.
 ROWS, AT_ONCE = 100, 500
 
@@ -77,7 +76,7 @@ class DiscussionService:
         require_permission(actor, Permission.ENTRY_MARK)
         entry_id, now = check_id(entry_id, "entry"), clock.now()
         if on:
-            throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=HOUR)
+            throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=clock.HOUR)
         share = self._talk.find_share(actor.user_id, entry_id)
         if share is not None:
             if self._talk.set_liked(actor.user_id, share, on, now):
@@ -186,10 +185,10 @@ class DiscussionService:
         require_permission(actor, Permission.SHARE_EDIT)
         share, words = self.get_share(actor, share_id), self._words(text)
         parent = None if parent is None else check_id(parent, "parent")
-        hour = clock.now() - dt.timedelta(seconds=HOUR)
+        hour = clock.now() - dt.timedelta(seconds=clock.HOUR)
         if once and (said := self._talk.find_comment_by_text(actor.user_id, share, words, hour)) is not None:
             return said
-        throttle(self._limiter, f"comment:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"comment:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         if parent is not None:
             self._answerable(actor, share, parent)
         made, above = self._talk.comment(actor.user_id, share, words, parent, clock.now())
@@ -232,7 +231,7 @@ class DiscussionService:
         if was.text == words:
             return was
         # Each change can tell others that they are mentioned.
-        throttle(self._limiter, f"comment_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"comment_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         done = self._talk.update_comment(actor.user_id, was.id, words, clock.now())
         self._notifier.notify_comment_edited(done, self.get_share(actor, done.share_id))
         return done

@@ -21,7 +21,6 @@ from app.services.validation import check_id, check_words
 
 log = logs.get(__name__)
 
-HOUR = 3600
 TEXT_MAX, QUOTE_MAX = 2000, 1000
 #: Reports on the screen at once; suspended people.
 ROWS = 100
@@ -97,7 +96,7 @@ class ModerationService:
         text = check_words(text, "text", limit=TEXT_MAX)
         if reason is Reason.OTHER and not text:
             raise InvalidError("Briefly describe what's wrong.", field="text")
-        throttle(self._limiter, f"report:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"report:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         report = Report(
             id=0,
             user_id=actor.user_id,

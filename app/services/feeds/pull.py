@@ -11,29 +11,22 @@ import datetime as dt
 import functools
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from app import clock
 from app.config import Settings
 from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
-from app.models.feeds.fetched import Fetched, FetchRequest
-from app.ports import EventPort, HostBudget
+from app.models.feeds.fetched import FetchRequest
+from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
 HOST_SHARE: Final = 6
-
-
-class FetchStreamer(Protocol):
-    """What a pull needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
-
-    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield each request's end as it comes."""
-        ...
 
 
 class PullService:
@@ -42,13 +35,14 @@ class PullService:
     def __init__(
         self,
         feeds: FeedGateway,
+        retention: RetentionGateway,
         settings: Settings,
         digester: Digester | None = None,
         *,
         budget: HostBudget | None = None,
         events: EventPort | None = None,
     ) -> None:
-        self._feeds = feeds
+        self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
         self._settings = settings
         self._courtesy = HostLimits(feeds, budget) if budget else None
@@ -106,7 +100,7 @@ class PullService:
         # not stop the other jobs of this process, nor its signs of life.
         polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead_tokens, only_due, urgent)
         claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens)
-        batch = PullBatch(self._feeds, self._digester, claim, progress, self._announce)
+        batch = PullBatch(self._feeds, self._retention, self._digester, claim, progress, self._announce)
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
         courtesy = self._courtesy
@@ -149,7 +143,7 @@ class PullService:
 
     def apply_retention(self, feed_id: int) -> int:
         """Drop a feed's oldest entries above the number that is kept; return how many went."""
-        return self._feeds.apply_retention(feed_id)
+        return self._retention.apply_retention(feed_id)
 
     def _claim(
         self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead_tokens: Sequence[str]

@@ -14,6 +14,7 @@ from app import clock, logs
 from app.errors import StoreError
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, NextCheck
 from app.models.feeds.fetched import Fetched
 
@@ -67,12 +68,14 @@ class PullBatch:
     def __init__(
         self,
         feeds: FeedGateway,
+        retention: RetentionGateway,
         digester: Digester,
         claim: Claim,
         progress: Progress | None,
         announce: Announce | None,
     ) -> None:
-        self._feeds, self._digester, self._claim = feeds, digester, claim
+        self._feeds, self._retention = feeds, retention
+        self._digester, self._claim = digester, claim
         self._progress, self._announce = progress, announce
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
@@ -168,7 +171,7 @@ class PullBatch:
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
-                self._feeds.apply_retention(stored.feed_id)
+                self._retention.apply_retention(stored.feed_id)
         # What was listed again is not new, but only the store knows it.
         self._feeds.record_fetches(
             [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]

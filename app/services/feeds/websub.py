@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from app import clock, logs
 from app.errors import NotFoundError, StoreError
 from app.gateways.feeds.websubs import WebsubGateway, parse_intent
-from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.websub import PushPullOutcome
 from app.models.jobs.jobs import Job, Queue, Task
-from app.ports import JobPort
+from app.ports import FetchStreamer, JobPort
 from app.services.feeds.pull import PullService
 from app.services.feeds.pull_batch import PullResult
 
 log = logs.get(__name__)
-
-
-class FetchStreamer(Protocol):
-    """What asking a hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
-
-    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield each request's end as it comes."""
-        ...
 
 
 class WebsubService:

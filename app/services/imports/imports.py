@@ -25,7 +25,6 @@ LISTED = 50
 #: Outlines of a page of the preview: ticks of so many fit into one form.
 PAGE = 500
 NAME_MAX, FOLDER_MAX = 256, 128
-_HOUR = 3600
 
 
 class ImportService:
@@ -71,7 +70,7 @@ class ImportService:
 
     def _throttle(self, actor: Actor) -> None:
         who, limit = f"import:{actor.user_id}", self._settings.imports_per_hour
-        throttle(self._limiter, who, limit=limit, window=_HOUR)
+        throttle(self._limiter, who, limit=limit, window=clock.HOUR)
 
     def import_list(self, actor: Actor, subscription_list: SubscriptionList, name: str) -> Import:
         """Import a list at once, as it is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.errors import AuthRequiredError
-from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.accounts.tokens import TokenGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
@@ -19,11 +19,11 @@ class EventPassService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
-        accounts: AccountGateway,
+        sessions: SessionGateway,
         tokens: TokenGateway,
         events: EventPort,
     ) -> None:
-        self._subscriptions, self._accounts, self._tokens = subscriptions, accounts, tokens
+        self._subscriptions, self._sessions, self._tokens = subscriptions, sessions, tokens
         self._events = events
 
     def create_pass(self, actor: Actor, credential: Session | Token) -> str:
@@ -43,7 +43,7 @@ class EventPassService:
         if isinstance(credential, Token):
             lives = self._tokens.is_token_alive(actor.user_id, credential.id)
         else:
-            lives = self._accounts.is_session_alive(credential.key, actor.user_id)
+            lives = self._sessions.is_session_alive(credential.key, actor.user_id)
         if not lives:
             raise AuthRequiredError
         return self._events.issue_pass(actor.user_id, self._subscriptions.find_feed_ids(actor.user_id), at)

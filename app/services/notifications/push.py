@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from app import clock, logs
 from app.config import Settings
@@ -22,26 +22,17 @@ from app.gateways.notifications.notifications import NotificationGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import Session
 from app.models.discussion.comments import NotificationKind, NotificationRow
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import FetchRequest
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.notifications.push import TEST, DeliveryOutcome, Device, Message, PushDisabledReason
-from app.ports import JobPort
+from app.ports import FetchStreamer, JobPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifications import NotificationService
 from app.services.notifications.push_backoff import PushBackoff
 
 log = logs.get(__name__)
 
-HOUR = 3600
 _SHORTER = 0.8
-
-
-class PushFetcher(Protocol):
-    """What is needed of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
-
-    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield each request's end as it comes."""
-        ...
 
 
 class PushService:
@@ -165,7 +156,9 @@ class PushService:
             raise ForbiddenError(user_id=actor.user_id)
 
     def _throttle(self, actor: Actor) -> None:
-        throttle(self._limiter, f"push:{actor.user_id}", limit=self._settings.push_per_hour, window=HOUR)
+        throttle(
+            self._limiter, f"push:{actor.user_id}", limit=self._settings.push_per_hour, window=clock.HOUR
+        )
 
     # -- what tells of things
     def notify_devices(self, user_id: int, kind: NotificationKind, subject: int, now: dt.datetime) -> None:
@@ -206,7 +199,7 @@ class PushService:
         return None if note is None or note.read else note
 
     async def send_message(
-        self, device_id: int, kind: str, subject: int, at: int, fetcher: PushFetcher, *, failures: int
+        self, device_id: int, kind: str, subject: int, at: int, fetcher: FetchStreamer, *, failures: int
     ) -> dict[str, Any]:
         """Send one message, if there is still something to tell.
 

@@ -25,7 +25,6 @@ from app.services.validation import check_text, check_words
 
 log = logs.get(__name__)
 
-HOUR = 3600
 NAME_MAX, BIO_MAX, LINKS_MAX, LINK_MAX = 64, 500, 5, 2048
 #: People on a page of followers; asks that are shown at once.
 ROWS = 100
@@ -191,7 +190,7 @@ class FollowingService:
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.get_by_name(handle)
-        throttle(self._limiter, f"follow:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"follow:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         was = self._sight.find_relationship(actor.user_id, whom)
         tie = self._follows.follow(actor.user_id, whom, clock.now())
         if tie.follows:

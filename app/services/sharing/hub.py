@@ -10,31 +10,21 @@ import asyncio
 import contextlib
 import datetime as dt
 import time
-from collections.abc import AsyncIterator, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from app import clock, logs
 from app.errors import NotFoundError, StoreError
 from app.gateways.sharing.hub import HubGateway
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.sharing.hub import HubForm, IntentVerification
-from app.ports import JobPort
+from app.ports import FetchStreamer, JobPort
 from app.services.access import Limiter, throttle
 
 log = logs.get(__name__)
 
-HOUR = 3600
 #: A batch of pushes gets so many times what one callback may take: some hosts have several.
 _TURNS = 2
-
-
-class CallbackFetcher(Protocol):
-    """What the hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
-
-    def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield each request's end as it comes."""
-        ...
 
 
 class HubService:
@@ -77,7 +67,7 @@ class HubService:
         """
         if not self._on:
             raise NotFoundError
-        throttle(self._limiter, f"hub:{network}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"hub:{network}", limit=self._per_hour, window=clock.HOUR)
         sub_id = self._hubs.submit_request(form, clock.now())
         if sub_id is not None:
             self._queue(_verify_job(sub_id))
@@ -110,7 +100,7 @@ class HubService:
 
     # -- workers
 
-    async def verify_intents(self, sub_id: int, fetcher: CallbackFetcher) -> dict[str, Any]:
+    async def verify_intents(self, sub_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
         """Ask a callback whether it meant what was asked in its name, and all others that are due.
 
         Together, and one such job at a time: strangers name these addresses, and slow ones hold up neither
@@ -137,7 +127,7 @@ class HubService:
     async def _asked(self, question: IntentVerification, fetched: Fetched | None) -> bool:
         return await asyncio.to_thread(self._hubs.finish_verification, question, fetched, clock.now())
 
-    async def push_changes(self, feed_id: int, fetcher: CallbackFetcher, *, seconds: float) -> dict[str, int]:
+    async def push_changes(self, feed_id: int, fetcher: FetchStreamer, *, seconds: float) -> dict[str, int]:
         """Push what changed in a stream to all who are owed it, for a while; the updater finds the rest.
 
         Args:

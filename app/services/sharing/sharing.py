@@ -39,7 +39,6 @@ log = logs.get(__name__)
 TOKEN_MAX = 64
 CURSOR_MAX = 4096
 TITLE_MAX = 256
-HOUR = 3600
 
 
 class SharingService:
@@ -97,7 +96,7 @@ class SharingService:
             return ShareResult(known, existed=True)
         if entry.lost:
             raise NotFoundError(entry_id=entry_id)
-        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         if entry.of is None:
             self._check_open(entry.feed_id)
         profile = self._profile(actor, now)
@@ -135,7 +134,7 @@ class SharingService:
         title = check_text(title, "title", limit=TITLE_MAX, empty=True)
         if not text:
             raise InvalidError("Write something first.", field="note")
-        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
         share = self._sharing.publish_post(profile, title, text, audience or profile.audience, now)
         self._tell(share)
@@ -164,7 +163,7 @@ class SharingService:
         if known.is_post and note == "":
             raise InvalidError("Write something first.", field="note")
         # Each change can tell others that they are mentioned.
-        throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
         was, edited = self._sharing.update_share(profile, known.id, now, note=note, audience=audience)
         if edited.feed_id != was.feed_id:

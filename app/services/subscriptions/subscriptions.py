@@ -38,7 +38,6 @@ FETCHES = 20
 #: Fetches that a feed's page sums up: one every two minutes for a week.
 LOG_MAX = 5000
 TOKEN_MAX = 64
-HOUR = 3600
 
 
 class SubscriptionService:
@@ -250,7 +249,7 @@ class SubscriptionService:
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.resolve_address(check_text(url, "url", limit=URL_MAX))
         mine, now = self._fetched(actor, feed_id), clock.now()
-        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=HOUR)
+        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
             raise InvalidError("The feed already has this address. Enter a different one.", field="url")

@@ -22,7 +22,6 @@ class Protocol(enum.StrEnum):
 READER_MOUNTS = ("", "/api/greader.php", "/api/greader")
 FEVER_MOUNTS = ("/fever/", "/fever", "/api/fever.php")
 #: What an app asks first, below its mount point.
-FIRST_CALL = {Protocol.READER: "/accounts/ClientLogin", Protocol.FEVER: ""}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ def people(services: Services) -> People:
 
 def token_for(services: Services, who: Actor, *scopes: str) -> str:
     """Make a token and return its secret."""
-    accounts = services.gateways.accounts
-    found = accounts.find_session(accounts.open_session(who.user_id, agent="", address=""))
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(who.user_id, agent="", address=""))
     assert found is not None
     return services.tokens.make_api_token(who, found[0], "A script", scopes or ALL)[1]
 
