@@ -59,6 +59,7 @@ from app.services.privacy.erasure import ErasureService
 from app.services.privacy.export import PersonalExportService
 from app.services.reading.indexing import IndexService
 from app.services.reading.marking import MarkingService
+from app.services.reading.mass_marks import MassMarks
 from app.services.reading.reading import ReadingService
 from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
@@ -131,14 +132,26 @@ class Services:
             g.tags,
             self.finder,
             g.grouping,
-            g.undo_history,
+            self.mass_marks,
             g.changes,
             self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,
             whole_max=s.whole_text_max,
             snapshot_ttl=s.snapshot_ttl,
-            undo_ttl=s.undo_ttl,
+        )
+
+    @lazy
+    def mass_marks(self) -> MassMarks:
+        """Marks of many entries at once, and their undo."""
+        g = self.gateways
+        return MassMarks(
+            g.read_marks,
+            g.feeds,
+            g.changes,
+            g.undo_history,
+            self.events,
+            undo_ttl=self.settings.undo_ttl,
         )
 
     @lazy
@@ -146,13 +159,11 @@ class Services:
         """Marks above and below an entry, and what can be taken back."""
         g, s = self.gateways, self.settings
         return MarkingService(
-            g.read_marks,
+            self.mass_marks,
             g.streams,
             self.finder,
             g.entries,
             g.undo_history,
-            g.changes,
-            self.events,
             limit=s.mark_range_max,
             history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,
@@ -163,7 +174,7 @@ class Services:
         """What native apps read."""
         g = self.gateways
         return SyncService(
-            self._shelves,
+            self._sync_scopes,
             g.subscriptions,
             g.feeds,
             g.accounts,
@@ -179,21 +190,10 @@ class Services:
     def sync_marks(self) -> SyncMarkService:
         """What native apps mark by time."""
         g = self.gateways
-        return SyncMarkService(
-            self._shelves,
-            g.subscriptions,
-            g.read_marks,
-            g.feeds,
-            g.folders,
-            g.sync,
-            g.undo_history,
-            g.changes,
-            self.events,
-            undo_ttl=self.settings.undo_ttl,
-        )
+        return SyncMarkService(self._sync_scopes, g.subscriptions, g.folders, g.sync, self.mass_marks)
 
     @lazy
-    def _shelves(self) -> SyncScopeBuilder:
+    def _sync_scopes(self) -> SyncScopeBuilder:
         g = self.gateways
         return SyncScopeBuilder(g.subscriptions, g.folders, g.tags, g.streams, g.grouping, g.visibility)
 
@@ -243,7 +243,7 @@ class Services:
         g, undo_ttl = self.gateways, self.settings.undo_ttl
         return BulkEditService(
             g.subscriptions,
-            g.read_marks,
+            self.mass_marks,
             g.feeds,
             g.folders,
             g.streams,

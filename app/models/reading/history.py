@@ -21,6 +21,7 @@ class ActionKind(enum.StrEnum):
     ALL = "all"
     ABOVE = "above"
     BELOW = "below"
+    SELECTED = "selected"
     FEED = "feed"
     FEEDS = "feeds"
     FOLDER = "folder"
@@ -59,7 +60,8 @@ class MassAction:
 
     Attributes:
         undo: the token that takes it back, as ``/undo`` wants it.
-        about: of marks the stream's text form; of one feed, folder or saved search its name.
+        about: of marks the stream's text form, empty for a selection of feeds; of one feed, folder or saved
+            search its name.
         count: entries that became read; feeds that were moved or left together; else 0.
     """
 

@@ -7,17 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
-from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
-from app.models.reading.history import ActionKind, HistoryCursor, HistoryPage, MassAction
+from app.models.reading.history import ActionKind, HistoryCursor, HistoryPage
 from app.models.reading.stream import MARKED, MassMarkResult, Snapshot, StreamKind, StreamRef
-from app.ports import EventPort
 from app.services.access import require_permission
+from app.services.reading.mass_marks import MassMarks
 from app.services.reading.search import EntrySearch
 from app.services.validation import check_id, check_text
 
@@ -34,32 +32,28 @@ class MarkingService:
     """Marks what is above or below an entry in a list as read; each can be taken back for a day.
 
     Args:
-        most: rows of a list that it looks at, from its top.
+        limit: rows of a list that it looks at, from its top.
         history_rows: of a page of the history.
-        undo_ttl: seconds.
+        undo_ttl: seconds for which actions stay in the history.
     """
 
     def __init__(
         self,
-        read_marks: ReadMarkGateway,
+        mass_marks: MassMarks,
         streams: StreamGateway,
         entry_search: EntrySearch,
         entries: EntryGateway,
         undos: UndoHistoryGateway,
-        changes: ChangeGateway,
-        events: EventPort,
         *,
         limit: int,
         history_rows: int,
         undo_ttl: float,
     ) -> None:
-        self._reads = read_marks
+        self._mass_marks = mass_marks
         self._streams = streams
         self._finder = entry_search
         self._entries = entries
         self._undos = undos
-        self._changes = changes
-        self._events = events
         self._most = limit
         self._history_rows = history_rows
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -72,12 +66,7 @@ class MarkingService:
             InvalidError: the list is of another stream.
         """
         above, _, _ = self._split(self._list(actor, ref, snapshot), check_id(entry_id, "entry"))
-        now = clock.now()
-        marked, _cards = self._reads.mark_entries(
-            actor.user_id, self._placed(actor, ref, above), now + self._undo_ttl
-        )
-        self._done(actor, ActionKind.ABOVE, ref, marked, now)
-        return marked
+        return self._mass_marks.mark_entries(actor, self._placed(actor, ref, above), ref, ActionKind.ABOVE)
 
     def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarkResult:
         """Mark all rows below an entry as read, however far the list goes on.
@@ -89,18 +78,14 @@ class MarkingService:
         """
         found = self._list(actor, ref, snapshot)
         above, key, rest = self._split(found, check_id(entry_id, "entry"))
-        now = clock.now()
         if ref.kind in WHOLE_FEEDS:
             seen = {feed.feed_id: feed.last_seq for feed in found.feeds.values()}
-            marked, _cards = self._reads.mark_all(
-                actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers([*above, key])
+            return self._mass_marks.mark_feeds(
+                actor, list(seen), ref, ActionKind.BELOW, last_seqs=seen, keep=_numbers([*above, key])
             )
-        else:
-            marked, _cards = self._reads.mark_entries(
-                actor.user_id, self._placed(actor, ref, list(rest)), now + self._undo_ttl
-            )
-        self._done(actor, ActionKind.BELOW, ref, marked, now)
-        return marked
+        return self._mass_marks.mark_entries(
+            actor, self._placed(actor, ref, list(rest)), ref, ActionKind.BELOW
+        )
 
     def list_history(self, actor: Actor, after: HistoryCursor | None = None) -> HistoryPage:
         """Return a page of what the actor can still take back, the newest first."""
@@ -145,18 +130,6 @@ class MarkingService:
         if ref.kind not in MARKED:
             return keys
         return self._entries.find_keys(actor.user_id, [key.id for key in keys])
-
-    def _done(
-        self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarkResult, now: dt.datetime
-    ) -> None:
-        if marked.count and actor.synced:
-            self._changes.record_mass_mark(actor.user_id, marked.undo)
-        if marked.count:
-            self._undos.record_action(
-                actor.user_id, MassAction(marked.undo, kind, str(ref), marked.count, now)
-            )
-        self._events.notify_counts(actor.user_id)
-        log.info("marked_part", user_id=actor.user_id, part=kind.value, stream=str(ref), count=marked.count)
 
 
 def _numbers(rows: Sequence[EntryKey]) -> dict[int, list[int]]:

@@ -15,12 +15,10 @@ from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
-from app.models.reading.history import ActionKind, MassAction
 from app.models.reading.stream import (
     Article,
     Cursor,
@@ -36,6 +34,7 @@ from app.models.reading.stream import (
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort
 from app.services.access import require_permission
+from app.services.reading.mass_marks import MassMarks
 from app.services.reading.pages import PageMaker
 from app.services.reading.search import EntrySearch
 from app.services.subscriptions.tree import build_tree
@@ -60,7 +59,7 @@ class ReadingService:
     Args:
         page_size, whole_size: rows of a page when the query does not say, the latter with whole texts.
         whole_max: characters of a whole text in a list.
-        snapshot_ttl, undo_ttl: seconds.
+        snapshot_ttl: seconds.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class ReadingService:
         tags: TagGateway,
         entry_search: EntrySearch,
         grouping: GroupingGateway,
-        undos: UndoHistoryGateway,
+        mass_marks: MassMarks,
         changes: ChangeGateway,
         events: EventPort,
         *,
@@ -82,7 +81,6 @@ class ReadingService:
         whole_size: int,
         whole_max: int,
         snapshot_ttl: float,
-        undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
         self._reads = read_marks
@@ -96,13 +94,12 @@ class ReadingService:
         self._pages = PageMaker(
             subscriptions, entries, streams, tags, entry_search, grouping, whole_max=whole_max
         )
-        self._undos = undos
+        self._mass_marks = mass_marks
         self._changes = changes
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
-        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def get_tree(self, actor: Actor) -> Tree:
         """Return the actor's folders and feeds with their unread counts."""
@@ -350,12 +347,7 @@ class ReadingService:
             )
             if then != ref:
                 raise InvalidError("This list has changed in the meantime. Reload it.", field="snapshot")
-        marked, cards = self._reads.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
-        # Who only skims titles and marks all reads these feeds too.
-        self._feeds.touch(cards, now)
-        self._note(actor, ref, marked, now)
-        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
-        return marked
+        return self._mass_marks.mark_feeds(actor, feed_ids, ref, last_seqs=seen)
 
     def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarkResult:
         """Mark what a search or tag shows, entry by entry: its feeds hold others too."""
@@ -366,20 +358,7 @@ class ReadingService:
         keys: Sequence[EntryKey] = self._pages.load_key_page(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.find_keys(actor.user_id, [key.id for key in keys])
-        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._note(actor, ref, marked, now)
-        log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
-        return marked
-
-    def _note(self, actor: Actor, ref: StreamRef, marked: MassMarkResult, now: dt.datetime) -> None:
-        if marked.count and actor.synced:
-            self._changes.record_mass_mark(actor.user_id, marked.undo)
-        if marked.count:
-            self._undos.record_action(
-                actor.user_id, MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
-            )
-        self._events.notify_counts(actor.user_id)
+        return self._mass_marks.mark_entries(actor, keys, ref)
 
     def undo_mass_mark(self, actor: Actor, token: str) -> None:
         """Take back a ``mark_all``; what was marked one by one since then stays, but for lists of what was
@@ -389,12 +368,7 @@ class ReadingService:
             NotFoundError: it was too long ago, was undone already, or was never his.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        token = check_text(token, "token", limit=TOKEN_MAX)
-        if actor.synced:
-            self._changes.record_mass_mark(actor.user_id, token)
-        self._reads.undo_mass_mark(actor.user_id, token, clock.now())
-        self._events.notify_counts(actor.user_id)
-        log.info("mark_undone", user_id=actor.user_id)
+        self._mass_marks.undo(actor, check_text(token, "token", limit=TOKEN_MAX))
 
     def set_starred(self, actor: Actor, entry_id: int, on: bool) -> bool:
         """Star or unstar an entry; return whether that changed anything.

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.websubs import WebsubGateway
-from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.stream import MassMarkResult
+from app.models.reading.history import ActionKind
+from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
 from app.models.subscriptions.bulk_edit import (
     LOOSE,
     BulkEditPage,
@@ -31,6 +31,7 @@ from app.ports import EventPort
 from app.services.access import require_permission
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.notifications.notifier import Notifier
+from app.services.reading.mass_marks import MassMarks
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -50,7 +51,7 @@ class BulkEditService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
-        read_marks: ReadMarkGateway,
+        mass_marks: MassMarks,
         feeds: FeedGateway,
         folders: FolderGateway,
         streams: StreamGateway,
@@ -62,7 +63,7 @@ class BulkEditService:
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
-        self._reads = read_marks
+        self._mass_marks = mass_marks
         self._feeds = feeds
         self._folders = folders
         self._streams = streams
@@ -143,12 +144,10 @@ class BulkEditService:
             InvalidError: too many, or not ids.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        now, feeds = clock.now(), check_ids(feed_ids, "feed", FEEDS_MAX)
-        marked, cards = self._reads.mark_all(actor.user_id, feeds, None, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._events.notify_counts(actor.user_id)
-        log.info("marked_feeds", user_id=actor.user_id, feeds=len(feeds), count=marked.count)
-        return marked
+        feeds = check_ids(feed_ids, "feed", FEEDS_MAX)
+        if len(feeds) == 1:
+            return self._mass_marks.mark_feeds(actor, feeds, StreamRef(StreamKind.FEED, feeds[0]))
+        return self._mass_marks.mark_feeds(actor, feeds, None, ActionKind.SELECTED)
 
     def unsubscribe(self, actor: Actor, feed_ids: Sequence[int]) -> tuple[str, int]:
         """End these subscriptions; starred entries stay.

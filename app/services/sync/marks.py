@@ -5,22 +5,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from app import clock, logs
+from app import logs
 from app.errors import InvalidError, NotFoundError
-from app.gateways.feeds.feeds import FeedGateway
-from app.gateways.reading.changes import ChangeGateway
-from app.gateways.reading.read_marks import ReadMarkGateway
-from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.gateways.sync.filters import SyncScope
 from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.history import ActionKind, MassAction
 from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
 from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
-from app.ports import EventPort
 from app.services.access import require_permission
+from app.services.reading.mass_marks import MassMarks
 from app.services.sync.reading import KEYS_MAX
 from app.services.sync.scope import SyncScopeBuilder
 
@@ -28,31 +23,19 @@ log = logs.get(__name__)
 
 
 class SyncMarkService:
-    """Marks on behalf of programs.
-
-    Args:
-        undo_ttl: seconds.
-    """
+    """Marks on behalf of programs."""
 
     def __init__(
         self,
         scopes: SyncScopeBuilder,
         subscriptions: SubscriptionGateway,
-        read_marks: ReadMarkGateway,
-        feeds: FeedGateway,
         folders: FolderGateway,
         sync: SyncStreamGateway,
-        undos: UndoHistoryGateway,
-        changes: ChangeGateway,
-        events: EventPort,
-        *,
-        undo_ttl: float,
+        mass_marks: MassMarks,
     ) -> None:
-        self._shelves, self._sync = scopes, sync
-        self._subscriptions, self._reads = subscriptions, read_marks
-        self._feeds, self._folders = feeds, folders
-        self._undos, self._changes, self._events = undos, changes, events
-        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+        self._scopes, self._sync = scopes, sync
+        self._subscriptions, self._folders = subscriptions, folders
+        self._mass_marks = mass_marks
 
     def mark_before(
         self, actor: Actor, stream: SyncStream, before: dt.datetime | None
@@ -67,11 +50,11 @@ class SyncMarkService:
             InvalidError: this stream is not one that is marked.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        shelf = self._shelves.build_for_query(actor, SyncQuery((stream,)))
-        feeds = self._markable(shelf, stream)
+        scope = self._scopes.build_for_query(actor, SyncQuery((stream,)))
+        feeds = self._markable(scope, stream)
         if feeds is None:
-            return self._mark_listed(actor, shelf, stream, before)
-        return self._mark_feeds(actor, shelf, feeds, _ref(shelf, stream), before) if feeds else None
+            return self._mark_listed(actor, scope, stream, before)
+        return self._mark_feeds(actor, scope, feeds, _ref(scope, stream), before) if feeds else None
 
     def mark_folder_before(self, actor: Actor, folder_id: int, before: dt.datetime | None) -> None:
         """Mark what of a folder had come by a time as read, as :meth:`mark_before` does.
@@ -82,18 +65,14 @@ class SyncMarkService:
         require_permission(actor, Permission.ENTRY_MARK)
         if all(folder.id != folder_id for folder in self._folders.find_by_user(actor.user_id)):
             raise NotFoundError(folder_id=folder_id)
-        shelf = self._shelves.build(actor, self._subscriptions.find_in_folders(actor.user_id, [folder_id]))
-        self._mark_feeds(actor, shelf, list(shelf.feeds), StreamRef(StreamKind.FOLDER, folder_id), before)
+        scope = self._scopes.build(actor, self._subscriptions.find_in_folders(actor.user_id, [folder_id]))
+        self._mark_feeds(actor, scope, list(scope.feeds), StreamRef(StreamKind.FOLDER, folder_id), before)
 
     def _mark_feeds(
         self, actor: Actor, scope: SyncScope, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
     ) -> MassMarkResult:
-        now = clock.now()
         seen = None if when is None else self._sync.find_last_before(scope, feeds, when)
-        marked, cards = self._reads.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._done(actor, ref, marked, now)
-        return marked
+        return self._mass_marks.mark_feeds(actor, feeds, ref, last_seqs=seen)
 
     def _markable(self, scope: SyncScope, stream: SyncStream) -> list[int] | None:
         mine = scope.sources.subscriptions
@@ -120,21 +99,7 @@ class SyncMarkService:
         """Mark entries one by one: their feeds hold others too."""
         query = SyncQuery((stream,), include=(SyncStream(SyncStreamKind.UNREAD),), until=when, limit=KEYS_MAX)
         keys, _ = self._sync.load_page(scope, query)
-        if not keys:
-            return None
-        now = clock.now()
-        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._done(actor, _ref(scope, stream), marked, now)
-        return marked
-
-    def _done(self, actor: Actor, ref: StreamRef, marked: MassMarkResult, now: dt.datetime) -> None:
-        if marked.count:
-            self._changes.record_mass_mark(actor.user_id, marked.undo)
-            action = MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
-            self._undos.record_action(actor.user_id, action)
-        self._events.notify_counts(actor.user_id)
-        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
+        return self._mass_marks.mark_entries(actor, keys, _ref(scope, stream)) if keys else None
 
 
 def _ref(scope: SyncScope, stream: SyncStream) -> StreamRef:

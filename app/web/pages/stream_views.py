@@ -93,6 +93,6 @@ def _words(action: MassAction, tree: Tree) -> str:
         return f"{name}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:
         return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
-    head = build_head(tree, StreamRef.parse(name))
+    head = build_head(tree, StreamRef.parse(name)) if name else None
     done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
     return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done

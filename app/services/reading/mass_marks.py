@@ -1,0 +1,112 @@
+"""Marks many entries as read at once: the one place that does all that belongs to it.
+
+Who marks by list, by selection of feeds, by row or from an app comes here, so that each such action shows up
+in the undo history, reaches the apps that sync, and counts as reading the feeds.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+
+from app import clock, logs
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.undo_history import UndoHistoryGateway
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, MassAction
+from app.models.reading.stream import MassMarkResult, StreamRef
+from app.ports import EventPort
+
+log = logs.get(__name__)
+
+
+class MassMarks:
+    """Mass marks and their undo. Permissions and which entries are meant are the caller's concern.
+
+    Args:
+        undo_ttl: seconds for which a mark can be undone.
+    """
+
+    def __init__(
+        self,
+        read_marks: ReadMarkGateway,
+        feeds: FeedGateway,
+        changes: ChangeGateway,
+        undos: UndoHistoryGateway,
+        events: EventPort,
+        *,
+        undo_ttl: float,
+    ) -> None:
+        self._reads, self._feeds = read_marks, feeds
+        self._changes, self._undos, self._events = changes, undos, events
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def mark_feeds(
+        self,
+        actor: Actor,
+        feed_ids: Sequence[int] | None,
+        ref: StreamRef | None,
+        kind: ActionKind = ActionKind.ALL,
+        *,
+        last_seqs: Mapping[int, int] | None = None,
+        keep: Mapping[int, Collection[int]] | None = None,
+    ) -> MassMarkResult:
+        """Mark the entries of these feeds (None: of all of the actor's) as read.
+
+        Args:
+            ref: the list that the history names; None: it was no list.
+            last_seqs: feed → last number to mark; other feeds are left out. None: all that is there.
+            keep: feed → numbers that stay as they are.
+        """
+        now = clock.now()
+        marked, cards = self._reads.mark_all(
+            actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep
+        )
+        return self._record(actor, ref, kind, marked, cards, now)
+
+    def mark_entries(
+        self, actor: Actor, keys: Sequence[EntryKey], ref: StreamRef, kind: ActionKind = ActionKind.ALL
+    ) -> MassMarkResult:
+        """Mark these entries as read; their undo makes those unread again that this changed."""
+        now = clock.now()
+        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
+        return self._record(actor, ref, kind, marked, cards, now)
+
+    def undo(self, actor: Actor, token: str) -> None:
+        """Undo a mass mark; entries that were marked one by one since then stay read.
+
+        Raises:
+            NotFoundError: the token has expired, was used, or belongs to someone else.
+            ConflictError: a later mass mark changed the same feeds.
+        """
+        # Before the undo: it deletes what says which entries it is about.
+        if actor.synced:
+            self._changes.record_mass_mark(actor.user_id, token)
+        self._reads.undo_mass_mark(actor.user_id, token, clock.now())
+        self._events.notify_counts(actor.user_id)
+        log.info("mark_undone", user_id=actor.user_id)
+
+    def _record(
+        self,
+        actor: Actor,
+        ref: StreamRef | None,
+        kind: ActionKind,
+        marked: MassMarkResult,
+        cards: Sequence[FeedCard],
+        now: dt.datetime,
+    ) -> MassMarkResult:
+        # Skimming the titles and marking everything is reading, too.
+        self._feeds.touch(cards, now)
+        about = "" if ref is None else str(ref)
+        if marked.count:
+            if actor.synced:
+                self._changes.record_mass_mark(actor.user_id, marked.undo)
+            action = MassAction(marked.undo, kind, about, marked.count, now)
+            self._undos.record_action(actor.user_id, action)
+        self._events.notify_counts(actor.user_id)
+        log.info("mass_marked", user_id=actor.user_id, kind=kind.value, stream=about, count=marked.count)
+        return marked
