@@ -172,7 +172,7 @@ CODES = [code for code in i18n.LANGUAGES if code != "en"]
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Following", "Subscriptions"), ("Discover", "Overview"), ("Pushes", "Notifications")],
+    [("Following", "Subscriptions"), ("Discover", "Overview"), ("Notification settings", "Notifications")],
 )
 def test_two_places_have_two_names(code: str, one: str, other: str) -> None:
     with (i18n.FOLDER / f"{code}.po").open("rb") as file:

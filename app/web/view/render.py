@@ -31,7 +31,7 @@ SETTINGS_SECTIONS = (
     ("display", "eye", N_("Display and language")),
     ("keys", "key", N_("Keyboard shortcuts")),
     ("sharing", "feed", N_("Sharing")),
-    ("notifications", "comment", N_("Notifications")),
+    ("notifications", "comment", N_("Notification settings")),
     ("apps", "device", N_("Apps")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
