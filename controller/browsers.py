@@ -21,6 +21,7 @@ from app.config import Settings
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models.jobs import redis_keys
 from app.models.notifications.events import EventKind, EventPass
+from app.runtime.http_head import HEAD_MAX
 from app.runtime.redis_errors import OUTAGE, describe_outage
 from controller import http_request
 from controller.audience import (
@@ -108,7 +109,7 @@ class Stream(asyncio.Protocol):
         if end:
             self._head = None
             self._browsers.handle_request(self, head)
-        elif len(self._head) > http_request.HEAD_MAX:
+        elif len(self._head) > HEAD_MAX:
             self.refuse(InvalidError())
 
     def connection_lost(self, exc: Exception | None) -> None:

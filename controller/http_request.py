@@ -8,11 +8,10 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 from app.errors import AuthRequiredError, EventrError, ForbiddenError, InvalidError, NotFoundError
+from app.runtime.http_head import parse_request_head
 from controller.audience import Place, parse_place
 
 PATH = "/events"
-#: A head is at most so long; browsers send cookies along.
-HEAD_MAX = 32 << 10
 _TEXT_MAX = 1024
 _COMMON = (
     "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
@@ -60,21 +59,17 @@ def parse(head: bytes) -> EventsRequest:
         AuthRequiredError: it has no pass.
     """
     try:
-        first, *lines = head.decode("latin-1").split("\r\n")
-        method, target, version = first.split(" ")
-        fields = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        request = parse_request_head(head)
     except ValueError:
         raise InvalidError from None
-    if version not in ("HTTP/1.1", "HTTP/1.0") or not target.startswith("/"):
+    if not request.target.startswith("/"):
         raise InvalidError
-    url = urlsplit(target)
+    url = urlsplit(request.target)
     if url.path != PATH:
         raise NotFoundError
-    if method != "GET":
+    if request.method != "GET":
         raise InvalidError("Use GET to open the event stream.")
-    headers: dict[str, str] = {}
-    for name, value in fields:
-        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    headers = request.fields
     # The pass is what counts; a browser also says whether a page of ours asks.
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise ForbiddenError("This request came from another site.")

@@ -24,6 +24,7 @@ from typing import Final, TypeVar
 
 from app import logs
 from app.config import Settings
+from app.runtime.http_head import parse_request_head
 
 _log = logs.get(__name__)
 T = TypeVar("T")
@@ -278,21 +279,19 @@ def _said(status: int, **fields: object) -> Answer:
     return status, _JSON, json.dumps(fields).encode() + b"\n"
 
 
+_ONCE = frozenset({"host", "authorization"})
+
+
 def _read(head: bytes) -> tuple[str, str, dict[str, str]]:
-    """Return method, path and fields of a request; ValueError: it is none."""
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    method, path, version = first.split(" ")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        name = name.lower()
-        if not colon or not version.startswith("HTTP/1.") or (name in fields and name in _ONCE):
-            raise ValueError(first)
-        fields[name] = value.strip()
-    return method, path, fields
+    """Return method, target and fields of a request.
 
-
-_ONCE = ("host", "authorization")
+    Raises:
+        ValueError: it breaks the rules of HTTP, or a field of which one decides is there twice.
+    """
+    request = parse_request_head(head)
+    if request.repeated & _ONCE:
+        raise ValueError("repeated field")
+    return request.method, request.target, request.fields
 
 
 def _is_literal(host: str) -> bool:
