@@ -174,16 +174,12 @@ def _diff_volatile(
     """
     keys = [content[:_KEY] for content in contents]
     steady, counts = known.has_stable_guids(then, keys), Counter(keys)
-    taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
+    predecessors = _predecessors(entries, then, contents, known, steady=steady)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, tuple[bytes, bytes]] = {}
-    for entry, guid, was, content in zip(entries, own, then, contents, strict=True):
-        before = known.by_alias.get(was) if steady else None
-        if before is None:
-            before = known.find_by_text(_lasting(entry), content)
-            before = None if before in taken else before
+    for entry, guid, before, content in zip(entries, own, predecessors, contents, strict=True):
         # A guid that may change tomorrow is no identity for one of several entries that look alike.
         is_own = steady and counts[content[:_KEY]] == 1
         identity = before[_HALF:] if before else guid if is_own else _lasting(entry)
@@ -195,16 +191,42 @@ def _diff_volatile(
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
     is_plain = steady and list(rows) == list(own)
-    listed, most = len(rows), max(_CARRIED * len(rows), len(known.aliases))
-    for row, guid in known.aliases:  # a document that is short once must not bring back the rest as new
-        if len(rows) < most:
-            rows.setdefault(row[_HALF:], (row, guid))
+    listed = len(rows)
+    _carry_over(rows, known)
     if is_plain and all(row[_HALF:] == guid for row, guid in rows.values()):
         seen = b"".join(rows[guid][0] for guid in own)
         return Diff(tuple(new), tuple(changed), seen, is_aligned=True, _hashes=hashes)
     seen, last = b"".join(row for row, _ in rows.values()), [guid for _, guid in rows.values()]
     guids = b"".join([*last[:listed], _AWAY, *last[listed:]])
     return Diff(tuple(new), tuple(changed), seen, volatile=True, guids=guids, _hashes=hashes)
+
+
+def _predecessors(
+    entries: Sequence[ParsedEntry],
+    then: Sequence[bytes],
+    contents: Sequence[bytes],
+    known: _Known,
+    *,
+    steady: bool,
+) -> list[bytes | None]:
+    """Return for each entry its row of the last fetch, found by guid where guids hold, else by its text."""
+    taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
+    found: list[bytes | None] = []
+    for entry, guid, content in zip(entries, then, contents, strict=True):
+        before = known.by_alias.get(guid) if steady else None
+        if before is None:
+            before = known.find_by_text(_lasting(entry), content)
+            before = None if before in taken else before
+        found.append(before)
+    return found
+
+
+def _carry_over(rows: dict[bytes, tuple[bytes, bytes]], known: _Known) -> None:
+    """Keep the rows of entries that this document lacks, so that they are not new when they come back."""
+    limit = max(_CARRIED * len(rows), len(known.aliases))
+    for row, guid in known.aliases:
+        if len(rows) < limit:
+            rows.setdefault(row[_HALF:], (row, guid))
 
 
 def has_enough_known(known: int, total: int) -> bool:

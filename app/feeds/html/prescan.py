@@ -11,7 +11,7 @@ Tokenising follows the WHATWG HTML standard §13.2.5 as far as tags, comments an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from app.feeds.html.patterns import build_possessive
 
@@ -305,13 +305,18 @@ def may_reparse_differently(serialised: str) -> bool:
             if stack:
                 stack.pop()
             continue
-        if stack and tag in _NOT_INSIDE:
-            refused, ends = _NOT_INSIDE[tag]
-            for outer in reversed(stack):
-                if outer in refused:
-                    return True
-                if outer in ends:
-                    break
+        if tag in _NOT_INSIDE and _is_inside(stack, *_NOT_INSIDE[tag]):
+            return True
         if tag != "hr":
             stack.append(tag)
+    return False
+
+
+def _is_inside(stack: Sequence[str], refused: Collection[str], ends: Collection[str]) -> bool:
+    """Return whether a refused element is open, looking outward up to the first element of ``ends``."""
+    for outer in reversed(stack):
+        if outer in refused:
+            return True
+        if outer in ends:
+            return False
     return False

@@ -274,17 +274,7 @@ class EntryDraft:
     def finish(self) -> ParsedEntry:
         """Clean the winners and return the entry."""
         ctx = self.ctx
-        link = self.link
-        if self.original_link:
-            link = ctx.resolve_url(self.base, self.original_link) or link
-        if link is None and self.guid and (self.permalink or self.guid[:4].lower() == "http"):
-            link = ctx.resolve_url(self.base, self.guid)
-        title = self.title
-        if title:
-            if self.title_is_text and not ctx.repair_text and "&" not in title and "</" not in title:
-                title = " ".join(title.split())[: ctx.limits.title]
-            else:
-                title = ctx.clean_line(title)
+        link = self._link()
         if self.pictures and not has_picture(self.content or self.summary):
             self._show_pictures()
         if self.duration and self.enclosures:
@@ -294,7 +284,7 @@ class EntryDraft:
         return ParsedEntry(
             guid=self.guid,
             url=link,
-            title=title,
+            title=self._title(),
             author=self.author,
             published=parse_date(self.published) if self.published else None,
             updated=parse_date(self.updated) if self.updated else None,
@@ -306,6 +296,22 @@ class EntryDraft:
             image=self.image,
             chain=self.chain,
         )
+
+    def _link(self) -> str | None:
+        link = self.link
+        if self.original_link:
+            link = self.ctx.resolve_url(self.base, self.original_link) or link
+        if link is None and self.guid and (self.permalink or self.guid[:4].lower() == "http"):
+            link = self.ctx.resolve_url(self.base, self.guid)
+        return link
+
+    def _title(self) -> str:
+        title, ctx = self.title, self.ctx
+        if not title:
+            return title
+        if self.title_is_text and not ctx.repair_text and "&" not in title and "</" not in title:
+            return " ".join(title.split())[: ctx.limits.title]
+        return ctx.clean_line(title)
 
     def _own_page(self, link: str) -> str:
         """Return the page that the text is on: a link blog's links lead to what it is about, elsewhere."""

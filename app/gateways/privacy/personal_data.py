@@ -27,7 +27,7 @@ from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRec
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
-from app.models.reading.entry import EntryKey
+from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.sharing import RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.subscription import Subscription
@@ -181,19 +181,8 @@ class PersonalDataGateway:
             above = self._shares.find_many(list({i for s in batch for i in s.path}))
             seen = self._sight.find_visible_profiles(user_id, list(above.values()))
             for share in batch:
-                entry = shown.get(share.id)
-                yield {
-                    "id": share.id,
-                    "kind": "post" if share.is_post else "share",
-                    "at": share.at,
-                    "edited": share.edited,
-                    "audience": share.audience.value,
-                    "note": share.note,
-                    "title": entry.title if entry and not entry.lost else None,
-                    "link": entry.url if entry else None,
-                    **({"html": entry.content if entry else ""} if share.is_post else {}),
-                    "way": [seen[i].handle if i in seen else None for i in share.path],
-                }
+                way = [seen[i].handle if i in seen else None for i in share.path]
+                yield {**_share_row(share, shown.get(share.id)), "way": way}
 
     def iter_comments(self, user_id: int) -> Iterator[Row]:
         """Yield his comments, and to what they were said where he may still see it."""
@@ -302,6 +291,22 @@ def _subscription(
     # Somebody who is suspended or shares with nobody any more goes by no name but the one given to him.
     name = None if card.hidden else names.get(card.owner)
     return {"kind": "person", "name": name, "muted": one.muted, **row, "title": one.title or name}
+
+
+def _share_row(share: Share, entry: Entry | None) -> Row:
+    row: Row = {
+        "id": share.id,
+        "kind": "post" if share.is_post else "share",
+        "at": share.at,
+        "edited": share.edited,
+        "audience": share.audience.value,
+        "note": share.note,
+        "title": entry.title if entry and not entry.lost else None,
+        "link": entry.url if entry else None,
+    }
+    if share.is_post:
+        row["html"] = entry.content if entry else ""
+    return row
 
 
 def _feed(card: FeedCard | None, mine: bool) -> Row | None:

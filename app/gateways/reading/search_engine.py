@@ -91,20 +91,16 @@ class TextSearchEngine:
         high = wanted.newest if bounds.high is None else min(bounds.high, wanted.newest)
         span = FIRST_MS if down else max(FIRST_MS, high - low)
         while low <= high:
-            edge = max(low, high - span) if down else min(high, low + span)
-            within = TimeRange(edge, high) if down else TimeRange(low, edge)
-            ends = edge == (low if down else high)
-            if bounds.low is None and within.low == 0:
-                within = TimeRange(None, within.high)  # there are dates before 1970
-            most = BUSY if span > 1 else 1 << 20
-            keys, number = self._searchables.find(dataclasses.replace(scan, within=within), most)
-            if number == most and span > 1:
+            first, last = (max(low, high - span), high) if down else (low, min(high, low + span))
+            # The open end takes in dates before 1970.
+            within = TimeRange(None if bounds.low is None and first == 0 else first, last)
+            limit = BUSY if span > 1 else 1 << 20
+            keys, number = self._searchables.find(dataclasses.replace(scan, within=within), limit)
+            if number == limit and span > 1:
                 span = max(1, span // GROWTH)
                 continue
             yield within, keys, number
-            if ends:
-                return
-            low, high = (low, edge - 1) if down else (edge + 1, high)
+            low, high = (low, first - 1) if down else (last + 1, high)
             span *= GROWTH if number < BUSY // GROWTH else 1
 
 
