@@ -1,8 +1,9 @@
 """Settings: one frozen table, read from the environment once at start and passed in from there.
 
-Each row is a field of :class:`Settings`; its metadata holds the help text, whether it is secret and
-how it is checked. The environment name is ``EVENTR_`` and the field name in capitals; for secret
-settings ``EVENTR_<NAME>_FILE`` names a file that holds the value. Nothing else reads the environment.
+Each row is a field of :class:`Settings`; its metadata holds the help text, how the value is checked,
+whether it is secret, and whether it is common: one of the few that most servers set. The environment name is
+``EVENTR_`` and the field name in capitals; for secret settings ``EVENTR_<NAME>_FILE`` names a file that holds
+the value. Nothing else reads the environment.
 """
 
 from __future__ import annotations
@@ -130,8 +131,11 @@ def _secret_key(value: str) -> str | None:
     return None if not value or len(value) >= 32 else "must have at least 32 random characters"
 
 
-def _row(default: Any, text: str, check: Check | None = None, *, secret: bool = False) -> Any:
-    return dataclasses.field(default=default, metadata={"help": text, "check": check, "secret": secret})
+def _row(
+    default: Any, text: str, check: Check | None = None, *, secret: bool = False, common: bool = False
+) -> Any:
+    metadata = {"help": text, "check": check, "secret": secret, "common": common}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,41 +146,56 @@ class Settings:
     """
 
     # -- where things are
-    home: Path = _row(Path("var"), "Folder for data, logs, sockets and keys when Eventr runs on one machine")
+    home: Path = _row(
+        Path("var"), "Folder for data, logs, sockets and keys when Eventr runs on one machine", common=True
+    )
     mongodb_uri: str = _row(
         "",
         "URI of the MongoDB replica set or cluster; empty: embedded MongoDB",
         _url("mongodb", "mongodb+srv"),
         secret=True,
+        common=True,
     )
     mongodb_name: str = _row("eventr", "Name of the MongoDB database", _database)
     redis_url: str = _row(
-        "", "URL of Redis 6.2 or newer; empty: embedded Redis", _url("redis", "rediss", "unix"), secret=True
+        "",
+        "URL of Redis 6.2 or newer; empty: embedded Redis",
+        _url("redis", "rediss", "unix"),
+        secret=True,
+        common=True,
     )
     embedded_cache: int = _row(
-        512 << 20, "Cache size of the embedded MongoDB, in bytes", _between(1 << 28, 1 << 40)
+        512 << 20, "Cache size of the embedded MongoDB, in bytes", _between(1 << 28, 1 << 40), common=True
     )
-    log_level: str = _row("info", "Lowest level to log", _one_of("debug", "info", "warning", "error"))
-    log_format: str = _row("text", "Format of log lines", _one_of("text", "json"))
+    log_level: str = _row(
+        "info", "Lowest level to log", _one_of("debug", "info", "warning", "error"), common=True
+    )
+    log_format: str = _row("text", "Format of log lines", _one_of("text", "json"), common=True)
 
     # -- web
-    base_url: str = _row("", "Public address of this server; empty: http://HOST:PORT", _origin)
-    host: str = _row("127.0.0.1", "Address that the web server listens on")
-    port: int = _row(8080, "Port that the web server listens on; 0: any free port", _between(0, 65535))
-    web_workers: int = _row(2, "Web processes", _between(1, 256))
+    base_url: str = _row("", "Public address of this server; empty: http://HOST:PORT", _origin, common=True)
+    host: str = _row("127.0.0.1", "Address that the web server listens on", common=True)
+    port: int = _row(
+        8080, "Port that the web server listens on; 0: any free port", _between(0, 65535), common=True
+    )
+    web_workers: int = _row(2, "Web processes", _between(1, 256), common=True)
     web_threads: int = _row(8, "Threads per web process", _between(1, 256))
     secret_key: str = _row(
         "",
         ("Key for signatures; empty: created at the first start and kept in EVENTR_HOME/secret_key"),
         _secret_key,
         secret=True,
+        common=True,
     )
     trusted_proxies: int = _row(
         0,
         "Number of reverse proxies in front of Eventr whose X-Forwarded-* headers are trusted",
         _between(0, 8),
+        common=True,
     )
-    signup: str = _row("open", "Who may sign up after the first user", _one_of("open", "closed", "invite"))
+    signup: str = _row(
+        "open", "Who may sign up after the first user", _one_of("open", "closed", "invite"), common=True
+    )
     session_idle: int = _row(
         14 * 86400, "Seconds without activity after which a session ends", _between(60, 1e9)
     )
@@ -239,7 +258,7 @@ class Settings:
 
     # -- fetching
     user_agent: str = _row(
-        "", "User-Agent for fetching feeds; empty: Eventr with its public address", _header
+        "", "User-Agent for fetching feeds; empty: Eventr with its public address", _header, common=True
     )
     fetch_allow: tuple[str, ...] = _row(
         (),
@@ -248,12 +267,13 @@ class Settings:
             "host:port also allows that port. A CIDR allows only the ports in "
             "EVENTR_FETCH_PORTS"
         ),
+        common=True,
     )
     fetch_ports: tuple[int, ...] = _row(
         (80, 443, 8080, 8443), "Ports that Eventr may fetch, on public and private hosts", _ports
     )
     fetch_proxy: str = _row(
-        "", "Proxy for all fetches; the proxy must then filter addresses", _proxy, secret=True
+        "", "Proxy for all fetches; the proxy must then filter addresses", _proxy, secret=True, common=True
     )
     fetch_connections: int = _row(200, "Concurrent connections per worker", _between(1, 10000))
     fetch_per_host: int = _row(2, "Concurrent connections per host", _between(1, 64))
@@ -352,8 +372,12 @@ class Settings:
     )
 
     # -- schedule
-    poll_min: int = _row(120, "Shortest time between polls of a feed, in seconds", _between(1, 86400))
-    poll_max: int = _row(3600, "Longest time between polls of a healthy feed, in seconds", _between(1, 86400))
+    poll_min: int = _row(
+        120, "Shortest time between polls of a feed, in seconds", _between(1, 86400), common=True
+    )
+    poll_max: int = _row(
+        3600, "Longest time between polls of a healthy feed, in seconds", _between(1, 86400), common=True
+    )
     poll_push: int = _row(
         6 * 3600,
         "Time between polls of a feed while its hub's pushes arrive reliably, in seconds",
@@ -370,6 +394,7 @@ class Settings:
         "auto",
         "Subscribe to feeds' WebSub hubs; auto: if hubs can reach EVENTR_BASE_URL",
         _one_of("auto", "on", "off"),
+        common=True,
     )
     websub_interval: int = _row(
         30, "Shortest time between two fetches of a feed triggered by pushes, in seconds", _between(1, 3600)
@@ -377,7 +402,7 @@ class Settings:
     websub_max_bytes: int = _row(
         4 << 20, "Largest push accepted from a hub, in bytes", _between(1024, 1 << 26)
     )
-    retention_entries: int = _row(5000, "Entries kept per feed", _between(100, 1e7))
+    retention_entries: int = _row(5000, "Entries kept per feed", _between(100, 1e7), common=True)
 
     # -- reading
     unread_days: int = _row(
@@ -414,6 +439,7 @@ class Settings:
         "public",
         "Default audience of a user's shares",
         _one_of("public", "followers", "private"),
+        common=True,
     )
     name_days: int = _row(
         90,
@@ -473,6 +499,7 @@ class Settings:
         "auto",
         "Run a WebSub hub for public streams; auto: if others can reach EVENTR_BASE_URL",
         _one_of("auto", "on", "off"),
+        common=True,
     )
     hub_lease: int = _row(10 * 86400, "Default lease of a hub subscription, in seconds", _between(60, 1e9))
     hub_lease_min: int = _row(3600, "Shortest lease of a hub subscription, in seconds", _between(1, 1e9))
@@ -522,7 +549,9 @@ class Settings:
     )
 
     # -- notifications on devices (web push)
-    push: bool = _row(True, "Allow push notifications on devices; browsers require HTTPS or loopback")
+    push: bool = _row(
+        True, "Allow push notifications on devices; browsers require HTTPS or loopback", common=True
+    )
     push_contact: str = _row(
         "",
         "Contact address for push services: mailto: or https:; empty: EVENTR_BASE_URL",
@@ -570,7 +599,7 @@ class Settings:
 
     # -- jobs
     queues_file: Path | None = _row(
-        None, "TOML file with the settings of worker groups and queues; empty: built-in file"
+        None, "TOML file with the settings of worker groups and queues; empty: built-in file", common=True
     )
     pull_batch: int = _row(100, "Feeds per pull job", _between(1, 500))
     pull_batches: int = _row(3, "Pull jobs that one worker runs at once", _between(1, 64))
@@ -621,12 +650,14 @@ class Settings:
             "set; empty: off"
         ),
         _listening,
+        common=True,
     )
     metrics_token: str = _row("", "Bearer token required by the metrics ports", _secret_key, secret=True)
     report_urls: str = _row(
         "",
         "Recipients of the hourly report as Apprise URLs, separated by spaces; empty: no report",
         secret=True,
+        common=True,
     )
     stop_grace: float = _row(
         10.0, "Seconds that running jobs get to finish when a worker stops", _between(0, 600)

@@ -40,6 +40,13 @@ def test_settings_are_documented_as_they_are() -> None:
     assert _doc("docs/settings.md") == render_markdown() + "\n", "run: make docs"
 
 
+def test_common_settings_are_few_and_come_first() -> None:
+    common, tuning = _doc("docs/settings.md").split("\n## Tuning\n")
+    assert 20 <= len(_rows(common)) <= 30 < len(_rows(tuning))
+    assert "EVENTR_BASE_URL" in _rows(common)
+    assert "EVENTR_XML_MAX_DEPTH" in _rows(tuning)
+
+
 def test_every_setting_is_read_somewhere() -> None:
     folders = ("app", "controller", "queue_manager", "workers")
     code = "".join(p.read_text("utf-8") for folder in folders for p in sorted((REPO / folder).rglob("*.py")))

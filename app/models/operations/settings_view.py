@@ -10,7 +10,7 @@ from app.config import Settings
 
 
 def list_settings(settings: Settings) -> list[dict[str, Any]]:
-    """Return one row per setting: name, env, value and default as text, help, secret."""
+    """Return one row per setting: name, env, value and default as text, help, secret, common."""
     shown, defaults = settings.redact_secrets(), Settings().redact_secrets()
     return [
         {
@@ -20,6 +20,7 @@ def list_settings(settings: Settings) -> list[dict[str, Any]]:
             "default": defaults[field.name],
             "help": field.metadata["help"],
             "secret": field.metadata["secret"],
+            "common": field.metadata["common"],
         }
         for field in dataclasses.fields(settings)
     ]
