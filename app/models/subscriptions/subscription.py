@@ -1,4 +1,4 @@
-"""A subscription and its read state: a bitmap, no row per user and entry (docs/architecture.md).
+"""A subscription and its read state: a bitmap, no row per user and entry (docs/design/read-state.md).
 
 All functions here are pure. Sequence numbers start at 1. In the store a bitmap is cut into 64-bit words,
 here it is one integer: counting, masking and shifting it are single steps in C.
