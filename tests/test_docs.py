@@ -15,6 +15,7 @@ from app import cli, errors
 from app.commands.settings import render_markdown
 from app.config import Settings
 from tests.support.imports import REPO
+from tests.support.language import MAX_WORDS, find_document_faults
 
 #: The numbered requirements that this version answers; each has a test whose name holds its number.
 SECURITY_IDS = (
@@ -29,6 +30,15 @@ SECURITY_IDS = (
     "G02",
     *(f"R{n:02}" for n in range(1, 6)),
     *(f"F{n:02}" for n in (*range(1, 7), 8, 12, 13, 14, 16, 17, 18)),
+)
+
+
+#: Every document of the repository.
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGES.md",
+    *sorted(str(path.relative_to(REPO)) for path in (REPO / "docs").rglob("*.md")),
 )
 
 
@@ -83,7 +93,7 @@ def _commands(group: click.Group, prefix: str) -> Iterator[str]:
 
 
 def test_every_command_is_in_the_readme_or_the_docs_and_has_help() -> None:
-    texts = _doc("README.md") + "".join(p.read_text("utf-8") for p in (REPO / "docs").glob("*.md"))
+    texts = "".join(map(_doc, DOCUMENTS))
     names = list(_commands(cli.cli, "eventr"))
     assert "eventr feed parse" in names
     assert not [name for name in names if name not in texts]
@@ -137,10 +147,70 @@ def test_a_requirement_without_test_is_caught() -> None:
 _PRIVATE = re.compile(r"(^|[\s`'\"(=])(/root/|/home/\w+/|/tmp/\w+/)")
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "CHANGES.md", "LICENSE", "docs/architecture.md", "docs/performance.md"]
-)
+@pytest.mark.parametrize("name", [*DOCUMENTS, "LICENSE"])
 def test_the_documents_are_there(name: str) -> None:
     text = _doc(name)
     assert len(text) > 200
     assert not _PRIVATE.search(text), "no path of anybody's machine"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_is_in_plain_english(name: str) -> None:
+    faults = find_document_faults(_doc(name), max_words=MAX_WORDS)
+    assert not faults, "\n".join(map(str, faults))
+
+
+def test_architecture_is_short_enough_to_read() -> None:
+    assert len(_doc("docs/architecture.md").split()) <= 1500
+
+
+def test_first_version_has_at_most_80_lines_of_changes() -> None:
+    versions = re.split(r"^## ", _doc("CHANGES.md"), flags=re.MULTILINE)
+    [first] = [text for text in versions if text.startswith("0.1.0")]
+    assert len(first.splitlines()) <= 80
+
+
+_PATH = re.compile(r"`((?:app|bench|controller|docs|queue_manager|static|tests|workers)(?:/[\w.]+)*)`")
+
+
+def _missing_paths(text: str) -> list[str]:
+    return [name for name in _PATH.findall(text) if not (REPO / name).exists()]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_names_only_files_that_exist(name: str) -> None:
+    assert not _missing_paths(_doc(name))
+
+
+def test_a_file_that_does_not_exist_is_caught() -> None:
+    assert _missing_paths("`app/config.py`, `app/feeds`, `app/sight.py`, `app.sight`") == ["app/sight.py"]
+
+
+def _table(text: str, heading: str) -> list[list[str]]:
+    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def test_folder_map_names_every_package() -> None:
+    named = set(_PATH.findall(_doc("docs/architecture.md").split("## Folder map")[1].split("\n## ")[0]))
+    packages = {path.parent.relative_to(REPO).as_posix() for path in REPO.glob("app/*/__init__.py")}
+    assert packages | {"workers", "queue_manager", "controller"} <= named
+
+
+def test_each_question_has_one_file() -> None:
+    rows = _table(_doc("docs/architecture.md"), "Where decisions live")
+    assert len(rows) >= 20
+    for question, file in rows:
+        assert question.endswith("?")
+        assert (REPO / file.strip("`")).is_file(), file
+
+
+_TARGET = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_between_documents_lead_somewhere(name: str) -> None:
+    folder = (REPO / name).parent
+    targets = [target for target in _TARGET.findall(_doc(name)) if "://" not in target]
+    assert not [target for target in targets if not (folder / target).exists()]
