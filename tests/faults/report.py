@@ -1,4 +1,4 @@
-"""Writes docs/reliability.md from a long run."""
+"""Writes the results of a long run into docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ BEGIN, END = "<!-- run: begin -->", "<!-- run: end -->"
 
 
 def write(system: System, page: pathlib.Path = PAGE) -> None:
-    """Put what was done to the system, and how long it took to recover, into the page."""
+    """Write the kills of a run and the time to recover from them into the page."""
     rows = [
         f"| {part} | {kills} | {median:.1f} s | {longest:.1f} s |"
         for part, (kills, median, longest) in summary(system.blows).items()
     ]
-    told = [
+    report = [
         f"Measured on {machine()}, seed {system.seed}.",
         "",
-        f"{len(system.blows)} blows; all checks held after each of {system.checked} tests.",
+        f"{len(system.blows)} kills; all checks passed after each of {system.checked} tests.",
         "",
-        "| what was killed | times | back after, median | longest |",
+        "| part | kills | median recovery | longest |",
         "|---|---:|---:|---:|",
         *rows,
     ]
     text = page.read_text("utf-8")
     before, rest = text.split(BEGIN)
-    lines = "\n".join(told)
+    lines = "\n".join(report)
     page.write_text(f"{before}{BEGIN}\n{lines}\n{END}{rest.split(END)[1]}", "utf-8")
