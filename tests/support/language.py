@@ -84,10 +84,11 @@ PATTERNS: Sequence[Pattern] = (
     ),
     _pattern(
         "one as a person",
-        r"\bone['’]s\b|\boneself\b|\b(?:what|where|when|whom|if|that|as) one (?:may|can|must|has|\w+s)\b",
+        r"\bone['’]s\b|\boneself\b|\b(?:what|where|when|whom|if|as) one (?:may|can|must|has|\w{3,}s)\b"
+        r"|\bthat one (?:may|can|must|reads|sees|follows|writes)\b",
         "write “you” or name the person",
         "A comment of one's own can be deleted.",
-        "You can delete your own comment. Each one has a date; that one too.",
+        "Each comment has a date. Add an index where one is needed; that one stays.",
     ),
     _pattern(
         "who as a subject",
