@@ -9,6 +9,7 @@ from typing import Any
 from app.adapters.redis.jobs import RedisJobs
 from app.bootstrap import services as bootstrap
 from app.config import Settings
+from app.errors import StoreError
 from app.runtime.lazy import lazy
 from workers.job import ClaimedJob
 from workers.outcome import ProgressReport
@@ -74,6 +75,17 @@ class Context:
         """Tokens of earlier attempts of this work. They are dead, so their claims may be taken over."""
         own = tuple(self.job.build_token(n) for n in range(1, self.job.attempt))
         return self.job.parents + own
+
+    def is_held(self) -> bool:
+        """Return whether this attempt is still this worker's. Blocking.
+
+        A worker that was frozen for too long has lost its jobs without knowing. While Redis doesn't answer
+        the job counts as held: nobody can take it over then.
+        """
+        try:
+            return self.jobs.is_running(self.job.id, self.job.since, self.job.attempt)
+        except StoreError:
+            return True
 
     def report_progress(self, **data: Any) -> None:
         """Tell whoever waits how far this job is; never blocks, the newest report counts."""

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+import redis
 from bson.int64 import Int64
 
 from app import clock
@@ -24,12 +25,16 @@ from app.mappers.feeds.entries import NumberedEntry
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, NextCheck, StoreResult
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Task
 from app.models.reading.entry import NewEntry
 from app.services.feeds import pull_batch
 from app.services.feeds.pull import HOST_SHARE, PullService, make_batches
 from app.services.feeds.pull_batch import PullResult
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
+from workers import registry
+from workers.context import Context, Resources
+from workers.job import ClaimedJob
 
 ALICE = Actor(1)
 RSS = b"<rss version='2.0'><channel><title>Blog</title>%s</channel></rss>"
@@ -376,7 +381,7 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
             self._fetcher = fetcher
 
         async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-            async for fetched in self._fetcher.stream(requests):
+            async for fetched in self._fetcher.stream_fetches(requests):
                 yield fetched
             site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"third")))
             await site.services.pull.pull([feed.id], self._fetcher)
@@ -390,6 +395,84 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
 
     html = [entry_bodies.unpack(d["body"]) for d in db.entries.find({"feed_id": feed.id})]
     assert [found.content or found.summary for found in html] == ["third"]
+
+
+class _Frozen:
+    """Answers as the fetcher does, but before the answers are stored something else happens."""
+
+    def __init__(self, fetcher: Any, meanwhile: Callable[[Any], Awaitable[object]]) -> None:
+        self._fetcher, self._meanwhile = fetcher, meanwhile
+
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        async for fetched in self._fetcher.stream_fetches(requests):
+            yield fetched
+        await self._meanwhile(self._fetcher)
+
+
+def test_a_worker_that_lost_its_job_claims_no_feed(
+    site: Site, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wakes up before its claim, after another worker has pulled the feed and released it."""
+    monkeypatch.setattr(pull_batch, "FLUSH_SECONDS", 60)
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    documents: list[Any] = []
+    seen: list[str | None] = []
+
+    async def heir(fetcher: Any) -> None:
+        site.server.set("/feed", file_reply(rss(2, 1)))
+        await site.services.pull.pull([feed.id], fetcher, token="heir", dead_tokens=["zombie"])
+        documents.append(db.feeds.find_one({"_id": feed.id}))
+
+    def is_held() -> bool:
+        seen.append(site.feed(feed.id).claim_token)
+        return False
+
+    async def zombie() -> PullResult:
+        with bootstrap.build_fetcher(site._settings) as fetcher:
+            late = _Frozen(fetcher, heir)
+            return await site.services.pull.pull([feed.id], late, token="zombie", is_held=is_held)
+
+    result = asyncio.run(zombie())
+
+    assert (result.skipped, result.feeds) == (1, 0)
+    assert [db.feeds.find_one({"_id": feed.id})] == documents
+    assert site.feed(feed.id).last_seq == 2
+    # Asked before the claim, it could be frozen in between once more.
+    assert seen == ["zombie"]
+
+
+def test_a_worker_that_holds_its_job_stores_what_it_claims(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    assert site.pull([feed.id], token="attempt", is_held=lambda: True).new == 1
+
+
+@pytest.mark.parametrize("task", [Task.PULL, Task.PULL_SYSTEM])
+def test_tasks_that_pull_ask_whether_their_job_is_still_held(
+    site: Site, redis_client: redis.Redis, task: Task
+) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    registry.load_tasks()
+    spec = registry.find_task(task)
+    assert spec is not None
+
+    with contextlib.closing(Resources(site._settings)) as resources:
+        lost = Context(ClaimedJob("lost", "feed-pull", 1, 1), site._settings, 60, resources, lambda _: None)
+        result = asyncio.run(spec.body(lost, feed_ids=[feed.id]))
+
+    assert (result["skipped"], result["feeds"]) == (1, 0)
+    assert site.feed(feed.id).last_seq == 0
+
+
+def test_a_worker_that_lost_its_job_suspects_no_feed(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+
+    site.services.pull.mark_suspect(feed.id, "zombie", is_held=lambda: False)
+
+    assert (site.feed(feed.id).error, site.feed(feed.id).claim_token) == (None, None)
 
 
 def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,10 @@ pytestmark = pytest.mark.timeout(3000)
 
 RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item></channel></rss>"
 _STARTED = re.compile(r"worker_started worker=(\S+) group=\S+ pid=(\d+)")
-_GOES_ON = {"index_at", "indexed_at", "indexed_upto", "written_by", "next_check_at", "checked_at", "history"}
+#: Fields of a feed that change without a poll: the search's marks, and when it is due, since a refused writer
+#: asks for the next poll.
+_GOES_ON = {"index_at", "indexed_at", "indexed_upto", "next_check_at"}
+_POLLS = (Queue.PULL, Queue.PULL_SYSTEM, Queue.SUSPECTS)
 #: How long a host stays frozen after others took over its work, seconds; in the long form its claim runs
 #: out by itself.
 FROZEN = 120.0 if LONG else 0.0
@@ -134,17 +137,14 @@ def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: S
         )
         system.wait(lambda: feeds.get(feed_id).last_seq == 1, "and does it")
         poll(lambda: False, FROZEN)
-        before = _at_rest(system, feed_id)
-        os.kill(pid, signal.SIGCONT)
-        for ident in held:
-            late = f"ending_refused worker={name} job_id={ident}"
-            system.wait(lambda text=late: text in system.up.log("manager"), "its end is refused")
-        now = system.db.feeds.find_one({"_id": feed_id})
+        with _unpolled(system, feed_id) as before:
+            os.kill(pid, signal.SIGCONT)
+            for ident in held:
+                late = f"ending_refused worker={name} job_id={ident}"
+                system.wait(lambda text=late: text in system.up.log("manager"), "its end is refused")
+            now = system.db.feeds.find_one({"_id": feed_id})
         assert _content(now) == _content(before), "and so is what it read"
         assert system.db.entries.count_documents({"feed_id": feed_id}) == 1
-    # Polls go on: until the next one the feed is marked as what somebody may have left in disorder.
-    again = {"$set": {"next_check_at": clock.now()}}
-    system.db.feeds.update_one({"_id": feed_id, "claim_token": None}, again)
 
 
 def _stands_still(pid: int | None) -> bool:
@@ -152,36 +152,30 @@ def _stands_still(pid: int | None) -> bool:
     return pid is not None and psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
-def _at_rest(system: System, feed_id: int) -> Any:
-    """Let nobody poll a feed any more, and return its document."""
-    far = {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=1)}}
-    free = {"_id": feed_id, "claim_token": None}
+@contextlib.contextmanager
+def _unpolled(system: System, feed_id: int) -> Iterator[dict[str, Any]]:
+    """Let nobody but the frozen worker poll a feed for the time of a block; yield its document.
 
-    def rests() -> Any:
-        system.db.feeds.update_one(free, far)
-        return system.db.feeds.find_one(
-            {**free, "next_check_at": {"$gt": clock.now() + dt.timedelta(minutes=9)}}
-        )
+    When the worker wakes up and its write is refused, it makes the feed due. The poll that follows is lawful:
+    it may claim the feed and change it between two looks.
+    """
+    system.client.sadd(redis_keys.PAUSED, *map(str, _POLLS))
+    try:
+        system.wait(lambda: not _running(system), "the polls that have begun have ended")
+        before = system.db.feeds.find_one({"_id": feed_id})
+        assert before is not None
+        assert "claim_token" not in before
+        yield before
+    finally:
+        system.client.srem(redis_keys.PAUSED, *map(str, _POLLS))
 
-    found: list[Any] = []
 
-    def quiet() -> bool:
-        found[:] = [rests()]
-        lists = (
-            *system.client.scan_iter(redis_keys.QUEUE + "*"),
-            *system.client.scan_iter(redis_keys.INFLIGHT + "*"),
-        )
-        return bool(found[0]) and not any(system.client.llen(k) for k in lists)
-
-    system.wait(quiet, "nobody polls the feed")
-    return found[0]
+def _running(system: System) -> int:
+    """Count the jobs that registered workers hold."""
+    return sum(system.client.llen(name) for name in system.client.scan_iter(redis_keys.INFLIGHT + "*"))
 
 
 def _content(feed: dict[str, Any]) -> dict[str, Any]:
-    """Return a feed without what goes on: the search's marks, and the times of polls.
-
-    The frozen worker may hold another job of the same feed, which asks when it wakes up.
-    """
     return {key: value for key, value in feed.items() if key not in _GOES_ON}
 
 

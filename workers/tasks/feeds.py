@@ -40,6 +40,7 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
         ctx.fetcher,
         token=ctx.job.token,
         dead_tokens=ctx.parents,
+        is_held=ctx.is_held,
         only_due=only_due,
         progress=report_counts,
     )
@@ -62,7 +63,7 @@ async def is_last_try(ctx: Context, feed_id: int) -> bool:
     """
     if ctx.job.crashes + 1 < ctx.settings.job_retries:
         return False
-    await asyncio.to_thread(ctx.services.pull.mark_suspect, feed_id, ctx.job.token, ctx.parents)
+    await asyncio.to_thread(ctx.services.pull.mark_suspect, feed_id, ctx.job.token, ctx.parents, ctx.is_held)
     return True
 
 

@@ -20,7 +20,12 @@ async def pull(ctx: Context, *, feed_id: int) -> dict[str, int]:
     # One that is given up rests: the service sees it, and that the push is answered for.
     last = not await is_given_up(ctx, feed_id) and await is_last_try(ctx, feed_id)
     result = await ctx.services.websub.pull(
-        feed_id, ctx.fetcher, token=ctx.job.token, dead_tokens=ctx.parents, last=last
+        feed_id,
+        ctx.fetcher,
+        token=ctx.job.token,
+        dead_tokens=ctx.parents,
+        is_held=ctx.is_held,
+        last=last,
     )
     if result["feeds"]:
         await clear_crashes(ctx, feed_id)

@@ -159,6 +159,13 @@ class RedisJobs:
             crashes=int(crashes or 0),
         )
 
+    def is_running(self, job_id: str, since: int, attempt: int) -> bool:
+        """Return whether this attempt of a job still runs: it has not ended, and no worker took it over."""
+        with _store():
+            names = ("status", "since", "attempts")
+            row: list[Any] = self._client.hmget(redis_keys.make_job_key(job_id), names)
+        return [value and value.decode() for value in row] == [State.STARTED, str(since), str(attempt)]
+
     def clear_crashes(self, feed_id: int) -> None:
         """Forget the crashes of jobs about this feed alone: now it was read, and nobody died."""
         with _store():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 from app import logs
@@ -173,12 +173,15 @@ class FeedGateway:
         seconds: float,
         *,
         dead_tokens: Sequence[str] = (),
+        is_held: Callable[[], bool] | None = None,
     ) -> list[Feed]:
         """Claim those of these feeds that nobody is polling, for so many seconds.
 
         Args:
             token: unique for this call; later writes name it.
             dead: tokens of writers that are known to be dead; their claims are taken over at once.
+            is_held: whether the writer's job is still its own, None for a writer without a job. A writer that
+                has lost its job gives its claims back.
 
         Returns:
             The claimed feeds, in order again if their last writer had died.
@@ -186,6 +189,11 @@ class FeedGateway:
         claimed = self._feeds.claim(
             feed_ids, token, now, now + dt.timedelta(seconds=seconds), dead_tokens=dead_tokens
         )
+        # After the claim: a worker that takes the job over later knows its token, and takes the claim over.
+        if claimed and is_held is not None and not is_held():
+            log.warning("claim_refused", feed_ids=[feed.id for feed in claimed])
+            self._feeds.release(token, feed_ids)
+            return []
         return [self._writer.reconcile(feed, now) if feed.torn else feed for feed in claimed]
 
     def release(self, token: str, feed_ids: Sequence[int]) -> None:

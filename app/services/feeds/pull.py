@@ -11,7 +11,7 @@ import datetime as dt
 import functools
 import itertools
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from app import clock
@@ -72,6 +72,7 @@ class PullService:
         *,
         token: str | None = None,
         dead_tokens: Sequence[str] = (),
+        is_held: Callable[[], bool] | None = None,
         only_due: bool = False,
         urgent: bool | None = None,
         progress: Progress | None = None,
@@ -89,6 +90,7 @@ class PullService:
             fetcher: may be shared with other pulls of this process.
             token: names this attempt and no other one; made when left out.
             dead: tokens of attempts whose worker died; their claims are taken over.
+            is_held: whether this attempt is still its worker's; see :meth:`FeedGateway.claim`.
             only_due: skip feeds that are not due any more, since another job pulled them meanwhile.
             urgent: a person waits, so that hosts' budgets may be overdrawn; None: unless ``only_due``.
             progress: called with the counts after each batch that was stored.
@@ -99,7 +101,9 @@ class PullService:
         # All calls to the store are made in threads: one that does not answer for some seconds must
         # not stop the other jobs of this process, nor its signs of life.
         polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead_tokens, only_due, urgent)
-        claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens)
+        claim = functools.partial(
+            self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens, is_held=is_held
+        )
         batch = PullBatch(self._feeds, self._retention, self._digester, claim, progress, self._announce)
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
@@ -130,10 +134,16 @@ class PullService:
         admitted = self._courtesy.admit_polls(polls, urgent=urgent) if self._courtesy else polls
         return admitted, len(polls) - len(admitted)
 
-    def mark_suspect(self, feed_id: int, token: str, dead_tokens: Sequence[str] = ()) -> None:
+    def mark_suspect(
+        self,
+        feed_id: int,
+        token: str,
+        dead_tokens: Sequence[str] = (),
+        is_held: Callable[[], bool] | None = None,
+    ) -> None:
         """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
         now = clock.now()
-        for feed in self._claim([feed_id], now, token=token, dead_tokens=dead_tokens):
+        for feed in self._claim([feed_id], now, token=token, dead_tokens=dead_tokens, is_held=is_held):
             self._feeds.store_updates([make_crash_update(feed, now, self._settings.error_backoff_max)], now)
 
     def is_suspended(self, feed_id: int) -> bool:
@@ -146,9 +156,16 @@ class PullService:
         return self._retention.apply_retention(feed_id)
 
     def _claim(
-        self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead_tokens: Sequence[str]
+        self,
+        feed_ids: Sequence[int],
+        now: dt.datetime,
+        *,
+        token: str,
+        dead_tokens: Sequence[str],
+        is_held: Callable[[], bool] | None,
     ) -> list[Feed]:
-        return self._feeds.claim(feed_ids, token, now, self._settings.claim_seconds, dead_tokens=dead_tokens)
+        seconds = self._settings.claim_seconds
+        return self._feeds.claim(feed_ids, token, now, seconds, dead_tokens=dead_tokens, is_held=is_held)
 
 
 def make_batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:

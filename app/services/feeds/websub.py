@@ -99,19 +99,20 @@ class WebsubService:
         *,
         token: str,
         dead_tokens: Sequence[str] = (),
+        is_held: Callable[[], bool] | None = None,
         last: bool = False,
     ) -> dict[str, int]:
         """Pull a feed whose hub has pushed.
 
         Args:
-            token, dead: as in :meth:`PullService.pull`.
+            token, dead, is_held: as in :meth:`PullService.pull`.
             last: earlier attempts crashed their workers; if this one does, it is not tried again.
         """
         begun = await asyncio.to_thread(self._websubs.begin_pull, feed_id, clock.now(), last=last)
         if begun is None:
             return {"feeds": 0}
         result = await self._pulls.pull(
-            [feed_id], fetcher, token=token, dead_tokens=dead_tokens, urgent=False
+            [feed_id], fetcher, token=token, dead_tokens=dead_tokens, is_held=is_held, urgent=False
         )
         await asyncio.to_thread(self._websubs.end_pull, begun, _outcome(result), clock.now())
         return result.to_json()
