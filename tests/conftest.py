@@ -336,9 +336,11 @@ def chromium(windowless_path: str) -> Iterator[Any]:
 NO_OTHERS = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 #: No sandbox: as root Chromium refuses to start with one, and it opens our own pages only. No renderer is
 #: kept ready for a page that may never come: each test has a browser context of its own, which cannot use it.
+#: Nothing is drawn by a graphics card, so that part needs no process of its own.
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-dev-shm-usage",
+    "--in-process-gpu",
     "--renderer-process-limit=1",
     f"--host-resolver-rules={NO_OTHERS}",
 ]
