@@ -14,6 +14,8 @@ comma := ,
 # to end, to come back or to be found lost.
 JOBS ?= 4
 ARGS ?=
+# Seconds that make quick may take.
+QUICK ?= 90
 WORDS := app/web/translations
 # The first argument of these is a sentence to translate.
 SPOKEN := $(addsuffix Error,Invalid AuthRequired Forbidden NotFound Exists Conflict TooLarge RateLimited Store)
@@ -32,8 +34,8 @@ test: $(VENV)/.dev chromium clients  ## Check style and types, then run all test
 	@$(MAKE) --no-print-directory --jobs 2 lint types compiled
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-quick: $(VENV)/.dev  ## Run the tests that failed last time, or all tests; stop at the first failure
-	$(BIN)/pytest --last-failed --last-failed-no-failures all -x $(ARGS)
+quick: $(VENV)/.dev  ## Run the tests of what changed, nearest first, in at most 90 s (QUICK=n); stop at the first failure
+	@$(BIN)/python -m tests.support.affected --seconds $(QUICK) --jobs $(JOBS) -- $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style
 	$(BIN)/ruff check .

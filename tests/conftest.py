@@ -36,12 +36,21 @@ from app.config import Settings
 from app.errors import StartupError
 from app.mappers.mongo import ids
 from app.runtime.gc import collect_rarely, freeze_loaded
+from tests.support import affected
 
 T = TypeVar("T")
 Eventually = Callable[..., Any]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--until", type=float, help="begin no test after this moment, seconds since 1970")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if until := config.getoption("until"):
+        config.pluginmanager.register(affected.Deadline(until))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(affected.Seconds(config))
     collect_rarely()  # a third of what it takes to load thousands of tests
     # How long an example takes is up to what else the machine does: times are for the benchmark.
     # To explain a failure it follows each line that is run, which takes longer than a test may.
@@ -61,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, some of it in each process: no run ends with one that waits for it."""
+    if config.getoption("until"):
+        return  # the nearest to what changed are first
     parts = int(getattr(config, "workerinput", {}).get("workercount", 1))
     kinds: tuple[list[pytest.Item], ...] = ([], [], [])
     for item in items:
