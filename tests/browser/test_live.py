@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app import clock
+from app import clock, embedded
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.accounts.actor import Actor, Role
@@ -19,6 +19,7 @@ from tests.conftest import CHROMIUM_ARGS, NO_OTHERS
 from tests.data.test_imports import listed
 from tests.support import live
 from tests.support.reader import add_user, elsewhere, pull, rss
+from tests.support.up import free_port
 
 URL = "https://one.example/feed"
 _WATCH = """
@@ -45,10 +46,33 @@ Device = Callable[[], BrowserContext]
 Eventually = Callable[..., object]
 
 
+class _Web:
+    """The web tier that all tests of this file share: their databases have one name and begin empty."""
+
+    def __init__(self, place: Settings) -> None:
+        self.place = place
+        self._part: live.Part | None = None
+
+    def start(self, settings: Settings) -> None:
+        """Start it for the first test that needs it."""
+        if self._part is None:
+            self._part = live.web(settings)
+
+    def close(self) -> None:
+        if self._part is not None:
+            self._part.stop()
+
+
+@pytest.fixture(scope="module")
+def web(servers: embedded.Running) -> Iterator[_Web]:
+    with live.homed(servers.settings) as place, contextlib.closing(_Web(place)) as shared:
+        yield shared
+
+
 @pytest.fixture
-def settings(settings: Settings) -> Iterator[Settings]:
-    with live.homed(settings) as own:
-        yield own
+def settings(settings: Settings, web: _Web) -> Settings:
+    place = web.place
+    return dataclasses.replace(settings, home=place.home, port=place.port, web_workers=place.web_workers)
 
 
 @pytest.fixture
@@ -66,11 +90,10 @@ def _publish(services: Services, actor: Actor, count: int) -> None:
 
 
 @pytest.fixture
-def server(settings: Settings, ann: Actor) -> Iterator[Settings]:
+def server(settings: Settings, ann: Actor, web: _Web) -> Settings:
     """The web tier as ``eventr web`` runs it; no controller yet."""
-    part = live.web(settings)
-    yield settings
-    part.stop()
+    web.start(settings)
+    return settings
 
 
 @pytest.fixture
@@ -349,7 +372,8 @@ def network(
     settings: Settings, ann: Actor, chromium: Browser, chromium_path: str
 ) -> Iterator[tuple[Settings, Browser]]:
     """A server that people reach by plain HTTP under a name of their network, and a browser there."""
-    own = dataclasses.replace(settings, base_url=f"http://reader.lan:{settings.port}")
+    port = free_port()
+    own = dataclasses.replace(settings, port=port, base_url=f"http://reader.lan:{port}")
     part = live.web(own)
     browser = chromium.browser_type.launch(
         executable_path=chromium_path,
