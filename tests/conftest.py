@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import hypothesis
 import jinja2
@@ -39,6 +39,8 @@ from app.runtime.gc import collect_rarely, freeze_loaded
 from tests.support import affected
 
 T = TypeVar("T")
+#: Longest wait for anything, seconds: a figure for the hung, not for the slow.
+PATIENCE: Final = 120.0
 Eventually = Callable[..., Any]
 
 
@@ -363,18 +365,19 @@ def launched(path: str) -> Iterator[Any]:
     from playwright.sync_api import expect, sync_playwright
 
     # As long as all else waits: on a busy machine a page takes its time.
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        browser.on("context", lambda context: context.set_default_timeout(PATIENCE * 1000))
         yield browser
         browser.close()
 
 
 @pytest.fixture(scope="session")
 def eventually() -> Eventually:
-    """``eventually(predicate, timeout=30)``: wait until it returns something true, and return that."""
+    """``eventually(predicate, timeout=120)``: wait until it returns something true, and return that."""
 
-    def wait(predicate: Callable[[], T], timeout: float = 30.0, message: str = "") -> T:
+    def wait(predicate: Callable[[], T], timeout: float = PATIENCE, message: str = "") -> T:
         pause = threading.Event()
         deadline = time.monotonic() + timeout
         while not (value := predicate()):

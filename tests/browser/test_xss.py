@@ -77,7 +77,6 @@ def cleaned() -> list[str]:
 def page(chromium: Any) -> Iterator[Any]:
     """A page that reaches nothing: every request is answered here, foreign ones with 404."""
     context = chromium.new_context()
-    context.set_default_timeout(60_000)
     page = context.new_page()
     page.add_init_script(HOOK)
     yield page

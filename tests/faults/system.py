@@ -71,7 +71,7 @@ STUCK = {f"{group}.stall": "5" for group in ("feeds", "maintenance", "suspects")
 #: The long form, ``make faults``.
 LONG = os.environ.get("FAULTS") == "long"
 #: Longest wait for anything; a figure for the hung, not for the slow.
-PATIENCE = float(os.environ.get("FAULTS_PATIENCE", "120"))
+PATIENCE = float(os.environ.get("FAULTS_PATIENCE", "300"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

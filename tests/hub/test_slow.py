@@ -40,7 +40,7 @@ def settings(settings: Settings, wire: Wire, callback: Callback, tarpit: RawServ
         fetch_first_byte_timeout=60,
         fetch_idle_timeout=60,
         fetch_total_timeout=300,
-        hub_timeout=3,  # in which good ones answer on a busy machine, too
+        hub_timeout=8,  # in which good ones answer on a busy machine, too
     )
 
 

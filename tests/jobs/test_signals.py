@@ -92,7 +92,7 @@ def test_usr1_logs_the_state(
             log = manager.log.read_text()
             return "running=selftest.sleep" in log and "worker_state worker=suspects" in log
 
-        eventually(told, timeout=30)
+        eventually(told)
         log = manager.log.read_text()
         assert "group_state group=feeds serving=1 wanted=1" in log
         (pid,) = support.pids(manager, "feeds")

@@ -67,7 +67,7 @@ def test_the_figures_of_a_working_system(
                 # Starts, ends and failures are counted some time after they happened.
                 return found if sum(found["eventr_jobs_total"].values()) == 7 else None
 
-            found = eventually(counted, timeout=30)
+            found = eventually(counted)
             assert found["eventr_job_failures_total"] == {("not_a_feed",): 3}
             assert found["eventr_jobs_total"] == {
                 ("finished", "feeds.pull"): 4,
