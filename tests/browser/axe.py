@@ -17,6 +17,7 @@ from playwright.sync_api import Page
 AXE = Axe().axe_script
 Options = dict[str, Any]
 CONTRAST = "color-contrast"
+LINKS = "link-in-text-block"
 _SIZE = "target-size"
 RULES: Options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 #: What axe can find in a document by where its parts stand: all else it says by the document alone, and by
@@ -151,6 +152,22 @@ _CLOSE = """(exclude) => {
 }"""
 
 
+# Whether a link can stand in a text: axe takes it for inline, and the block around it holds more than links.
+_IN_TEXT = """(exclude) => {
+  const blocks = /^(block|list-item|table.*|flex|grid|inline-block)$/;
+  const isBlock = (element) => blocks.test(getComputedStyle(element).display);
+  const length = (element) => element.textContent.trim().length;
+  return [...document.querySelectorAll("a[href], [role=link]")].some((link) => {
+    if (link.closest(exclude) || isBlock(link)) return false;
+    if (!link.checkVisibility({ visibilityProperty: true })) return false;
+    let block = link.parentElement;
+    while (block.parentElement && !isBlock(block)) block = block.parentElement;
+    const links = [...block.querySelectorAll("a[href], [role=link]")];
+    return length(block) > links.reduce((sum, each) => sum + length(each), 0);
+  });
+}"""
+
+
 # The document, and what of it is shown: also what is cut off or lies outside counts as hidden in some rules.
 _SHOWN = """() => {
   const flags = [...document.querySelectorAll("*")].map((element) => {
@@ -191,7 +208,10 @@ def faults(page: Page, options: Options, exclude: Sequence[str] = ()) -> Iterato
     _ready(page)
     if {"wcag22aa", _SIZE} & set(options["runOnly"]) and not page.evaluate(_CLOSE, _any(exclude)):
         options = _without(options, _SIZE)
-    yield from _told(page.evaluate(_LOOK, [options, list(exclude)]))
+    if {"wcag2a", LINKS} & set(options["runOnly"]) and not page.evaluate(_IN_TEXT, _any(exclude)):
+        options = _without(options, LINKS)
+    if options["runOnly"]:
+        yield from _told(page.evaluate(_LOOK, [options, list(exclude)]))
 
 
 def shown(page: Page) -> str:

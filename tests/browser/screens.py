@@ -57,6 +57,10 @@ def _made(page: Page) -> None:
     _calm(page)
 
 
+def _operation(page: Page) -> None:
+    page.locator("#listEntries form").wait_for()
+
+
 def _tried(page: Page) -> None:
     expect(page.locator("#verdict [data-when=busy]")).to_be_hidden()
 
@@ -235,6 +239,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-clients", "/settings/apps/clients"),
     Screen("api-docs", "/api/docs"),
+    Screen("api-docs-operation", "/api/docs#listEntries", _operation, stranger=True),
     Screen("check", "/check", _tried),
     Screen("check-failed", "/check", _in_the_way, stranger=True),
     Screen("admin", "/admin", _live),

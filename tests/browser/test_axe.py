@@ -69,6 +69,33 @@ def test_targets_that_are_too_small_are_found(page: Page, style: str, found: lis
     assert [fault.split()[0] for fault in axe.faults(page, RULES)] == found
 
 
+_PLAIN = "color: #446; text-decoration: none"
+_ALONE = """(options) => axe.run(options).then((found) => found.violations.map((each) => each.id))"""
+
+
+@pytest.mark.parametrize(
+    ("html", "is_found"),
+    [
+        (f'Words <a href="/" style="{_PLAIN}">a link</a> and words', True),
+        (f'Words <a href="/" style="{_PLAIN}; display: inline-flex">a link</a> and words', None),
+        (f'Words <em><a href="/" style="{_PLAIN}">a link</a></em>', None),
+        (f'Words <span role="link" tabindex="0" style="{_PLAIN}">a link</span> and words', None),
+        ('Words <a href="/">a link</a>', False),
+        (f'<a href="/" style="{_PLAIN}">a link</a> <a href="/" style="{_PLAIN}">another</a>', False),
+        (f'Words <a href="/" style="{_PLAIN}; display: block">a link</a>', False),
+    ],
+)
+def test_axe_is_asked_of_links_wherever_it_would_find_one(
+    page: Page, html: str, is_found: bool | None
+) -> None:
+    """None: up to axe."""
+    page.evaluate("(html) => { document.getElementById('text').innerHTML = html; }", html)
+    options = {"runOnly": [axe.LINKS]}
+    found = [fault.split()[0] for fault in axe.faults(page, options)]
+    assert found == page.evaluate(_ALONE, options)
+    assert is_found in (bool(found), None)
+
+
 @pytest.mark.parametrize(
     "change",
     [
