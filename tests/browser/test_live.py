@@ -64,7 +64,7 @@ class _Web:
 
 
 @pytest.fixture(scope="module")
-def web(servers: embedded.Running) -> Iterator[_Web]:
+def web(servers: embedded.EmbeddedServers) -> Iterator[_Web]:
     with live.homed(servers.settings) as place, contextlib.closing(_Web(place)) as shared:
         yield shared
 

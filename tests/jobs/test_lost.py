@@ -11,7 +11,7 @@ from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import State
-from queue_manager.policy import Verdict
+from queue_manager.policy import DeathVerdict
 from tests.jobs import support
 from workers import outcome
 from workers.context import Context, Resources
@@ -56,7 +56,9 @@ def test_a_worker_whose_job_was_put_back_does_not_hold_it_any_more(
     with contextlib.closing(Resources(settings)) as resources:
         first = _claim(frozen)
         assert is_held(first)
-        support.linked(settings, lambda link: link.recover("frozen", Verdict(crash=False, reason="stall")))
+        support.linked(
+            settings, lambda link: link.recover("frozen", DeathVerdict(is_crash=False, reason="stall"))
+        )
         assert not is_held(first), "it waits in its queue"
         heir = support.desk(redis_client, settings, "heir")
         second = _claim(heir)
