@@ -87,6 +87,39 @@ def test_an_allowed_import_passes(module: str, line: str) -> None:
     assert imports.breaches(module, line) == []
 
 
+def test_domains_import_only_what_comes_after_them() -> None:
+    found = {
+        backward
+        for module, path in imports.modules()
+        for backward in imports.find_backward_imports(
+            module, path.read_text("utf-8"), is_package=path.stem == "__init__"
+        )
+    }
+    assert found - imports.BACKWARD == set(), "a domain imports one that stands before it"
+    assert imports.BACKWARD - found == set(), "mended: take it off the list, which may only shrink"
+    assert len(imports.BACKWARD) <= 10
+    assert len(imports.LAYERS) <= 26
+
+
+def test_every_folder_of_gateways_and_services_is_a_domain() -> None:
+    for layer in ("gateways", "services"):
+        folders = {p.name for p in (REPO / "app" / layer).iterdir() if p.is_dir() and p.name != "__pycache__"}
+        assert folders <= set(imports.DOMAINS)
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "found"),
+    [
+        ("app.gateways.feeds.feeds", "from app.gateways.reading.tags import TagGateway", True),
+        ("app.services.reading.tags", "from app.services.sync import marks", True),
+        ("app.gateways.reading.tags", "from app.gateways.feeds.feeds import FeedGateway", False),
+        ("app.services.reading.tags", "from app.gateways.sync.items import SyncItemGateway", False),
+    ],
+)
+def test_an_import_against_the_order_of_domains_is_caught(module: str, line: str, found: bool) -> None:
+    assert bool(imports.find_backward_imports(module, line)) is found
+
+
 _IMPORT_ALL = """
 import importlib, pkgutil, sys, threading
 BAD = {"socket.connect", "socket.bind", "socket.getaddrinfo", "subprocess.Popen", "os.fork", "os.posix_spawn"}
@@ -130,7 +163,7 @@ def test_a_connection_at_import_is_caught() -> None:
 
 
 def test_a_worker_holds_nothing_that_only_other_processes_use() -> None:
-    code = "import sys, workers.main, workers.registry; workers.registry.load(); print(*sys.modules)"
+    code = "import sys, workers.main, workers.registry; workers.registry.load_tasks(); print(*sys.modules)"
     done = _import_all(code)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.split())
@@ -256,7 +289,7 @@ def test_errors_of_the_store_are_translated() -> None:
             if not isinstance(made, ast.FunctionDef) or made.name.startswith("_"):
                 continue
             called = {n.attr for n in ast.walk(made) if isinstance(n, ast.Attribute)}
-            marked = any(isinstance(d, ast.Name) and d.id == "translated" for d in made.decorator_list)
+            marked = any(isinstance(d, ast.Name) and d.id == "translate_errors" for d in made.decorator_list)
             if called & asks and not marked:
                 bare.append(f"{path.stem}.{made.name}")
     assert bare == []

@@ -243,7 +243,6 @@ class Services:
         g, undo_ttl = self.gateways, self.settings.undo_ttl
         return BulkEditService(
             g.subscriptions,
-            self.mass_marks,
             g.feeds,
             g.folders,
             g.streams,

@@ -45,7 +45,7 @@ def test_the_table_is_filtered_and_sorted(world: World, alice: Actor, bob: Actor
     services.subscriptions.set_paused(alice, empty, True)
     folder = services.folders.create(alice, "Folder")
     services.folders.place_feeds(alice, [quiet, dead], [folder.id], FolderEditMode.ADD)
-    services.bulk_edit.mark_read(alice, [dead])
+    services.marking.mark_feeds(alice, [dead])
     with clock.set_source(lambda: NOW):
         page = services.bulk_edit.load_page(alice, BulkEditQuery())
         assert [row.title for row in page.rows] == ["broken", "dead", "empty", "fast", "quiet"]
@@ -151,7 +151,7 @@ def test_marks_and_checks_are_for_his_own_feeds(world: World, alice: Actor, bob:
     mine, theirs = follow(world, alice, "mine"), follow(world, bob, "theirs")
     for feed_id in (*mine, *theirs):
         world.publish(feed_id, world.minutes(1, 2))
-    done = services.bulk_edit.mark_read(alice, [*mine, *theirs])
+    done = services.marking.mark_feeds(alice, [*mine, *theirs])
     assert done.count == 2
     assert services.reading.get_tree(bob).unread == 2
     services.reading.undo_mass_mark(alice, done.undo)

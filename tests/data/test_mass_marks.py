@@ -86,13 +86,13 @@ CALLERS: dict[str, tuple[Mark, int, ActionKind, Callable[[Case], str]]] = {
     "above": (_above, 5, ActionKind.ABOVE, lambda c: "all"),
     "below": (_below, 5, ActionKind.BELOW, lambda c: "all"),
     "selected feeds": (
-        lambda c: c.services.bulk_edit.mark_read(c.actor, c.feeds),
+        lambda c: c.services.marking.mark_feeds(c.actor, c.feeds),
         6,
         ActionKind.SELECTED,
         lambda c: "",
     ),
     "one selected feed": (
-        lambda c: c.services.bulk_edit.mark_read(c.actor, c.feeds[:1]),
+        lambda c: c.services.marking.mark_feeds(c.actor, c.feeds[:1]),
         3,
         ActionKind.ALL,
         lambda c: f"feed/{c.feeds[0]}",
@@ -136,8 +136,8 @@ def test_marking_a_folder_by_an_app_is_in_the_history(case: Case) -> None:
 
 
 def test_a_mark_that_changes_nothing_leaves_no_trace(case: Case) -> None:
-    case.services.bulk_edit.mark_read(case.actor, case.feeds)
-    marked = case.services.bulk_edit.mark_read(case.actor, case.feeds)
+    case.services.marking.mark_feeds(case.actor, case.feeds)
+    marked = case.services.marking.mark_feeds(case.actor, case.feeds)
     assert marked.count == 0
     undos = [action.undo for action in case.services.marking.list_history(case.actor).actions]
     assert marked.undo not in undos
@@ -146,5 +146,5 @@ def test_a_mark_that_changes_nothing_leaves_no_trace(case: Case) -> None:
 def test_nothing_is_recorded_for_apps_where_none_reads(case: Case) -> None:
     alone = dataclasses.replace(case.actor, synced=False)
     since = clock.now()
-    case.services.bulk_edit.mark_read(alone, case.feeds)
+    case.services.marking.mark_feeds(alone, case.feeds)
     assert case.services.gateways.changes.find_since(alone.user_id, since) == ({}, set())

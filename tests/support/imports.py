@@ -93,6 +93,35 @@ RESTRICTED: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+#: Inside gateways and services a domain may import only the domains to its right.
+DOMAINS = (
+    "operations",
+    "privacy",
+    "sync",
+    "imports",
+    "notifications",
+    "discussion",
+    "sharing",
+    "reading",
+    "subscriptions",
+    "feeds",
+    "accounts",
+)
+#: What breaks the order today: module and the domain it imports. This list may only shrink.
+BACKWARD: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("app.gateways.reading.entries", "sharing"),
+        ("app.gateways.reading.grouping", "sharing"),
+        ("app.gateways.subscriptions.subscriptions", "sharing"),
+        ("app.services.accounts.accounts", "privacy"),
+        ("app.services.discussion.comments", "notifications"),
+        ("app.services.sharing.following", "notifications"),
+        ("app.services.sharing.sharing", "notifications"),
+        ("app.services.subscriptions.bulk_edit", "notifications"),
+        ("app.services.subscriptions.subscriptions", "notifications"),
+    }
+)
+
 _COMMANDS = ("app.embedded", "app.commands")
 _PROCESSES = ("workers", "queue_manager", "controller")
 
@@ -164,6 +193,21 @@ def breaches(module: str, source: str, *, is_package: bool = False) -> list[Brea
         for line, name in _imports(module, source, is_package)
         if not (_layer_allows(module, name) if _ours(name) else _library_allows(module, name))
     ]
+
+
+def find_backward_imports(module: str, source: str, *, is_package: bool = False) -> set[tuple[str, str]]:
+    """Return (module, domain) for each domain that a gateway or service imports against the order."""
+    parts = module.split(".")
+    if parts[:1] != ["app"] or parts[1:2] not in (["gateways"], ["services"]) or len(parts) < 4:
+        return set()
+    layer, own = ".".join(parts[:2]), DOMAINS.index(parts[2])
+    found = set()
+    for _, name in _imports(module, source, is_package):
+        if name.startswith(f"{layer}."):
+            domain = name.split(".")[2]
+            if domain in DOMAINS and DOMAINS.index(domain) < own:
+                found.add((module, domain))
+    return found
 
 
 def _imports(module: str, source: str, is_package: bool) -> Iterator[tuple[int, str]]:

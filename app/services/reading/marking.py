@@ -17,11 +17,13 @@ from app.models.reading.stream import MARKED, MassMarkResult, Snapshot, StreamKi
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.search import EntrySearch
-from app.services.validation import check_id, check_text
+from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
 
 TOKEN_MAX = 64
+#: Feeds that one action marks.
+FEEDS_MAX = 20_000
 #: Keys of a list that are read at once.
 STRIDE = 500
 #: Lists of all that some feeds hold: below an entry lies everything that is not above it.
@@ -86,6 +88,18 @@ class MarkingService:
         return self._mass_marks.mark_entries(
             actor, self._placed(actor, ref, list(rest)), ref, ActionKind.BELOW
         )
+
+    def mark_feeds(self, actor: Actor, feed_ids: Sequence[int]) -> MassMarkResult:
+        """Mark all entries of these feeds as read.
+
+        Raises:
+            InvalidError: there are too many ids, or something is not an id.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        feeds = check_ids(feed_ids, "feed", FEEDS_MAX)
+        if len(feeds) == 1:
+            return self._mass_marks.mark_feeds(actor, feeds, StreamRef(StreamKind.FEED, feeds[0]))
+        return self._mass_marks.mark_feeds(actor, feeds, None, ActionKind.SELECTED)
 
     def list_history(self, actor: Actor, after: HistoryCursor | None = None) -> HistoryPage:
         """Return a page of what the actor can still take back, the newest first."""

@@ -14,8 +14,6 @@ from app.gateways.reading.streams import StreamGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.history import ActionKind
-from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
 from app.models.subscriptions.bulk_edit import (
     LOOSE,
     BulkEditPage,
@@ -31,7 +29,6 @@ from app.ports import EventPort
 from app.services.access import require_permission
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.notifications.notifier import Notifier
-from app.services.reading.mass_marks import MassMarks
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -51,7 +48,6 @@ class BulkEditService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
-        mass_marks: MassMarks,
         feeds: FeedGateway,
         folders: FolderGateway,
         streams: StreamGateway,
@@ -63,7 +59,6 @@ class BulkEditService:
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
-        self._mass_marks = mass_marks
         self._feeds = feeds
         self._folders = folders
         self._streams = streams
@@ -136,18 +131,6 @@ class BulkEditService:
     def _rated(self, rows: Sequence[BulkEditRow]) -> list[BulkEditRow]:
         rates = self._feeds.find_rates([row.feed_id for row in rows], clock.now())
         return [dataclasses.replace(row, rate=rates.get(row.feed_id, 0.0)) for row in rows]
-
-    def mark_read(self, actor: Actor, feed_ids: Sequence[int]) -> MassMarkResult:
-        """Mark all entries of these feeds as read; ``ReadingService.undo_mass_mark`` takes it back.
-
-        Raises:
-            InvalidError: too many, or not ids.
-        """
-        require_permission(actor, Permission.ENTRY_MARK)
-        feeds = check_ids(feed_ids, "feed", FEEDS_MAX)
-        if len(feeds) == 1:
-            return self._mass_marks.mark_feeds(actor, feeds, StreamRef(StreamKind.FEED, feeds[0]))
-        return self._mass_marks.mark_feeds(actor, feeds, None, ActionKind.SELECTED)
 
     def unsubscribe(self, actor: Actor, feed_ids: Sequence[int]) -> tuple[str, int]:
         """End these subscriptions; starred entries stay.

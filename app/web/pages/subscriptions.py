@@ -116,7 +116,7 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
     manager = get_services().bulk_edit
     match form.do:
         case "read":
-            done = manager.mark_read(get_actor(), feed_ids)
+            done = get_services().marking.mark_feeds(get_actor(), feed_ids)
             words = ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
             return Notice(words, done.undo) if done.count else Notice(_("No unread entries"))
         case "refresh":
