@@ -30,7 +30,7 @@ from app.config import Settings
 from app.embedded.child import poll
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Page, StreamKind, StreamQuery, StreamRef
-from app.models.subscriptions.subscription import make_state
+from app.models.subscriptions.read_state import make_state
 from bench.harness import Bench, benchmark
 
 USER = 1

@@ -63,7 +63,8 @@ from app.mappers.accounts.sessions import SessionMapper
 from app.mappers.accounts.tokens import TokenMapper
 from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.abuse_reports import ReportMapper
-from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper

@@ -14,14 +14,14 @@ from app.clock import UTC
 from app.mappers.reading import read_state_packing
 from app.mappers.subscriptions import raw_read_states
 from app.models.reading.stream import SourceFeed
-from app.models.subscriptions.subscription import (
+from app.models.subscriptions.read_state import (
     ReadState,
     RemovedEntries,
-    StartRule,
     build_word_masks,
     from_words,
     make_state,
 )
+from app.models.subscriptions.subscription import StartRule
 
 LAST = 200
 seqs = st.sets(st.integers(1, LAST))

@@ -17,7 +17,7 @@ from app.gateways.reading import stream_merge
 from app.mappers.subscriptions import subscriptions
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
-from app.models.subscriptions.subscription import make_state
+from app.models.subscriptions.read_state import make_state
 from tests.data.conftest import NOW, World, guid, new_entry
 
 ALL = StreamRef(StreamKind.ALL)

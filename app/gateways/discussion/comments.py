@@ -16,7 +16,8 @@ from functools import partial
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds.html import linkify
 from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
-from app.mappers.discussion.comments import CommentMapper, LikeMapper, get_position
+from app.mappers.discussion.comments import CommentMapper, get_position
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.mongo import ids
 from app.mappers.mongo.store import Session, Store
 from app.mappers.notifications.notifications import NotificationMapper

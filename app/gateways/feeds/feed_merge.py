@@ -14,7 +14,8 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed
-from app.models.subscriptions.subscription import ReadState, Subscription, make_state
+from app.models.subscriptions.read_state import ReadState, make_state
+from app.models.subscriptions.subscription import Subscription
 
 #: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
 CARRIED = 1000

@@ -27,7 +27,7 @@ from app.models.feeds.feed import (
     NextCheck,
     StoreResult,
 )
-from app.models.subscriptions.subscription import ReadState
+from app.models.subscriptions.read_state import ReadState
 
 log = logs.get(__name__)
 

@@ -16,7 +16,8 @@ from app.errors import NotFoundError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
-from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper

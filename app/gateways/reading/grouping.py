@@ -20,7 +20,8 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import Show, Snapshot, Sort
 from app.models.sharing.sharing import Origin, Share, Sharer
-from app.models.subscriptions.subscription import ReadState, Subscription
+from app.models.subscriptions.read_state import ReadState
+from app.models.subscriptions.subscription import Subscription
 
 #: Unread shares up to which articles are counted; above that it is the shares, which costs nothing.
 EXACT = 1000

@@ -13,7 +13,8 @@ from app.mappers.subscriptions.subscriptions import StateReplacement, Subscripti
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MassMarkResult
-from app.models.subscriptions.subscription import ReadState, Subscription
+from app.models.subscriptions.read_state import ReadState
+from app.models.subscriptions.subscription import Subscription
 
 #: Rounds in which single marks from elsewhere may come between reading and replacing states.
 ROUNDS = 20

@@ -20,7 +20,8 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.feeds.feed import Feed, Position
 from app.models.sharing.sharing import STRANGER, Profile, Relationship, RelationshipKind
-from app.models.subscriptions.subscription import ReadState, StartRule, Subscription
+from app.models.subscriptions.read_state import ReadState
+from app.models.subscriptions.subscription import StartRule, Subscription
 from app.models.subscriptions.undo import Removal, RestoreResult
 
 #: A feed that was not polled for so long is polled at once for a new reader.

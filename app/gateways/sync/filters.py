@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from app.gateways.reading.streams import Sources
 from app.gateways.sharing.visibility import VisibilityGateway
-from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.marks import MarkMapper
 from app.models.reading.entry import EntryKey

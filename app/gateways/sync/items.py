@@ -9,7 +9,7 @@ from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.mappers.discussion.comments import LikeMapper
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey

@@ -16,7 +16,8 @@ from app.config import Settings
 from app.gateways.reading.stream_merge import SEEK, KeyMerger, KeyRequest
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.sync.filters import EntryFilter, FilterDataReader, SyncScope, to_micros
-from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper
+from app.mappers.discussion.likes import LikeMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.arrivals import ArrivalMapper
 from app.mappers.reading.changes import ChangeMapper

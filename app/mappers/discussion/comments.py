@@ -1,6 +1,5 @@
-"""What is said to shares: the collections ``likes``, ``comments`` and ``comment_undos``.
+"""Comments on shares: the collections ``comments`` and ``comment_undos``.
 
-    likes          {user_id, share_id, of, at}
     comments       {_id, share_id, of, user_id?, parent?, path, text, at, edited?, removed?, answered?}
     comment_undos  {user_id, token, comment, expires}
 
@@ -14,71 +13,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from bson import ObjectId
 from bson.int64 import Int64
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError
+from app.mappers.discussion.likes import find_people_by_share
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session, run_pipelines
+from app.mappers.mongo.store import Doc, Session
 from app.mappers.sharing.shares import pack_path, unpack_path
 from app.models.discussion.comments import Comment
-from app.models.sharing.sharing import Share
-
-
-class LikeMapper:
-    """One document per person and share."""
-
-    def __init__(self, database: Database[Doc]) -> None:
-        self._likes: Collection[Doc] = database["likes"]
-
-    @translate_errors
-    def add(self, user_id: int, share: Share, now: dt.datetime) -> bool:
-        """Store a like; False: there was one."""
-        key = {"user_id": Int64(user_id), "share_id": Int64(share.id)}
-        first = {"$setOnInsert": {"of": Int64(share.of.entry_id), "at": now}}
-        try:
-            return self._likes.update_one(key, first, upsert=True).upserted_id is not None
-        except DuplicateKeyError:
-            return False  # the same at the same moment
-
-    @translate_errors
-    def remove(self, user_id: int, share_id: int) -> bool:
-        """Delete a like; False: there was none."""
-        return bool(self._likes.delete_one({"user_id": user_id, "share_id": share_id}).deleted_count)
-
-    @translate_errors
-    def find_liked(self, user_id: int, share_ids: Sequence[int]) -> set[int]:
-        """Return those of these shares that somebody likes."""
-        query = {"user_id": user_id, "share_id": {"$in": list(share_ids)}}
-        return {d["share_id"] for d in self._likes.find(query, {"_id": 0, "share_id": 1})}
-
-    @translate_errors
-    def find_by_user(self, user_id: int, limit: int) -> list[int]:
-        """Return the shares that somebody likes."""
-        found = self._likes.find({"user_id": user_id}, {"_id": 0, "share_id": 1}).limit(limit)
-        return [d["share_id"] for d in found.hint("user_share")]
-
-    @translate_errors
-    def list_likers(self, share_id: int, limit: int, after: str = "") -> list[tuple[str, int]]:
-        """Return (place, person) of who likes a share, the last ones first; ``after``: the place before."""
-        query: Doc = {"share_id": share_id}
-        if ObjectId.is_valid(after):
-            query["_id"] = {"$lt": ObjectId(after)}
-        found = self._likes.find(query, {"user_id": 1}).sort("_id", -1).limit(limit).hint("share")
-        return [(str(d["_id"]), d["user_id"]) for d in found]
-
-    @translate_errors
-    def find_likers(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
-        """Return who likes each of these shares, up to ``limit``."""
-        return _each(self._likes, share_ids, {}, limit, "share")
-
-    @translate_errors
-    def remove_by_shares(self, share_ids: Sequence[int]) -> None:
-        """Delete all likes of these shares."""
-        self._likes.delete_many({"share_id": {"$in": list(share_ids)}})
 
 
 class CommentMapper:
@@ -141,7 +86,7 @@ class CommentMapper:
     @translate_errors
     def find_authors(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
         """Return whose comments each of these shares has, one number per comment, up to ``limit``."""
-        return _each(self._comments, share_ids, {"user_id": {"$gt": 0}}, limit, "share_user")
+        return find_people_by_share(self._comments, share_ids, {"user_id": {"$gt": 0}}, limit, "share_user")
 
     @translate_errors
     def find_by_text(self, share_id: int, user_id: int, text: str, since: dt.datetime) -> Comment | None:
@@ -233,20 +178,6 @@ class CommentMapper:
         """Delete all comments on these shares."""
         self._comments.delete_many({"share_id": {"$in": list(share_ids)}})
         self._undos.delete_many({"comment.share_id": {"$in": list(share_ids)}})
-
-
-def _each(
-    collection: Collection[Doc], share_ids: Sequence[int], where: Doc, limit: int, hint: str
-) -> dict[int, list[int]]:
-    """Return the people in the documents of each of these shares, by an index alone."""
-    fields: Doc = {"$project": {"_id": 0, "share_id": 1, "user_id": 1}}
-    found: dict[int, list[int]] = {share_id: [] for share_id in share_ids}
-    parts: list[list[Doc]] = [
-        [{"$match": {"share_id": i, **where}}, {"$limit": limit}, fields] for i in share_ids
-    ]
-    for doc in run_pipelines(collection, parts, hint=hint):
-        found[doc["share_id"]].append(doc["user_id"])
-    return found
 
 
 def get_position(comment: Comment) -> str:

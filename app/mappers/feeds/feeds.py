@@ -30,7 +30,7 @@ from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
-from app.models.subscriptions.subscription import RemovedEntries, from_words
+from app.models.subscriptions.read_state import RemovedEntries, from_words
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}

@@ -15,7 +15,7 @@ from typing import Any
 from bson.binary import Binary
 
 from app.models.reading.stream import SourceFeed
-from app.models.subscriptions.subscription import ReadState
+from app.models.subscriptions.read_state import ReadState
 
 _ROW = struct.Struct("<8q")
 

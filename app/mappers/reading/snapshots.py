@@ -15,7 +15,7 @@ from app.mappers.mongo.store import Doc
 from app.mappers.reading import read_state_packing
 from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
-from app.models.subscriptions.subscription import ReadState
+from app.models.subscriptions.read_state import ReadState
 
 
 class SnapshotMapper:

@@ -24,7 +24,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.models.feeds.feed import FeedKind
-from app.models.subscriptions.subscription import build_word_masks
+from app.models.subscriptions.read_state import build_word_masks
 
 
 class SharedFeedMapper:

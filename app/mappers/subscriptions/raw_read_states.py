@@ -16,7 +16,8 @@ from typing import Any
 
 import bson
 
-from app.models.subscriptions.subscription import ReadState, Subscription, from_words
+from app.models.subscriptions.read_state import ReadState, from_words
+from app.models.subscriptions.subscription import Subscription
 
 Doc = dict[str, Any]
 #: Documents whose reading is remembered, 1 KB each with 1,000 entries.

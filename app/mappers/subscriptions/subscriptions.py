@@ -24,7 +24,8 @@ from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
-from app.models.subscriptions.subscription import ReadState, Subscription, build_word_masks, from_words
+from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
+from app.models.subscriptions.subscription import Subscription
 
 #: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
 #: one word of 64 takes 15 bytes.

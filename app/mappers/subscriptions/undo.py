@@ -20,7 +20,8 @@ from app.mappers.sharing.shares import build_share_doc, parse_share
 from app.mappers.subscriptions.subscriptions import encode_orders
 from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
-from app.models.subscriptions.subscription import ReadState, Subscription, from_words
+from app.models.subscriptions.read_state import ReadState, from_words
+from app.models.subscriptions.subscription import Subscription
 from app.models.subscriptions.undo import FeedPlacement, Removal
 
 #: Between the token of many and a feed's id; no token holds it.

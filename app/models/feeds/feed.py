@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from app.models.feeds.fetched import Validators
 from app.models.feeds.websub import HubAnnouncement, PushSource
 from app.models.reading.entry import EntryChange, NewEntry
-from app.models.subscriptions.subscription import RemovedEntries
+from app.models.subscriptions.read_state import RemovedEntries
 
 
 class Unset(enum.Enum):

@@ -15,7 +15,7 @@ from app.models.reading.entry import Entry
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
-from app.models.subscriptions.subscription import ReadState
+from app.models.subscriptions.read_state import ReadState
 
 _REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
 _SEARCH = "search/"

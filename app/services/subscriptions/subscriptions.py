@@ -16,12 +16,8 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.feed import Feed, FeedHealth
 from app.models.feeds.hosts import parse_host
 from app.models.jobs.jobs import RefreshResult
-from app.models.subscriptions.subscription import (
-    AddressChangeResult,
-    ReadState,
-    SubscribeResult,
-    Subscription,
-)
+from app.models.subscriptions.read_state import ReadState
+from app.models.subscriptions.subscription import AddressChangeResult, SubscribeResult, Subscription
 from app.ports import EventPort, HostBudget
 from app.services.access import Limiter, require_permission, throttle
 from app.services.feeds.refresh_requests import RefreshRequests
