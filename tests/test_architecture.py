@@ -101,6 +101,28 @@ def test_domains_import_only_what_comes_after_them() -> None:
     assert len(imports.LAYERS) <= 26
 
 
+#: Who else may read the flag: they store it, show it, or copy it from the relationship.
+_MUTE_FIELDS = {
+    "app.models.subscriptions.muting",
+    "app.gateways.privacy.personal_data",
+    "app.gateways.sharing.follows",
+    "app.gateways.sharing.trends",
+    "app.gateways.subscriptions.subscriptions",
+    "app.mappers.subscriptions.undo",
+    "app.web.api.rest.people",
+}
+
+
+def test_what_a_mute_hides_is_decided_in_one_module() -> None:
+    readers = {
+        module
+        for module, path in imports.modules()
+        for node in _nodes(path, {".muted"})
+        if isinstance(node, ast.Attribute) and node.attr == "muted"
+    }
+    assert readers == _MUTE_FIELDS
+
+
 def test_every_folder_of_gateways_and_services_is_a_domain() -> None:
     for layer in ("gateways", "services"):
         folders = {p.name for p in (REPO / "app" / layer).iterdir() if p.is_dir() and p.name != "__pycache__"}

@@ -20,6 +20,7 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import Show, Snapshot, Sort
 from app.models.sharing.sharing import Origin, Share, Sharer
+from app.models.subscriptions.muting import exclude_muted, is_followed_person
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
@@ -83,7 +84,7 @@ class GroupingGateway:
         some = {
             f: counts[f]
             for f, mine in sources.subscriptions.items()
-            if mine.person and not mine.muted and counts.get(f)
+            if is_followed_person(mine) and counts.get(f)
         }
         total = sum(some.values())
         # One person shares an article once.
@@ -115,7 +116,7 @@ class GroupingGateway:
         Returns:
             The shares that the user may see, by whom he follows and does not mute, the oldest first.
         """
-        feeds = {s.feed_id for s in people if not s.muted}
+        feeds = {s.feed_id for s in exclude_muted(people)}
         if snapshot.ref.is_own:
             feeds |= set(snapshot.feeds)
         shares = [e for e in stored.values() if e.of is not None]
@@ -207,7 +208,7 @@ class GroupingGateway:
         self, user_id: int, entry_id: int, origin: Origin | None
     ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
         """Return who of those whom a user follows, and he himself, shared an entry, and these shares."""
-        people = [s.feed_id for s in self.find_people(user_id) if not s.muted]
+        people = [s.feed_id for s in exclude_muted(self.find_people(user_id))]
         people += [s.feed_id for s in self.make_own_subscriptions(user_id)]
         root = origin.entry_id if origin else entry_id
         known = RequestCache()

@@ -16,6 +16,7 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.reading.tag import Mark, Tag
 from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.muting import is_followed_person, is_in_mixed_lists
 from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
 
 Test = Callable[[EntryKey], bool]
@@ -104,9 +105,9 @@ class EntryFilter:
         feeds, mine = self.shelf.feeds, self.shelf.sources.subscriptions
         match stream.kind:
             case SyncStreamKind.READING | SyncStreamKind.READ | SyncStreamKind.UNREAD:
-                return {f: feed for f, feed in feeds.items() if mine[f].id and not mine[f].muted}
+                return {f: feed for f, feed in feeds.items() if mine[f].id and is_in_mixed_lists(mine[f])}
             case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
-                return {f: feed for f, feed in feeds.items() if mine[f].person and not mine[f].muted}
+                return {f: feed for f, feed in feeds.items() if is_followed_person(mine[f])}
             case SyncStreamKind.FEED:
                 return {stream.id: feeds[stream.id]} if stream.id in feeds else {}
             case SyncStreamKind.LABEL:
@@ -234,11 +235,11 @@ class FilterData:
 
     def _is_followed(self, key: EntryKey) -> bool:
         mine = self._mine.get(key.feed_id)
-        return mine is not None and mine.person and not mine.muted
+        return mine is not None and is_followed_person(mine)
 
     def _is_listed(self, key: EntryKey) -> bool:
         mine = self._mine.get(key.feed_id)
-        return mine is not None and mine.id != 0 and not mine.muted
+        return mine is not None and mine.id != 0 and is_in_mixed_lists(mine)
 
     def _is_unread(self, key: EntryKey) -> bool:
         feed = self._shelf.feeds.get(key.feed_id)

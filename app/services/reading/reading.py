@@ -31,6 +31,7 @@ from app.models.reading.stream import (
     StreamRef,
     Tree,
 )
+from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort
 from app.services.access import require_permission
@@ -116,7 +117,7 @@ class ReadingService:
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         if not actor.social:
             return 0
-        people = [s for s in self._gathering.find_people(actor.user_id) if not s.muted]
+        people = exclude_muted(self._gathering.find_people(actor.user_id))
         if not people:
             return 0
         sources = self._streams.load_sources(people)
@@ -202,9 +203,11 @@ class ReadingService:
         user_id = actor.user_id
         match ref.kind:
             case StreamKind.ALL:
-                return [s for s in self._subscriptions.find_by_user(user_id) if muted or not s.muted]
+                found = self._subscriptions.find_by_user(user_id)
+                return found if muted else exclude_muted(found)
             case StreamKind.FOLLOWING:
-                return [s for s in self._gathering.find_people(user_id) if muted or not s.muted]
+                found = self._gathering.find_people(user_id)
+                return found if muted else exclude_muted(found)
             case StreamKind.SHARES:
                 return self._gathering.make_own_subscriptions(user_id)
             case StreamKind.FEED:
@@ -393,4 +396,5 @@ def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) ->
         return feeds
     people = ref.kind is StreamKind.FOLLOWING
     mine = sources.subscriptions
-    return {f: feed for f, feed in feeds.items() if not mine[f].muted and (mine[f].person or not people)}
+    shows = is_followed_person if people else is_in_mixed_lists
+    return {f: feed for f, feed in feeds.items() if shows(mine[f])}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from app.gateways.reading.streams import Sources
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 from app.models.subscriptions.folder import Folder, resolve_parents
+from app.models.subscriptions.muting import is_in_mixed_lists
 from app.models.subscriptions.sort_key import rank
 from app.models.subscriptions.subscription import TOP
 
@@ -38,8 +39,8 @@ def build_tree(
         children.setdefault(above[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
     # Who is muted has his count beside him, and is in no list of several feeds.
-    muted = {feed_id for feed_id, mine in sources.subscriptions.items() if mine.muted}
-    unread = sum(f.unread for f in feeds if f.feed_id not in muted)
+    mixed = {feed_id for feed_id, mine in sources.subscriptions.items() if is_in_mixed_lists(mine)}
+    unread = sum(f.unread for f in feeds if f.feed_id in mixed)
     has_people = any(f.person for f in feeds)
     return Tree(tops, tuple(loose), unread, following if has_people else None)
 

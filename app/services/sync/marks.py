@@ -13,6 +13,7 @@ from app.gateways.sync.filters import SyncScope
 from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
+from app.models.subscriptions.muting import is_followed_person, is_in_mixed_lists
 from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
@@ -79,9 +80,9 @@ class SyncMarkService:
         match stream.kind:
             # Who is muted is in none of these lists.
             case SyncStreamKind.READING | SyncStreamKind.UNREAD:
-                return [f for f, s in mine.items() if not s.muted]
+                return [f for f, s in mine.items() if is_in_mixed_lists(s)]
             case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
-                return [f for f, s in mine.items() if s.person and not s.muted]
+                return [f for f, s in mine.items() if is_followed_person(s)]
             case SyncStreamKind.FEED:
                 return [stream.id]
             case SyncStreamKind.LABEL if scope.find_tag(stream.name) is None:

@@ -22,6 +22,7 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MAX_ID
 from app.models.reading.tag import Tag
 from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.muting import exclude_muted, is_in_mixed_lists
 from app.models.sync.sync import SyncCursor, SyncFeed, SyncItem, SyncQuery, UnreadCounts
 from app.services.access import require_permission
 from app.services.sync.scope import SyncScopeBuilder
@@ -144,7 +145,7 @@ class SyncService:
                 labels[label] = _added(labels.get(label, (0, 0)), one)
             if feed.card.owner is not None:
                 people[feed.card.id] = feed.card.owner
-            if not feed.subscription.muted:
+            if is_in_mixed_lists(feed.subscription):
                 total = _added(total, one)
                 friends = _added(friends, one) if feed.subscription.person else friends
         return UnreadCounts(feeds, labels, total, friends, people)
@@ -213,7 +214,7 @@ class SyncService:
         require_permission(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
         mine = self._subscriptions.find_by_user(actor.user_id, wanted)
-        shelf = self._shelves.build(actor, [s for s in mine if wanted is not None or not s.muted])
+        shelf = self._shelves.build(actor, mine if wanted is not None else exclude_muted(mine))
         most = _settled(above) if below is None else below
         keys = self._sync.find_arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.load_items(actor.user_id, keys, shelf.folders)
@@ -224,7 +225,7 @@ class SyncService:
         Who is muted stays out of it, as out of the lists of all.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        mine = [s for s in self._subscriptions.find_by_user(actor.user_id) if not s.muted]
+        mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
         return self._sync.find_unread_ids(self._shelves.build(actor, mine))
 
     def list_starred_ids(self, actor: Actor) -> list[int]:
@@ -237,7 +238,7 @@ class SyncService:
     def count_all_entries(self, actor: Actor) -> int:
         """Return how many entries the actor's feeds hold, without those of people whom he mutes."""
         require_permission(actor, Permission.ENTRY_READ)
-        mine = [s for s in self._subscriptions.find_by_user(actor.user_id) if not s.muted]
+        mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
         sources = self._streams.load_sources(mine)
         return sum(feed.total for feed in self._streams.build_source_feeds(sources).values())
 
