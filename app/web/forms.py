@@ -12,10 +12,14 @@ Only strings come in, only the declared types go on: no operator of the store ca
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
+import msgspec
 from flask import Request
+from msgspec import Meta
 from werkzeug.datastructures import MultiDict
 
 from app.errors import InvalidError, TooLargeError
@@ -25,9 +29,12 @@ T = TypeVar("T")
 
 MAX_FIELDS = 1000
 MAX_TEXT = 4096
-_TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no", ""}
+_WORDS = {"1": True, "true": True, "on": True, "yes": True}
+_WORDS |= {"0": False, "false": False, "off": False, "no": False, "": False}
 #: Ids are 53-bit (design.md §3).
-_MAX_ID = 1 << 53
+_Id = Annotated[int, Meta(ge=0, le=1 << 53)]
+_FIELD = re.compile(r"`\$\.(\w+)|required field `(\w+)`")
+_LENGTH = re.compile(r"length <= (\d+)")
 
 
 def declare_text(*, max: int, default: str | None = None, one_of: tuple[str, ...] = ()) -> Any:
@@ -73,69 +80,91 @@ def _names(schema: type[Any]) -> set[str]:
 def _read(sent: MultiDict[str, str], schema: type[T]) -> T:
     if sum(len(values) for _, values in sent.lists()) > MAX_FIELDS:
         raise TooLargeError
+    shape, readers = _shape(schema)  # type: ignore[arg-type]
+    try:
+        found = msgspec.convert(dict(_values(sent, readers)), shape)
+    except msgspec.ValidationError as e:
+        raise _error(str(e), shape) from e
+    # What was not sent keeps the schema's own default.
+    return schema(**{name: value for name, value in msgspec.structs.asdict(found).items() if name in sent})
+
+
+def _values(sent: MultiDict[str, str], readers: dict[str, Callable[[str], Any]]) -> Iterator[tuple[str, Any]]:
+    for name, read in readers.items():
+        raw = sent.getlist(name)
+        if read is _number and raw:
+            yield name, [_number(value) for value in raw]
+        elif len(raw) > 1:
+            raise InvalidError("The field “%(field)s” was sent more than once.", field=name)
+        elif raw:
+            yield name, read(raw[0])
+
+
+@functools.cache
+def _shape(schema: type[Any]) -> tuple[type[msgspec.Struct], dict[str, Callable[[str], Any]]]:
+    """Return what msgspec checks the values of a schema by, and how each is read from its text."""
     hints = get_type_hints(schema)
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(schema):  # type: ignore[arg-type]
-        raw = sent.getlist(field.name)
-        if raw:
-            values[field.name] = _convert(field, hints[field.name], raw)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise InvalidError("The field “%(field)s” is missing.", field=field.name)
-    return schema(**values)
+    fields: list[Any] = []
+    readers: dict[str, Callable[[str], Any]] = {}
+    for field in dataclasses.fields(schema):
+        kind, readers[field.name] = _KINDS[hints[field.name]](field)
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        fields.append(
+            (field.name, kind) if required else (field.name, kind | msgspec.UnsetType, msgspec.UNSET)
+        )
+    return msgspec.defstruct(schema.__name__, fields, kw_only=True), readers
 
 
-def _convert(field: dataclasses.Field[Any], kind: Any, raw: list[str]) -> Any:
-    if kind == tuple[int, ...]:
-        return tuple(_int(field.name, value) for value in raw)
-    if len(raw) > 1:
-        raise InvalidError("The field “%(field)s” was sent more than once.", field=field.name)
-    return _READERS[kind](field, raw[0])
-
-
-def _int(name: str, raw: str) -> int:
-    if not raw.isascii() or not raw.isdigit() or len(raw) > 16 or int(raw) > _MAX_ID:
-        raise InvalidError("The field “%(field)s” must be a number.", field=name)
-    return int(raw)
+def _error(message: str, shape: type[msgspec.Struct]) -> InvalidError:
+    """Return our sentence for what msgspec says of a field."""
+    where = _FIELD.search(message)
+    name = (where[1] or where[2]) if where else ""
+    if "missing required" in message:
+        return InvalidError("The field “%(field)s” is missing.", field=name)
+    if limit := _LENGTH.search(message):
+        return InvalidError(
+            "The field “%(field)s” can have at most %(limit)s characters.", field=name, limit=int(limit[1])
+        )
+    if "matching regex" in message:
+        return InvalidError(
+            "The field “%(field)s” contains a character that can't be stored. Remove it and try again.",
+            field=name,
+        )
+    if "`bool`" in message:
+        return InvalidError("The field “%(field)s” must be yes or no.", field=name)
+    if "`int" in message:
+        return InvalidError("The field “%(field)s” must be a number.", field=name)
+    return InvalidError("The field “%(field)s” has an invalid value.", field=name)
 
 
 def parse_id(raw: str) -> int:
     """Read an id that is a part of a text.
 
     Raises:
-        InvalidError: it is none.
+        InvalidError: it isn't an id.
     """
-    return _int("id", raw)
+    try:
+        return msgspec.convert(_number(raw), _Id)
+    except msgspec.ValidationError:
+        raise InvalidError("The field “%(field)s” must be a number.", field="id") from None
 
 
-def _optional_int(field: dataclasses.Field[Any], raw: str) -> int | None:
-    return _int(field.name, raw) if raw else None
+def _number(raw: str) -> int | str:
+    return int(raw) if raw.isascii() and raw.isdigit() and len(raw) <= 16 else raw
 
 
-def _bool(field: dataclasses.Field[Any], raw: str) -> bool:
-    if raw.lower() not in _TRUE | _FALSE:
-        raise InvalidError("The field “%(field)s” must be yes or no.", field=field.name)
-    return raw.lower() in _TRUE
-
-
-def _text(field: dataclasses.Field[Any], raw: str) -> str:
+def _text(field: dataclasses.Field[Any]) -> Any:
+    if words := field.metadata.get("one_of"):
+        return Literal[words]
     limit = field.metadata.get("max", MAX_TEXT)
-    if len(raw) > limit:
-        raise InvalidError(
-            "The field “%(field)s” can have at most %(limit)s characters.", field=field.name, limit=limit
-        )
-    if "\x00" in raw:
-        raise InvalidError(
-            "The field “%(field)s” contains a character that can't be stored. Remove it and try again.",
-            field=field.name,
-        )
-    if field.metadata.get("one_of") and raw not in field.metadata["one_of"]:
-        raise InvalidError("The field “%(field)s” has an invalid value.", field=field.name)
-    return raw
+    return Annotated[str, Meta(max_length=limit, pattern=r"\A[^\x00]*\Z")]
 
 
-_READERS: dict[Any, Callable[[dataclasses.Field[Any], str], Any]] = {
-    int: lambda field, raw: _int(field.name, raw),
-    int | None: _optional_int,
-    bool: _bool,
-    str: _text,
+#: Type of a field → what msgspec takes it for, and how it is read; several numbers are read one by one.
+_KINDS: dict[Any, Callable[[dataclasses.Field[Any]], tuple[Any, Callable[[str], Any]]]] = {
+    tuple[int, ...]: lambda _: (tuple[_Id, ...], _number),
+    int: lambda _: (_Id, lambda raw: _number(raw)),
+    int | None: lambda _: (_Id | None, lambda raw: _number(raw) if raw else None),
+    bool: lambda _: (bool, lambda raw: _WORDS.get(raw.lower(), raw)),
+    str: lambda field: (_text(field), lambda raw: raw),
 }
