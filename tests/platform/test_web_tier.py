@@ -25,10 +25,11 @@ _PATIENCE = 60.0
 _SERVER = """
 import os, sys
 from app import application
-from app.commands import patient, processes
+from app.commands import gunicorn_worker, processes
 from app.config import Settings
-patient.LINGER_SECONDS = 1e6  # who stays, stays
-port, patient.ARRIVE_SECONDS, patient.READ_SECONDS, patient.ANSWER_SECONDS = map(float, sys.argv[1:])
+gunicorn_worker.LINGER_SECONDS = 1e6  # who stays, stays
+port, *limits = map(float, sys.argv[1:])
+gunicorn_worker.ARRIVE_SECONDS, gunicorn_worker.READ_SECONDS, gunicorn_worker.ANSWER_SECONDS = limits
 def echo(environ, start):
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     # More than the buffers of a connection hold, for clients that do not read.

@@ -62,8 +62,10 @@ class Up:
         return "".join(self._lines)
 
     def wait_ready(self) -> Up:
-        poll(lambda: "Eventr runs at" in self.output or self.process.poll() is not None, START, step=0.05)
-        assert "Eventr runs at" in self.output, self.report()
+        poll(
+            lambda: "Eventr is running at" in self.output or self.process.poll() is not None, START, step=0.05
+        )
+        assert "Eventr is running at" in self.output, self.report()
         return self
 
     def wait_ended(self, timeout: float = 90.0) -> int:

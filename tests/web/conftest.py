@@ -27,7 +27,7 @@ MACHINES = ("greader", "greader_php", "greader_api", "fever", "rest")
 
 def is_for_apps(endpoint: str) -> bool:
     """Return whether a route is one of those that programs come to."""
-    return endpoint.partition(".")[0] in MACHINES or endpoint == "restdocs.document"
+    return endpoint.partition(".")[0] in MACHINES or endpoint == "restdocs.serve_document"
 
 
 class Visitor:

@@ -136,9 +136,9 @@ def test_W23_a_new_password_makes_links_for_another_one_worth_nothing(services: 
 
 # -- names
 LOOK_ALIKE = {
-    "ｖictim": "only look like",  # full width
-    "𝐯ictim": "only look like",  # mathematical
-    "ﬁrst": "only look like",  # a ligature
+    "ｖictim": "look-alike characters",  # full width
+    "𝐯ictim": "look-alike characters",  # mathematical
+    "ﬁrst": "look-alike characters",  # a ligature
     "vіctim": "one script",  # Cyrillic і
     "victimʼ": "one script",
     "vιctim": "one script",  # Greek iota
@@ -147,9 +147,9 @@ LOOK_ALIKE = {
     "": "2 to 32 letters",
     "  ": "2 to 32 letters",
     "victim.": "end with a dot",
-    "Administrator": "server's own",
-    "e-ventr": "server's own",
-    "SUPPORT_": "server's own",
+    "Administrator": "is reserved",
+    "e-ventr": "is reserved",
+    "SUPPORT_": "is reserved",
 }
 
 

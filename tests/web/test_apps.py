@@ -104,7 +104,7 @@ def test_the_list_says_what_each_is_and_who_used_it(ann: Visitor, services: Serv
     page = ann.get("/settings/apps").text
     assert "Phone &amp; tablet" in page
     assert page.count("never used") == 2
-    for words in ("API token", "Fever", "read, share", "ends "):
+    for words in ('class="kind">Access token<', "Fever", "read, share", "expires "):
         assert words in page, words
     services.tokens.log_in("ann", secret, HERE)
     page = ann.get("/settings/apps").text
@@ -123,7 +123,7 @@ def test_a_revoked_one_opens_nothing_and_is_gone(ann: Visitor, services: Service
     assert services.tokens.list_tokens(actor) == []
     page = ann.get("/settings/apps").text
     assert "Revoked" in page
-    assert "Nothing yet." in page
+    assert "No apps or scripts yet." in page
     assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 404
 
 
@@ -138,8 +138,8 @@ def test_W23_a_new_password_ends_programs_if_that_is_wished(
     assert 'name="programs" value="1">' in page, "off"
     form = {"old": PASSWORD, "password": "another quiet place"} | ({"programs": "1"} if end else {})
     page = ann.get(ann.post("/settings/password", form).headers["Location"]).text
-    assert ("sessions, apps and tokens have ended" in page) is end
-    assert ("Your apps and tokens go on" in page) is not end
+    assert ("all app passwords and access tokens are revoked" in page) is end
+    assert ("Your app passwords and access tokens still work" in page) is not end
     assert _opens(services, secret) is not end
 
 
@@ -158,8 +158,8 @@ def test_W23_a_link_for_a_new_password_ends_programs_if_that_is_wished(
     assert _opens(services, secret)
     done = one.post("/new-password", form | {"password": "another quiet place"})
     page = one.get(done.headers["Location"]).text
-    assert ("sessions, apps and tokens have ended" in page) is end
-    assert ("Your apps and tokens go on" in page) is not end
+    assert ("all app passwords and access tokens are revoked" in page) is end
+    assert ("Your app passwords and access tokens still work" in page) is not end
     assert _opens(services, secret) is not end
 
 
@@ -213,11 +213,11 @@ def test_a_token_has_the_scopes_and_the_end_that_were_chosen(ann: Visitor, servi
 @pytest.mark.parametrize(
     ("path", "form", "words"),
     [
-        ("password", {"name": " "}, "Say what it is for"),
+        ("password", {"name": " "}, "Enter a name, such as the app or device"),
         ("password", {"name": "x" * 65}, "64"),
         ("token", {"name": "x"}, "Choose what the access token can do."),
         ("token", {"name": "x", "read": "1", "days": "31"}, "Choose when the access token expires."),
-        ("token", {"name": "", "read": "1"}, "Say what it is for"),
+        ("token", {"name": "", "read": "1"}, "Enter a name, such as the app or device"),
     ],
 )
 def test_what_does_not_fit_is_said_beside_the_form(
@@ -226,7 +226,7 @@ def test_what_does_not_fit_is_said_beside_the_form(
     refused = ann.post(f"/settings/apps/{path}", form)
     assert refused.status_code == 400
     assert words in refused.text
-    assert "Nothing yet." in refused.text
+    assert "No apps or scripts yet." in refused.text
 
 
 def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pyt
         make(ann, name=f"App {n}")
     refused = ann.post("/settings/apps/password", {"name": "One more"})
     assert refused.status_code == 413
-    assert "that is the most" in refused.text
+    assert "at most 3 app passwords and access tokens" in refused.text
 
 
 def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Services) -> None:

@@ -55,9 +55,10 @@ def test_by_another_port_than_the_given_one_it_fails(tier: Web, services: Servic
 
 
 def test_where_nobody_answers_it_says_so_once() -> None:
-    done = CliRunner().invoke(cli.cli, ["check", f"http://127.0.0.1:{free_port()}"])
+    base = f"http://127.0.0.1:{free_port()}"
+    done = CliRunner().invoke(cli.cli, ["check", base])
     assert done.exit_code == 1
-    assert "gives no answer that can be read: Connection refused." in done.output
+    assert f"Can't get a valid response from {base}: Connection refused." in done.output
     assert "FAIL" not in done.output
 
 
@@ -65,7 +66,7 @@ def test_where_somebody_else_answers_it_says_so(services: Services) -> None:
     with _served(services, _refusing(lambda environ: True, "404 Not Found")) as base:
         done = CliRunner().invoke(cli.cli, ["check", base])
     assert done.exit_code == 1
-    assert f"There is no Eventr at {base}, or an older one: status 404." in done.output
+    assert f"{base} isn't running Eventr, or its version is too old (HTTP status 404)." in done.output
 
 
 @pytest.mark.parametrize(
@@ -73,14 +74,14 @@ def test_where_somebody_else_answers_it_says_so(services: Services) -> None:
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     done = CliRunner().invoke(cli.cli, ["check", url])
-    assert "Give an address like" in str(done.exception)
+    assert "Enter an address like" in str(done.exception)
 
 
 def test_another_name_is_said_to_be_unknown(services: Services) -> None:
     with _served(services, base_url="http://reader.example.org") as base:
         done = CliRunner().invoke(cli.cli, ["check", base])
     assert done.exit_code == 1
-    assert "The server does not know the name 127.0.0.1" in done.output
+    assert "The server doesn't recognize the host name 127.0.0.1" in done.output
 
 
 # -- proxies that are in the way

@@ -20,7 +20,7 @@ from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 Make = Callable[[], Visitor]
 #: Routes that other servers call: no cookie counts there, so no request can be forged with one. What they
 #: answer to nonsense; there is no hub where others cannot reach it.
-FOR_PROGRAMS = {"websub.push": 410, "hub.ask": 404, "check.body": 200}
+FOR_PROGRAMS = {"websub.push": 410, "hub.submit_request": 404, "check.probe_body": 200}
 
 
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
@@ -82,8 +82,13 @@ def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) ->
     assert {name for name in app.view_functions if is_for_apps(name)} <= views
     views = {name for name in views if not is_for_apps(name)}
     # Probes of the proxy: each says whether something came, and looks nothing up.
-    probes = {name for name in views if name.startswith("check.")} - {"check.body"}
-    assert views - probes == {*FOR_PROGRAMS, "websub.confirm", "sharedfeeds.atom", "sharedfeeds.json_feed"}
+    probes = {name for name in views if name.startswith("check.")} - {"check.probe_body"}
+    assert views - probes == {
+        *FOR_PROGRAMS,
+        "websub.confirm",
+        "sharedfeeds.serve_atom",
+        "sharedfeeds.serve_json_feed",
+    }
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:
             answer = ann.client.post(path, data=b"x", headers=ORIGIN)

@@ -35,12 +35,12 @@ def test_a_device_is_added_listed_and_removed(ann: Visitor, services: Services) 
     assert add(ann) == 200
     assert ann.get("/api/push").get_json()["mine"] is True
     page = ann.get(PAGE).text
-    assert "this one" in page
+    assert "this device" in page
     assert "push.example.org" not in page, "an address is a secret"
     assert re.search(r'data-mark="[0-9a-f]{64}"', page)
     answer = ann.post("/settings/devices/test")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"{PAGE}#devices")
-    assert "on its way to 1 device" in ann.get(PAGE).text
+    assert "Test notification sent to 1 device" in ann.get(PAGE).text
     (device,) = re.findall(r'name="device" value="(\d+)"', page)
     assert ann.post("/settings/devices/remove", {"device": device}).status_code == 303
     assert "Device removed" in ann.get(PAGE).text
@@ -131,7 +131,7 @@ def test_the_switches_of_devices_are_kept(ann: Visitor, services: Services) -> N
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"host": "0.0.0.0"}, "HTTPS alone"), ({"push": False}, "has switched this off")],
+    [({"host": "0.0.0.0"}, "only over HTTPS"), ({"push": False}, "has turned off push notifications")],
 )
 def test_where_there_is_none_the_page_says_why(
     services: Services, ann: Visitor, changes: dict[str, object], words: str

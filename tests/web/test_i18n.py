@@ -37,7 +37,7 @@ def test_an_unknown_choice_is_none(app):
 def test_sentences_are_those_of_the_pages_language(app, monkeypatch):
     """In templates, in modules and in sentences of errors."""
     words = Translations()
-    words._catalog = {"Log in": "Anmelden", "Nothing here": "Hier ist nichts", WRONG: "Passt nicht."}
+    words._catalog = {"Log in": "Anmelden", "Not found": "Hier ist nichts", WRONG: "Passt nicht."}
     monkeypatch.setattr(translations, "load_translations", {"de": words}.get)
     client = app.test_client()
     client.set_cookie(i18n.COOKIE, "de")
@@ -57,7 +57,7 @@ def test_pseudo_keeps_places_and_markup():
 
 def test_foreign_texts_say_what_language_they_are_in(ann, services):
     """Where the feed says so, it is another than the page's, and it can be one at all."""
-    actor = services.gateways.accounts.credentials("ann").user.actor
+    actor = services.gateways.accounts.find_credentials("ann").user.actor
     follow(services, actor, ["feeds/rss/bbcurdu.com-ace121.xml"])
     entry = services.store.database["entries"].find_one()["_id"]
     for stored, shown in (("ur", ' lang="ur"'), ("en", ""), ('"><b>', ""), (None, "")):

@@ -49,7 +49,7 @@ def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Service
     page = ann.get(f"/imports/{number}").text
     assert page.count('name="pick"') == 4
     assert page.count("disabled") == 1
-    assert "there twice" in page
+    assert "listed twice" in page
     assert ann.post(f"/imports/{number}/choose", {"pick": ["0", "1"], "do": "save"}).status_code == 303
     assert ann.get(f"/imports/{number}").text.count(" checked>") == 3  # and the one of the target
     assert ann.post(f"/imports/{number}/choose", {"pick": ["1", "2"], "do": "start"}).status_code == 303
@@ -88,9 +88,9 @@ def test_text_can_be_pasted_and_wrong_text_is_refused_and_kept(ann: Visitor) -> 
     assert "a" in ann.get(f"/imports/{number}").text
     wrong = ann.post("/imports", {"pasted": '{"not": "opml"}'})
     assert wrong.status_code == 400
-    assert "Line 1: this is no OPML file but JSON" in wrong.text
+    assert "Line 1: this is a JSON file, not an OPML file." in wrong.text
     assert "&#34;opml&#34;" in wrong.text, "what was pasted is still there"
-    assert "Choose a file first" in ann.post("/imports").text
+    assert "Choose a file or paste its text." in ann.post("/imports").text
     empty = send(ann, "/imports", b"")
     assert (empty.status_code, "The file is empty." in empty.text) == (400, True)
 
@@ -143,11 +143,11 @@ def test_a_long_file_is_shown_page_by_page(ann: Visitor) -> None:
         f"/imports/{number}/choose", {"page": "0", "pick": [str(n) for n in range(499)], "do": "next"}
     )
     assert answer.headers["Location"].endswith("?page=1")
-    assert "<b>1099</b> chosen" in ann.get(answer.headers["Location"]).text
+    assert "<b>1099</b> selected" in ann.get(answer.headers["Location"]).text
     ann.post(f"/imports/{number}/choose", {"page": "1", "do": "none"})
-    assert "<b>0</b> chosen" in ann.get(f"/imports/{number}").text
+    assert "<b>0</b> selected" in ann.get(f"/imports/{number}").text
     ann.post(f"/imports/{number}/choose", {"page": "1", "do": "all"})
-    assert "<b>1100</b> chosen" in ann.get(f"/imports/{number}").text
+    assert "<b>1100</b> selected" in ann.get(f"/imports/{number}").text
 
 
 def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
@@ -229,23 +229,24 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     for words in (
         "You're subscribed to 3 feeds from this import.",
         "Unsubscribe from the 3 added feeds",
-        "in your list all the same",
+        "You're still subscribed to the failed feeds",
         "Retry failed feeds",
-        'btn primary" href="/read/all">Read',
+        'btn primary" href="/read/all">Start reading',
     ):
         assert words in done, words
-    assert "You have unsubscribed" not in done
+    assert "You've unsubscribed" not in done
 
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 303
     assert len(mine(actor.user_id)) == 2, "those stay that the import has not brought"
     page = ann.get(f"/imports/{number}").text
-    assert "Unsubscribed from “3 feeds”" in page
+    assert "Unsubscribed from 3 feeds" in page
     assert "You've unsubscribed from 3 feeds that this import added." in page
     for words in (
-        "in your list",
+        "You're subscribed to",
+        "You're still subscribed to",
         "/unsubscribe",
         f"/imports/{number}/retry",
-        'btn primary" href="/read/all">Read',
+        'btn primary" href="/read/all">Start reading',
     ):
         assert words not in page, words
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 409, "nothing is left of it"

@@ -157,7 +157,7 @@ def test_table_help_and_handler_agree(ann: Visitor):
 def test_a_key_is_changed_switched_off_set_back_and_taken_back(services: Services, ann: Visitor):
     answer = ann.post("/settings/keys", {"action": "next", "keys": "x"})
     assert answer.headers["Location"] == "/settings/keys#key-next"
-    assert "“Next entry, opened”: x" in ann.get("/settings/keys").text
+    assert "“Open next entry”: x" in ann.get("/settings/keys").text
     ann.post("/settings/keys", {"action": "star", "keys": ""})
     assert _preferences(services).keys == {"next": "x", "star": ""}
     ann.post("/settings/keys/default", {"action": "next"})
@@ -179,7 +179,7 @@ def test_a_conflict_is_told_with_the_words_kept_and_a_way_out(services: Services
     assert _preferences(services).keys == {"read": "s", "star": ""}
     answer = ann.post("/settings/keys/default", {"action": "star"})
     assert answer.status_code == 400
-    assert "“s” is already the shortcut for “Keep unread, or mark as read”." in answer.text
+    assert "“s” is already the shortcut for “Mark as read or unread”." in answer.text
 
 
 def test_one_switch_turns_all_single_keys_off(services: Services, ann: Visitor):
@@ -195,7 +195,7 @@ def test_what_is_no_action_or_no_key_is_refused(services: Services, ann: Visitor
     assert ann.post("/settings/keys", {"action": "fly", "keys": "x"}).status_code == 404
     answer = ann.post("/settings/keys", {"action": "star", "keys": "Hyper+<b>"})
     assert answer.status_code == 400
-    assert "There is no key “Hyper+&lt;b&gt;”" in answer.text
+    assert "“Hyper+&lt;b&gt;” isn&#39;t a valid key" in answer.text
     assert ann.post("/settings/text-size", {"size": "99"}).status_code == 400
     assert _preferences(services) == Preferences()
 

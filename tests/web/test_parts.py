@@ -199,7 +199,7 @@ def test_a_password_from_a_pipe_is_one_line(monkeypatch: pytest.MonkeyPatch, lin
 @pytest.mark.parametrize(
     ("words", "given", "sentence"),
     [
-        (["--password", "-"], b"a quiet pla\xe7e 17\n", "not UTF-8"),
+        (["--password", "-"], b"a quiet pla\xe7e 17\n", "isn't valid UTF-8"),
         (["--password", "-"], None, "input is closed"),
         ([], b"a quiet place 17\n", "--password -"),
         ([], None, "input is closed"),

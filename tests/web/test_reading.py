@@ -148,8 +148,8 @@ def test_a_list_is_read_to_its_end_without_a_script(services: Services, ann: Vis
     page = ann.get(_first(ann.get(_link(page, "Load more")).text)).text
     assert _chosen(page) == ["Entry 50"]
     assert services.reading.get_tree(reader).unread == 10
-    assert _button(page, "Keep unread") is None
-    assert _button(ann.get(_press(ann, page, "Mark as read")).text, "Keep unread") is not None
+    assert _button(page, "Mark as unread") is None
+    assert _button(ann.get(_press(ann, page, "Mark as read")).text, "Mark as unread") is not None
 
 
 def test_an_entry_is_shown_where_its_list_is_gone(services: Services, ann: Visitor, reader: Actor) -> None:
@@ -193,8 +193,8 @@ def test_mark_all_can_be_taken_back_without_a_script(services: Services, ann: Vi
     (undo,) = _forms(page, "/undo")
     page = ann.get(ann.post("/undo", undo).headers["Location"]).text
     assert not any(read for _, read in _rows(page))
-    assert "Taken back" in page
-    assert "Taken back" not in ann.get("/read/all").text
+    assert "Undone" in page
+    assert "Undone" not in ann.get("/read/all").text
 
 
 def test_unread_is_on_top_and_read_below_a_heading(services: Services, ann: Visitor, reader: Actor) -> None:
@@ -419,12 +419,12 @@ def test_errors_are_told_in_words(ann: Visitor) -> None:
 
 def test_a_feed_page_tells_how_it_is(services: Services, ann: Visitor, reader: Actor, db: Any) -> None:
     (feed_id,) = follow(services, reader, ["feeds/rss/zerokspot.com-71d236.xml"])
-    assert "All is well" in ann.get(f"/feeds/{feed_id}").text
+    assert "No problems found." in ann.get(f"/feeds/{feed_id}").text
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "dns_failed", "error_since": clock.now()}})
     page = ann.get(f"/feeds/{feed_id}").text
-    assert "The name of this site could not be found" in page
-    assert "Tried again in" in page
-    assert "The name of this site" in ann.get(f"/read/feed/{feed_id}").text
+    assert "Eventr couldn&#39;t find this site&#39;s domain name." in page
+    assert "Next check in" in page
+    assert "Eventr couldn&#39;t find this site&#39;s domain name." in ann.get(f"/read/feed/{feed_id}").text
 
 
 def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
@@ -456,9 +456,9 @@ def test_a_list_without_entries_says_what_can_be_done(
     feed_id = services.subscriptions.subscribe(reader, "https://site.example/feed").subscription.feed_id
     full, empty = (services.folders.create(reader, name).id for name in ("News", "Empty"))
     services.folders.move_feed(reader, feed_id, source=None, target=full)
-    words = re.compile("appear here by themselves|Move feeds into it")
+    words = re.compile("appear here automatically|Move feeds into it")
     for stream in "all", f"feed/{feed_id}", f"folder/{full}":
-        assert words.findall(ann.get(f"/read/{stream}").text) == ["appear here by themselves"], stream
+        assert words.findall(ann.get(f"/read/{stream}").text) == ["appear here automatically"], stream
     assert words.findall(ann.get(f"/read/folder/{empty}").text) == ["Move feeds into it"]
 
 

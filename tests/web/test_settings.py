@@ -166,7 +166,7 @@ def test_a_name_that_is_taken_is_said_to_be(ann: Visitor, services: Services) ->
     wish = {"name": "BOB", "email": "ann@example.org", "confirm": PASSWORD}
     taken = ann.post("/settings/identity", wish)
     assert taken.status_code == 409
-    assert "This name is taken" in taken.text
+    assert "This user name is taken" in taken.text
 
 
 # -- the end of an account
@@ -234,7 +234,7 @@ def test_G02_a_run_that_is_killed_anywhere_is_finished_by_the_next(
     parts: list[tuple[Any, str]] = [
         (services.mappers.erasure, "stop"),
         (services.gateways.subscriptions, "remove_many"),
-        (services.gateways.websubs, "leave_unread"),
+        (services.gateways.websubs, "leave_unsubscribed"),
         (services.mappers.marks, "remove"),
         (services.mappers.erasure, "erase"),
     ]
@@ -294,7 +294,7 @@ def test_the_last_admin_stays(services: Services, visitor: Make) -> None:
     root.log_in("root")
     refused = root.post("/settings/delete", {"confirm": PASSWORD})
     assert refused.status_code == 409
-    assert "Nobody else administrates this server" in refused.text
+    assert "the only admin of this server" in refused.text
     services.accounts.create_user(Actor(0, Role.ADMIN), "a@example.org", "other", PASSWORD, Role.ADMIN)
     assert root.post("/settings/delete", {"confirm": PASSWORD}).status_code == 303
 
@@ -308,7 +308,7 @@ def test_of_two_admins_who_leave_at_once_one_stays(
     def second(*args: Any) -> None:
         monkeypatch.setattr(services.gateways.erasure, "begin", begin)
         begin(*args)
-        with pytest.raises(ConflictError, match="Nobody else"):
+        with pytest.raises(ConflictError, match="the only admin"):
             services.accounts.delete_account(two, PASSWORD)
 
     monkeypatch.setattr(services.gateways.erasure, "begin", second)

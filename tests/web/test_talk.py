@@ -53,7 +53,7 @@ def test_a_talk_without_scripts(ann: Visitor, visitor: Make, services: Services,
     assert ann.post(f"/comments/{comment_id}/edit", {"text": " "}).status_code == 400
     ann.post(f"/comments/{comment_id}/remove")
     removed = ann.get(page).text
-    assert "Removed comment" in removed
+    assert '<p class="said dim">Comment removed</p>' in removed
     (undo,) = re.findall(r'value="(comment\.[\w-]+)"', removed)
     assert ann.post("/undo", {"token": undo, "next": page}).status_code == 303
     stranger = visitor().get(page)
@@ -120,7 +120,7 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
     assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
     page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
-    for words in ("ann likes blog 1", "ann commented on blog 1", "Your import is finished"):
+    for words in ("ann liked blog 1", "ann commented on blog 1", "Your import is finished"):
         assert words in page
     form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
     assert form, "the row as it was shown"
@@ -132,7 +132,7 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.post("/notifications/read-all", {"until": made[1]}, **JSON).json == {"unread": 1}
     assert browser.post("/notifications/read-all").headers["Location"] == "/notifications"
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
-    assert "ann likes" in browser.get("/notifications").text.replace("\u2069", "")
+    assert "ann liked" in browser.get("/notifications").text.replace("\u2069", "")
     assert browser.post("/settings/notifications", {"notify_like": "1"}).status_code == 303
     ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
