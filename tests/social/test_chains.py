@@ -71,7 +71,7 @@ def test_a_post_for_followers_is_not_passed_on(people: People, ann: Actor, bob: 
     people.follow(bob, "ann")
     post = people.services.sharing.publish_post(ann, "", "Only you", audience=Audience.FOLLOWERS)
     assert len(people.rows(bob, FOLLOWING)) == 1
-    with pytest.raises(InvalidError, match="followers alone"):
+    with pytest.raises(InvalidError, match="for followers only"):
         people.services.sharing.share(bob, post.id)
 
 

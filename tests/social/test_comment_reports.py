@@ -135,7 +135,7 @@ def test_W04_a_comment_is_reported_by_those_alone_who_see_it(people: People, doo
     _report(people, world.owner, said)
     office = doors(world.actor("admin")).get("/admin/moderation").text
     assert "among us" in office
-    assert "for followers" in office
+    assert "followers only" in office
     for name in ("stranger", "follower", "owner"):
         with pytest.raises(ForbiddenError):
             people.services.moderation.remove_comment(world.actor(name), said.id)

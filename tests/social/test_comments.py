@@ -81,11 +81,11 @@ def test_a_comment_is_changed_by_its_author_and_removed_by_him_or_the_sharer(
     "end",
     [
         lambda people, ann, share: people.services.following.block(ann, "bob"),
-        lambda people, ann, share: people.services.following.dismiss(ann, "bob"),
-        lambda people, ann, share: people.services.sharing.edit(
+        lambda people, ann, share: people.services.following.remove_follower(ann, "bob"),
+        lambda people, ann, share: people.services.sharing.update_share(
             ann, share.id, note="", audience=Audience.PRIVATE
         ),
-        lambda people, ann, share: people.services.sharing.remove(ann, share.id),
+        lambda people, ann, share: people.services.sharing.remove_share(ann, share.id),
     ],
     ids=["blocked", "dismissed", "private", "taken back"],
 )

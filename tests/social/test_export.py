@@ -377,7 +377,7 @@ def test_G01_what_cannot_be_made_is_given_up_and_said(people: People, ann: Actor
     for _ in range(gateway.TRIES):
         services.mappers.personal_exports.begin(ann.user_id, clock.now())
     assert services.personal_exports.run(ann.user_id) == {"state": "left"}
-    assert "The file could not be made" in doors(ann).get("/settings/account").text
+    assert "Couldn't create the export." in doors(ann).get("/settings/account").text
     assert services.gateways.personal_exports.request_export(ann.user_id, clock.now()), "he may try again"
 
 
@@ -388,7 +388,9 @@ def test_G01_there_is_a_limit_to_its_size(people: People, ann: Actor, doors: Doo
         assert small.personal_exports.run(ann.user_id) == {"state": "too_large"}
     finally:
         small.close()
-    assert "There is more than fits into one file" in doors(ann).get("/settings/account").text
+    assert (
+        "Your data is too large for this server's export limit." in doors(ann).get("/settings/account").text
+    )
     assert people.services.store.database.personal_export_parts.count_documents({}) == 0
 
 
@@ -436,7 +438,7 @@ def test_G01_it_is_asked_for_and_downloaded_with_the_password(
         assert services.personal_exports.find_latest(ann) is None
         done = visitor.post("/settings/account/export", {"proof": PASSWORD})
         assert (done.status_code, done.headers["Location"]) == (303, "/settings/account#export")
-        assert "The file is being made" in visitor.get("/settings/account").text
+        assert "Your export is being created (started " in visitor.get("/settings/account").text
         waiting = services.jobs.enqueue(make_export_job(ann.user_id))
         assert (waiting.fresh, services.jobs.get_status(waiting.id).state) == (False, State.QUEUED)
         assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
@@ -482,7 +484,7 @@ def test_G01_it_goes_after_a_day_and_with_a_new_one(people: People, ann: Actor, 
     assert made.expires - (made.ready or made.asked) == dt.timedelta(days=1)
     with clock.set_source(lambda: made.expires):
         assert visitor.get(address).status_code == 404
-        assert "Ready since" not in visitor.get("/settings/account").text
+        assert "Your export is ready" not in visitor.get("/settings/account").text
     assert all(d["expires"] >= made.expires for d in db.personal_export_parts.find()), "no part goes before"
     newer = _make(services, ann)
     assert visitor.get(address).status_code == 404

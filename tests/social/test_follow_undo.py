@@ -30,7 +30,7 @@ def test_an_undo_asks_where_a_stream_asks_by_now(people: People, ann: Actor, bob
     token = _left(people, bob, "ann")
     people.open(ann, Audience.FOLLOWERS)
     following, services = people.services.following, people.services
-    assert "asked" in _undo(people, bob, f"feed.{token}")
+    assert "Follow request sent." in _undo(people, bob, f"feed.{token}")
     assert services.reading.get_tree(bob).feeds == ()
     assert following.get_person(bob, "ann").tie.requested
     assert following.list_requests(ann) == ["bob"]
@@ -45,7 +45,7 @@ def test_an_undo_asks_where_a_stream_asks_by_now(people: People, ann: Actor, bob
 def test_an_undo_brings_an_open_stream_back_as_it_was(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     token = _left(people, bob, "ann")
-    assert _undo(people, bob, f"feed.{token}") == "Taken back"
+    assert _undo(people, bob, f"feed.{token}") == "Undone"
     assert people.services.following.get_person(bob, "ann").tie.follows
 
 

@@ -59,7 +59,9 @@ def test_each_of_two_edits_tells_of_what_it_has_changed_itself(
     services, told = people.services, list[tuple[Audience, Audience]]()
     sharing, shares = services.sharing, services.mappers.shares
     monkeypatch.setattr(
-        services.notifier, "edited", lambda was, share: told.append((was.audience, share.audience))
+        services.notifier,
+        "notify_share_edited",
+        lambda was, share: told.append((was.audience, share.audience)),
     )
     after(monkeypatch, shares, "find", lambda: sharing.update_share(ann, post.id, audience=Audience.PRIVATE))
     sharing.update_share(ann, post.id, note="words")
@@ -73,7 +75,7 @@ def test_new_words_do_not_bring_back_what_is_taken_back_meanwhile(
     after(
         monkeypatch,
         services.mappers.shares,
-        "get",
+        "find",
         lambda: services.sharing.remove_share(ann, post.id),
         READS[-1],
     )
@@ -141,7 +143,7 @@ def test_other_words_do_not_open_a_stream_that_is_closed_meanwhile(
     after(
         monkeypatch,
         services.mappers.profiles,
-        "get",
+        "find",
         lambda: services.following.update_profile(ann, audience=Audience.PRIVATE),
     )
     changed = services.following.update_profile(ann, bio="Reads much.")

@@ -105,12 +105,12 @@ def test_nobody_is_told_of_himself_or_by_whom_he_does_not_hear(
 @pytest.mark.parametrize(
     "end",
     [
-        lambda people, ann, post: people.services.sharing.remove(ann, post.id),
-        lambda people, ann, post: people.services.sharing.edit(
+        lambda people, ann, post: people.services.sharing.remove_share(ann, post.id),
+        lambda people, ann, post: people.services.sharing.update_share(
             ann, post.id, note="private now", audience=Audience.PRIVATE
         ),
         lambda people, ann, post: people.open(ann, Audience.PRIVATE),
-        lambda people, ann, post: people.services.mappers.profiles.change(ann.user_id, {"hidden": True}),
+        lambda people, ann, post: people.services.mappers.profiles.update(ann.user_id, {"hidden": True}),
         lambda people, ann, post: people.services.following.block(ann, "bob"),
     ],
     ids=["taken back", "private", "closed", "suspended", "blocked"],

@@ -69,7 +69,7 @@ def test_a_stream_that_is_narrowed_at_that_moment_lets_nobody_in(
     after(
         monkeypatch,
         services.mappers.ties,
-        "about",
+        "find_initiators",
         lambda: following.update_profile(ann, audience=Audience.FOLLOWERS),
     )
     following.update_profile(ann, audience=Audience.PUBLIC)
@@ -152,7 +152,7 @@ def test_who_asks_while_a_stream_opens_is_free_to_follow(
     after(
         monkeypatch,
         people.services.mappers.ties,
-        "between",
+        "find_between",
         lambda: following.update_profile(ann, audience=Audience.PUBLIC),
         call=2,
     )

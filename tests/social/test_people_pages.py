@@ -50,7 +50,7 @@ def test_following_and_its_undo_work_without_a_script(
     answer = visitor.post("/people/follow", {"name": "@ANN", "next": "/people"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/people")
     page = visitor.get("/people").text
-    assert "You're now following ANN" in page
+    assert "You&#39;re now following ANN" in page
     assert "Ann Example" in page
     (friend,) = people.services.reading.get_tree(bob).feeds
     assert friend.title == "Ann Example"
@@ -124,7 +124,7 @@ def test_what_does_not_work_is_said_beside_the_field(
     nobody = visitor.post("/people/follow", {"name": "nobody", "next": "/people"})
     assert nobody.status_code == 404
     assert 'value="nobody"' in nobody.text
-    assert "There is nobody of this name" in nobody.text
+    assert "Nobody with this user name shares anything on this server." in nobody.text
     assert visitor.post("/people/follow", {"name": "bob", "next": "/people"}).status_code == 403
     foreign = visitor.post("/people/follow", {"name": "https://elsewhere.example/@ann", "next": "/people"})
     assert foreign.status_code == 400
@@ -313,7 +313,7 @@ def test_the_address_of_a_person_here_offers_to_follow_him(
     assert 'action="/people/follow"' in found.text
     assert visitor.post("/subscribe", {"url": address.strip()}).headers["Location"] == "/people"
     assert people.services.following.get_person(bob, "ann").tie.follows
-    assert "You follow already" in visitor.post("/add", {"address": address}).text
+    assert "You already follow this person." in visitor.post("/add", {"address": address}).text
 
 
 def test_other_addresses_of_this_server_are_never_fetched(people: People, doors: Doors, bob: Actor) -> None:
