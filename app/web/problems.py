@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from flask import Response, g, request
@@ -11,7 +11,7 @@ from flask_babel import gettext as _
 
 from app.errors import AuthRequiredError, EventrError, ForbiddenError, RateLimitedError
 from app.models.accounts.actor import Permission
-from app.models.accounts.token import SCOPES
+from app.models.accounts.token import SCOPES, Caller
 
 PREFIX = "/api/v1/"
 TYPE = "application/problem+json"
@@ -59,8 +59,8 @@ def find_missing_scope(error: ForbiddenError) -> str:
     """Return the scope that would have been enough, empty: no token may do this."""
     if scope := error.ids.get("scope"):
         return str(scope)
-    caller, wanted = g.get("caller"), error.ids.get("permission")
-    if caller is None or wanted is None or caller.actor.may(Permission(wanted)):
+    caller, wanted = cast("Caller | None", g.get("caller")), error.ids.get("permission")
+    if caller is None or wanted is None or caller.actor.has_permission(Permission(wanted)):
         return ""
     lacking = (scope for scope in SCOPES if scope not in caller.token.scopes)
     return next((scope.value for scope in lacking if wanted in SCOPES[scope]), "")

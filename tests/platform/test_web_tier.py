@@ -28,8 +28,8 @@ from app import application
 from app.commands import gunicorn_worker, processes
 from app.config import Settings
 gunicorn_worker.LINGER_SECONDS = 1e6  # who stays, stays
-port, *limits = map(float, sys.argv[1:])
-gunicorn_worker.ARRIVE_SECONDS, gunicorn_worker.READ_SECONDS, gunicorn_worker.ANSWER_SECONDS = limits
+limits = gunicorn_worker
+port, limits.ARRIVE_SECONDS, limits.READ_SECONDS, limits.ANSWER_SECONDS = map(float, sys.argv[1:])
 def echo(environ, start):
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     # More than the buffers of a connection hold, for clients that do not read.

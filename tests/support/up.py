@@ -22,6 +22,8 @@ from tests.support.imports import REPO
 
 #: A first start with all its imports, on a machine that has other things to do.
 START = 150.0
+#: The start of the line that ``eventr up`` prints when all parts answer.
+_RUNNING = "Eventr is running at"
 
 
 class Up:
@@ -62,10 +64,8 @@ class Up:
         return "".join(self._lines)
 
     def wait_ready(self) -> Up:
-        poll(
-            lambda: "Eventr is running at" in self.output or self.process.poll() is not None, START, step=0.05
-        )
-        assert "Eventr is running at" in self.output, self.report()
+        poll(lambda: _RUNNING in self.output or self.process.poll() is not None, START, step=0.05)
+        assert _RUNNING in self.output, self.report()
         return self
 
     def wait_ended(self, timeout: float = 90.0) -> int:
