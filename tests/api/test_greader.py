@@ -315,7 +315,11 @@ def test_a_mark_is_told_of_once_it_is_stored(
 
 @pytest.mark.parametrize(
     ("what", "gateway", "method"),
-    [("starred", "entries", "star"), ("liked", "entries", "like"), ("tagged", "tags", "change")],
+    [
+        ("starred", "entries", "set_starred"),
+        ("liked", "entries", "set_liked"),
+        ("tagged", "tags", "change_tags"),
+    ],
 )
 def test_who_asks_while_it_changes_gets_the_change_the_next_time(
     reader: Reader,

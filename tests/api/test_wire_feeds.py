@@ -149,11 +149,11 @@ def test_people_of_this_server_are_added_as_they_want_to_be(reader: Reader, serv
     before = feeds(reader)
     for _ in range(2):
         done = quickadd(reader, "@bob")
-        assert (done["numResults"], done["error"][:19]) == (0, "You have asked to f")
+        assert (done["numResults"], done["error"][:26]) == (0, "You've sent a follow reque")
     assert services.following.list_requests(bob) == ["ann"]
     for address in ("@cleo", "@nobody"):
         done = quickadd(reader, address)
-        assert (done["numResults"], done["error"][:18]) == (0, "There is nobody of")
+        assert (done["numResults"], done["error"][:26]) == (0, "Nobody with this user name")
         answer = reader.post("subscription/edit", ac="subscribe", s=f"feed/{address}")
         assert answer.status_code == 400
     assert feeds(reader) == before

@@ -42,8 +42,9 @@ system_slots = 1
 #: A process as the command line starts it, for any module of ours with a ``run``.
 PROGRAM = """
 import sys
-from app import garbage, logs
-garbage.seldom()
+from app import logs
+from app.runtime import gc
+gc.collect_rarely()
 from app.config import Settings
 from {module} import run
 s = Settings.from_env()

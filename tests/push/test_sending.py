@@ -149,7 +149,7 @@ def test_the_kinds_are_chosen_one_by_one(
     services.discussion.set_liked(bob, share.id, False)
     services.discussion.set_liked(bob, share.id)
     assert post.work() == ["sent"]
-    assert said(browser.read(service.messages[0])) == "bob likes blog 1"
+    assert said(browser.read(service.messages[0])) == "bob liked blog 1"
 
 
 def test_a_row_that_grows_rings_once_in_a_while(
@@ -188,12 +188,12 @@ def test_a_job_whose_worker_died_rings_all_the_same(
 @pytest.mark.parametrize(
     "end",
     [
-        lambda crew, ann, share: crew.services.sharing.remove(ann, share.id),
-        lambda crew, ann, share: crew.services.notifications.read_all(ann),
+        lambda crew, ann, share: crew.services.sharing.remove_share(ann, share.id),
+        lambda crew, ann, share: crew.services.notifications.mark_all_read(ann),
         lambda crew, ann, share: crew.services.following.block(ann, "bob"),
-        lambda crew, ann, share: crew.services.following.mute(ann, "bob", True),
-        lambda crew, ann, share: crew.services.talk.remove(
-            ann, crew.services.talk.thread(ann, share).comments[0].id
+        lambda crew, ann, share: crew.services.following.set_muted(ann, "bob", True),
+        lambda crew, ann, share: crew.services.discussion.remove_comment(
+            ann, crew.services.discussion.get_thread(ann, share).comments[0].id
         ),
         lambda crew, ann, share: crew.services.mappers.users.set_disabled(ann.user_id, True),
         lambda crew, ann, share: crew.services.gateways.sessions.end_sessions(ann.user_id),

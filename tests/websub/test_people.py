@@ -22,21 +22,26 @@ def test_the_feed_page_says_who_pushes_while_that_is_trusted(
     assert ann.log_in().status_code == 303
     page = f"/feeds/{alice.feed_id}"
     alice.subscribed()
-    assert "Pushed by" not in ann.get(page).text
+    assert "From hub.example since" not in ann.get(page).text
     alice.prove()
-    assert "Pushed by hub.example since" in " ".join(ann.get(page).text.split())
+    assert "From hub.example since" in " ".join(ann.get(page).text.split())
     alice.poll("unannounced")
-    assert "Pushed by" not in ann.get(page).text
+    assert "From hub.example since" not in ann.get(page).text
 
 
 @pytest.mark.parametrize(
     ("base_url", "websub", "word", "text"),
     [
-        ("https://reader.example.org", "auto", Severity.OK, "subscribed at their hubs"),
+        (
+            "https://reader.example.org",
+            "auto",
+            Severity.OK,
+            "Hubs send updates to https://reader.example.org/websub/",
+        ),
         ("https://reader.example.org", "off", Severity.OK, "EVENTR_WEBSUB=off"),
-        ("http://192.168.1.5:8080", "auto", Severity.OK, "polled only"),
-        ("", "auto", Severity.OK, "polled only"),
-        ("http://nas.local", "on", Severity.WARN, "not of the internet"),
+        ("http://192.168.1.5:8080", "auto", Severity.OK, "so Eventr polls all feeds"),
+        ("", "auto", Severity.OK, "so Eventr polls all feeds"),
+        ("http://nas.local", "on", Severity.WARN, "isn't an internet address"),
     ],
 )
 def test_the_doctor_says_whether_hubs_are_asked(
