@@ -41,7 +41,7 @@ def test_every_service_method_first_asks_for_a_permission(service: type, name: s
     source = ast.parse(textwrap.dedent(inspect.getsource(getattr(service, name))))
     function = next(n for n in ast.walk(source) if isinstance(n, ast.FunctionDef))
     body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    assert ast.unparse(body[0]).startswith("require(actor, Permission.")
+    assert ast.unparse(body[0]).startswith("require_permission(actor, Permission.")
 
 
 def test_no_service_method_does_anything_for_who_may_nothing(

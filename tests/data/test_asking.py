@@ -114,5 +114,5 @@ def test_X06_who_checks_again_and_again_is_told_to_wait(services: Services, alic
         lambda: services.subscriptions.refresh(alice),
         lambda: services.bulk_edit.refresh(alice, [feed_id]),
     ):
-        with pytest.raises(RateLimitedError, match="Wait"):
+        with pytest.raises(RateLimitedError, match="Try again in"):
             ask()

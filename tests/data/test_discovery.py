@@ -64,7 +64,7 @@ def test_a_search_is_waited_for_then_answered_from_the_cache(services: Any, worl
     )
     found = services.discovery.discover(Actor(user_id=9), "http://BLOG.example/#x", wait=0)
     assert [(f.url, f.title, f.entries) for f in found.feeds] == [("http://blog.example/rss", "Blog", 1)]
-    assert services.discovery.look(READER, asked.key) == found
+    assert services.discovery.get_progress(READER, asked.key) == found
     assert found.to_json()["feeds"][0]["site_url"] == "http://blog.example/"
 
 
@@ -81,7 +81,7 @@ def test_W22_H13_what_tells_who_came_from_where_is_neither_fetched_nor_told(
     feed_id = services.subscriptions.subscribe(READER, typed).subscription.feed_id
     feed = services.gateways.feeds.get(feed_id)
     assert feed.url == "http://blog.example/rss"
-    assert services.gateways.feeds.find(typed).id == feed_id
+    assert services.gateways.feeds.find_by_url(typed).id == feed_id
 
 
 def test_a_feed_that_exists_keeps_its_address(services: Any) -> None:
@@ -95,7 +95,7 @@ def test_asking_twice_is_one_job(services: Any) -> None:
     one = services.discovery.discover(READER, "http://blog.example/", wait=0)
     other = services.discovery.discover(ADMIN, "http://blog.example", wait=0)
     assert one.key == other.key
-    assert services.discovery.look(READER, one.key).wait is True
+    assert services.discovery.get_progress(READER, one.key).wait is True
 
 
 def test_J06_the_job_holds_the_key_and_no_address(services: Any, redis_client: Any) -> None:
@@ -141,17 +141,17 @@ def test_a_search_that_failed_promises_nothing_that_nobody_does(
     key = services.discovery.discover(READER, "http://blog.example/ill", wait=0).key
     world.server.set("/", Reply(status=status))
     work(services, world, key)
-    assert services.discovery.look(READER, key).message == says
+    assert services.discovery.get_progress(READER, key).message == says
 
 
 def test_an_answer_says_who_reads_a_feed_now_however_old_the_search(services: Any, world: World) -> None:
     key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
     work(services, world, key)
-    (found,) = services.discovery.look(READER, key).feeds
+    (found,) = services.discovery.get_progress(READER, key).feeds
     assert (found.feed_id, found.readers, found.mine) == (None, 0, False)
     feed_id = services.subscriptions.subscribe(READER, found.url).subscription.feed_id
     for actor, mine in ((READER, True), (ADMIN, False)):
-        (found,) = services.discovery.look(actor, key).feeds
+        (found,) = services.discovery.get_progress(actor, key).feeds
         assert (found.feed_id, found.readers, found.mine) == (feed_id, 1, mine)
 
 
@@ -163,7 +163,7 @@ def test_found_feeds_count_two_hours(services: Any, world: World) -> None:
         assert services.discovery.discover(READER, "http://blog.example/", wait=0).feeds
     with clock.set_source(lambda: start + dt.timedelta(minutes=121)):
         assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait
-        assert services.discovery.look(READER, key).wait
+        assert services.discovery.get_progress(READER, key).wait
 
 
 def test_a_bare_name_and_a_scheme_are_two_searches(services: Any) -> None:
@@ -171,13 +171,13 @@ def test_a_bare_name_and_a_scheme_are_two_searches(services: Any) -> None:
     https = services.discovery.discover(READER, "https://blog.example/", wait=0)
     assert bare.key != https.key
     # The search must know that it was a bare name, or it could not fall back to http.
-    assert services.gateways.discoveries.get(bare.key, clock.now()).address == "blog.example"
+    assert services.gateways.discoveries.find(bare.key, clock.now()).address == "blog.example"
 
 
 def test_what_https_cannot_reach_is_looked_for_by_http(services: Any) -> None:
     gateway = services.gateways.discoveries
-    https = gateway.ask("https://blog.example/", clock.now())
-    gateway.end(https.key, Discovered("https://blog.example/", error="tls_failed"), clock.now())
+    https = gateway.get_or_create("https://blog.example/", clock.now())
+    gateway.store_result(https.key, Discovered("https://blog.example/", error="tls_failed"), clock.now())
     assert services.discovery.discover(ADMIN, "https://blog.example", wait=0).error == "tls_failed"
     assert services.discovery.discover(ADMIN, "http://blog.example", wait=0).wait
 
@@ -215,9 +215,9 @@ def test_a_feed_in_error_is_looked_for_anew(services: Any, world: World) -> None
 @pytest.mark.parametrize("word", ["refused", "connect_failed", "timeout"])
 def test_S13_only_admins_learn_why_an_address_cannot_be_reached(services: Any, word: str) -> None:
     gateway = services.gateways.discoveries
-    row = gateway.ask("http://10.0.0.1/", clock.now())
-    gateway.end(row.key, Discovered("http://10.0.0.1/", error=word), clock.now())
-    told = {services.discovery.look(actor, row.key).error for actor in (READER, ADMIN)}
+    row = gateway.get_or_create("http://10.0.0.1/", clock.now())
+    gateway.store_result(row.key, Discovered("http://10.0.0.1/", error=word), clock.now())
+    told = {services.discovery.get_progress(actor, row.key).error for actor in (READER, ADMIN)}
     assert told == {"unreachable", word}
 
 
@@ -230,15 +230,15 @@ def test_what_is_no_address_is_a_sentence_at_once(services: Any, address: str, r
 
 def test_an_unknown_key_is_not_found(services: Any) -> None:
     with pytest.raises(NotFoundError):
-        services.discovery.look(READER, 4711)
+        services.discovery.get_progress(READER, 4711)
 
 
 def test_that_there_is_more_survives_the_store(services: Any) -> None:
     feeds = (FoundFeed("http://a.example/", "a", None, "rss20", 3, None, None),)
     gateway = services.gateways.discoveries
-    row = gateway.ask("a.example", clock.now())
-    gateway.end(row.key, Discovered("a.example", feeds, more=True), clock.now())
-    assert services.discovery.look(READER, row.key).more
+    row = gateway.get_or_create("a.example", clock.now())
+    gateway.store_result(row.key, Discovered("a.example", feeds, more=True), clock.now())
+    assert services.discovery.get_progress(READER, row.key).more
 
 
 def test_a_find_survives_the_store_as_it_is(services: Any) -> None:
@@ -248,16 +248,16 @@ def test_a_find_survives_the_store_as_it_is(services: Any) -> None:
         FoundFeed("http://b.example/", "b", "http://b.example/", "atom10", 0, None, None),
     )
     gateway = services.gateways.discoveries
-    row = gateway.ask("a.example", clock.now())
-    gateway.end(row.key, Discovered("a.example", feeds), clock.now())
-    assert gateway.get(row.key, clock.now()).result == Discovered("a.example", feeds)
+    row = gateway.get_or_create("a.example", clock.now())
+    gateway.store_result(row.key, Discovered("a.example", feeds), clock.now())
+    assert gateway.find(row.key, clock.now()).result == Discovered("a.example", feeds)
 
 
 def test_the_job_is_queued_for_people(services: Any) -> None:
     asked = services.discovery.discover(READER, "http://blog.example/", wait=0)
     ticket = services.jobs.enqueue(Job(Task.DISCOVER, {"key": asked.key}, Queue.DISCOVERY))
     assert ticket.fresh is False
-    assert services.jobs.status(ticket.id).state is State.QUEUED
+    assert services.jobs.get_status(ticket.id).state is State.QUEUED
 
 
 def awaited(

@@ -507,14 +507,14 @@ def test_a_choice_that_comes_while_it_is_started_is_kept_or_refused(
         monkeypatch.setattr(mapper, name, both)
 
     # The start has read the outlines, and then some are unticked.
-    meanwhile("items", lambda: services.imports.choose_items(alice, kept.id, 0, [0, 1]), first=False)
+    meanwhile("find_items", lambda: services.imports.choose_items(alice, kept.id, 0, [0, 1]), first=False)
     assert services.imports.start(alice, kept.id).goal == 2
     assert services.imports.get(alice, kept.id).counts == {"waiting": 2, "skipped": 1}
 
     # A choice was allowed, and then another device starts.
     kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
-    meanwhile("change_items", lambda: services.imports.start(alice, kept.id), first=True)
-    with pytest.raises(ConflictError, match="started already"):
+    meanwhile("update_items", lambda: services.imports.start(alice, kept.id), first=True)
+    with pytest.raises(ConflictError, match="already been started"):
         services.imports.choose_items(alice, kept.id, 0, [2])
     assert [item.state for item in services.imports.list_items(alice, kept.id)] == [ItemState.WAITING] * 3
     assert services.imports.get(alice, kept.id).counts == {"waiting": 3}
@@ -565,11 +565,11 @@ def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Ser
         (b"  \n ", "empty"),
         (b"\x89PNG\r\n\x1a\n123", "image"),
         (b"PK\x03\x04zip", "ZIP archive"),
-        (b'\n\n{"a": 1}', "Line 3: this is no OPML file but JSON"),
-        (b"<!doctype html>\n<html><body>Log in</body></html>", "Line 2: this is no OPML file but a web page"),
-        (b"<?xml version='1.0'?>\n<rss version='2.0'></rss>", "Line 2: this is a feed itself"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "begins with <svg>"),
-        (b"just words", "no XML"),
+        (b'\n\n{"a": 1}', "Line 3: this is a JSON file, not an OPML file"),
+        (b"<!doctype html>\n<html><body>Log in</body></html>", "Line 2: this is a web page .*, not an OPML file"),
+        (b"<?xml version='1.0'?>\n<rss version='2.0'></rss>", "Line 2: this is a feed, not a list of feeds"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "starts with <svg>"),
+        (b"just words", "doesn't contain any XML"),
         (b"<opml><body>\n<outline text='a' xmlUrl='b'\n</body></opml>", "Line 3"),
     ],
     ids=["empty", "blank", "png", "zip", "json", "html", "rss", "svg", "text", "broken"],

@@ -125,7 +125,7 @@ def test_a_part_needs_its_list(world: World, alice: Actor, bob: Actor) -> None:
     entry = page.rows[1].id
     with pytest.raises(NotFoundError):
         services.marking.mark_above(bob, ALL, page.snapshot, entry)
-    with pytest.raises(NotFoundError, match="not among the first"):
+    with pytest.raises(NotFoundError, match="isn't among the first"):
         services.marking.mark_above(alice, ALL, page.snapshot, entry + 10_000)
     for stream in (f"feed/{feed_id}", "starred"):
         with pytest.raises(InvalidError):
@@ -217,7 +217,7 @@ def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, 
     first = services.reading.mark_all(alice, ALL)
     world.publish(feed_id, world.minutes(0))
     second = services.reading.mark_all(alice, ALL)
-    with pytest.raises(ConflictError, match="Take that back first"):
+    with pytest.raises(ConflictError, match="Undo that action first"):
         services.reading.undo_mass_mark(alice, first.undo)
     services.reading.undo_mass_mark(alice, second.undo)
     services.reading.undo_mass_mark(alice, first.undo)

@@ -139,7 +139,7 @@ def zombie(settings: Settings) -> Iterator[Services]:
     built.close()
 
 
-STEPS = {"before the entries": ("entries", "add"), "between entries and state": ("feeds", "write")}
+STEPS = {"before the entries": ("entries", "add"), "between entries and state": ("feeds", "write_states")}
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -237,7 +237,7 @@ def test_a_poll_whose_claim_a_crash_took_back_is_made_again_at_once(
     world.store(feed_id, [new_entry(1)])
     world.feeds.claim([feed_id], "lost", NOW, 60)
     numbers = () if step == "nothing new" else (2, 3)
-    mapper, name = STEPS.get(step, ("feeds", "write"))
+    mapper, name = STEPS.get(step, ("feeds", "write_states"))
     paused = Paused(zombie, getattr(zombie.mappers, mapper), name, monkeypatch)
     future = paused.start(update(feed_id, "lost", *numbers))
     back = {

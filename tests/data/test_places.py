@@ -203,9 +203,9 @@ def test_a_folder_moves_with_all_that_is_in_it(shelf: Shelf) -> None:
     token = folders.move_folder(who, shelf.a.id, parent=shelf.b.id)
     (top,) = shelf.services.reading.get_tree(who).folders
     assert (top.id, top.unread, [f.id for f in top.folders]) == (shelf.b.id, 1, [shelf.a.id])
-    with pytest.raises(InvalidError, match="in itself"):
+    with pytest.raises(InvalidError, match="into itself"):
         folders.move_folder(who, shelf.b.id, parent=shelf.a.id)
-    with pytest.raises(InvalidError, match="in itself"):
+    with pytest.raises(InvalidError, match="into itself"):
         folders.move_folder(who, shelf.b.id, parent=shelf.b.id)
     folders.undo_move(who, token)
     assert [f.id for f in shelf.services.reading.get_tree(who).folders] == [shelf.a.id, shelf.b.id]

@@ -195,7 +195,7 @@ def test_pull_skips_what_another_is_pulling_unless_that_one_died(site: Site) -> 
     site.services.gateways.feeds.claim([feed.id], "died", clock.now(), 60)
 
     blocked = site.pull([feed.id])
-    taken_over = site.pull([feed.id], dead=["died"])
+    taken_over = site.pull([feed.id], dead_tokens=["died"])
 
     assert (blocked.skipped, blocked.feeds) == (1, 0)
     assert (taken_over.skipped, taken_over.new) == (0, 1)

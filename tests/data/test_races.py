@@ -188,8 +188,8 @@ def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
 
         monkeypatch.setattr(reading, name, call)
 
-    interleaved("tree")
-    interleaved("page")
+    interleaved("get_tree")
+    interleaved("load_page")
 
     tree, page = reading.load_tree_and_page(actor, StreamQuery(StreamRef.parse(f"feed/{feed_id}")))
 
@@ -243,12 +243,12 @@ def _marked(services: Services, who: Actor, entries: Sequence[int], name: str) -
         _marked,
         _imported,
         lambda services, who, entries, name: services.folders.create(who, name).id,
-        lambda services, who, entries, name: services.tags.change(who, entries[0], add=[name])[-1].id,
+        lambda services, who, entries, name: services.tags.change_tags(who, entries[0], add=[name])[-1].id,
         lambda services, who, entries, name: services.tags.save_search(who, name, name).id,
         lambda services, who, entries, name: (
             services.subscriptions.subscribe(who, f"https://{name}.example/").subscription.id
         ),
-        lambda services, who, entries, name: services.sharing.post(who, name, name).id,
+        lambda services, who, entries, name: services.sharing.publish_post(who, name, name).id,
         lambda services, who, entries, name: services.sharing.share(who, entries[len(name)]).share.id,
     ],
     ids=["change", "import", "folder", "tag", "search", "subscription", "post", "share"],

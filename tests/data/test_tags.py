@@ -334,7 +334,7 @@ def test_a_tag_that_is_deleted_elsewhere_while_it_is_renamed_stays_deleted(
         return real(*args)
 
     monkeypatch.setattr(mapper, "set_name", late)
-    with pytest.raises(NotFoundError, match="no such tag"):
+    with pytest.raises(NotFoundError, match="don't have this tag"):
         services.tags.rename(alice, tag.id, "two")
     assert names(services, alice) == {}
     services.tags.restore(alice, tag.id)

@@ -23,7 +23,7 @@ def work(session):
     store.database["things"].update_one({"_id": 1}, {"$set": {"by": "the dead"}}, session=session)
     os.kill(os.getpid(), signal.SIGKILL)
 
-store.transaction(work)
+store.run_in_transaction(work)
 """
 
 
