@@ -103,7 +103,7 @@ def test_people_are_told_which_of_several_files_is_no_feed(saved: Path, tmp_path
     empty.touch()
     assert started(saved, empty, missing).stderr.decode().splitlines() == [
         f"eventr: {empty}: This file is empty.",
-        f"eventr: {missing} cannot be read: No such file or directory.",
+        f"eventr: {missing} can't be read: No such file or directory.",
     ]
     assert started(empty).stderr.decode() == "eventr: This file is empty.\n"
 

@@ -237,9 +237,9 @@ def test_X06_each_slow_answer_is_ended_and_named() -> None:
         "chunks never end": "timeout: waited too long for the next byte",
         "chunks for ever": "timeout: the whole fetch took too long",
         "fields for ever": "timeout: the whole fetch took too long",
-        "fields for ever and fast": "bad_response: the head is too long",
+        "fields for ever and fast": "bad_response: the headers are too long",
         "1xx for ever": "timeout: the whole fetch took too long",
-        "1xx for ever and fast": "bad_response: the head is too long",
+        "1xx for ever and fast": "bad_response: the headers are too long",
         "error for ever": "timeout: the whole fetch took too long",
         "one line for ever": "timeout: waited too long for the next byte",
     }

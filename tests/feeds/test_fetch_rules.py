@@ -476,16 +476,16 @@ def test_an_address_with_a_password_names_it_as_the_reason() -> None:
         assert server.served == 0
     assert word(found) == "login_in_url"
     assert found.error is not None
-    assert "user name or a password" in found.error.message
+    assert "user name or password" in found.error.message
     assert "secret" not in found.error.message + found.error.detail
 
 
 @pytest.mark.parametrize(
     ("status", "says", "advises"),
     [
-        ("http_403", "keep readers like this one out", "Open the address in a browser"),
-        ("http_401", "wants a login", "public feed"),
-        ("http_304", "nothing has changed", "Only the site can mend that"),
+        ("http_403", "block feed readers", "Open the address in a browser"),
+        ("http_401", "requires a login", "public feed"),
+        ("http_304", "unexpected “Not modified” response", "Only the site's owner can fix this"),
     ],
 )
 def test_statuses_with_more_than_one_cause_are_not_called_by_one(

@@ -112,8 +112,8 @@ def test_raw_markup_in_a_value_is_mended() -> None:
     [
         (b"", "empty"),
         (b" \n\t", "empty"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "no OPML"),
-        (b"just words", "no OPML"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "isn't an OPML file"),
+        (b"just words", "isn't an OPML file"),
         (b"<html><body>hello</body></html>", "<html>"),
         (b"<rss version='2.0'><channel/></rss>", "<rss>"),
         (HEAD + b"\n\n<outline text='a'>" + TAIL, "Line 3"),

@@ -104,4 +104,4 @@ def test_input_that_does_not_fit_is_named(text: str | bytes) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     result = run("", str(tmp_path / "none.json"))
     assert result.exit_code == 1
-    assert "cannot be read" in json.loads(result.stdout)["message"]
+    assert "can't be read" in json.loads(result.stdout)["message"]

@@ -65,7 +65,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tool: list[str]) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "app", *tool], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
         )
-    said = "eventr: The output cannot be written: No space left on device.\n"
+    said = "eventr: Can't write the output: No space left on device.\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 
@@ -76,7 +76,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tool: list[str]) -> None:
 def test_an_address_that_is_none_is_a_named_error(tool: list[str], url: str) -> None:
     done = run(*tool, "-", "--url", url, stdin=FEED.encode())
     assert (done.returncode, json.loads(done.stdout)["error"]) == (1, "invalid")
-    assert b"http" in done.stderr
+    assert b"isn't an absolute HTTP or HTTPS address" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -97,7 +97,7 @@ def test_a_file_name_that_is_no_utf_8_comes_back_whole(tmp_path: Path) -> None:
 def test_a_feed_that_is_nested_too_deep_is_not_called_large() -> None:
     deep = b"<rss><channel>" + b"<a>" * 9000 + b"</a>" * 9000 + b"</channel></rss>"
     document = json.loads(run("feed", "parse", "-", stdin=deep).stdout)
-    said = "This file is more than this server reads: Excessive depth in document: 256."
+    said = "This file exceeds a limit of this server: Excessive depth in document: 256."
     assert document == {"error": "too_large", "message": said}
 
 
