@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from app.config import Settings
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.feeds.fetched import FetchRequest, Validators
 from bench.bare_curl import bare_curl_loop
 from tests.support.rawserver import Reply, ServerProcess

@@ -23,7 +23,7 @@ from app.adapters.redis.rate_limit import RedisLimiter
 from app.adapters.redis.stats import RedisStats
 from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.websub import hub, subscriber
 from app.gateways.sharing.hub import HubGateway
 from app.mappers.mongo import indexes

@@ -11,7 +11,7 @@ from app import clock, logs
 from app.cli import print_json
 from app.commands.files import errors_as_json
 from app.config import Settings
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 

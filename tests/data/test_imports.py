@@ -566,7 +566,10 @@ def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Ser
         (b"\x89PNG\r\n\x1a\n123", "image"),
         (b"PK\x03\x04zip", "ZIP archive"),
         (b'\n\n{"a": 1}', "Line 3: this is a JSON file, not an OPML file"),
-        (b"<!doctype html>\n<html><body>Log in</body></html>", "Line 2: this is a web page .*, not an OPML file"),
+        (
+            b"<!doctype html>\n<html><body>Log in</body></html>",
+            "Line 2: this is a web page .*not an OPML file",
+        ),
         (b"<?xml version='1.0'?>\n<rss version='2.0'></rss>", "Line 2: this is a feed, not a list of feeds"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "starts with <svg>"),
         (b"just words", "doesn't contain any XML"),

@@ -294,7 +294,7 @@ def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor
     old, other = follow(world, alice, "old", "other")
     with pytest.raises(ExistsError, match="already"):
         services.subscriptions.change_address(alice, old, "https://other.example.org/feed")
-    with pytest.raises(InvalidError, match="already has this address. Enter a different one"):
+    with pytest.raises(InvalidError, match="Enter a different one"):
         services.subscriptions.change_address(alice, old, "https://old.example.org/feed")
     for bad in ("x" * 3000, "no address", "javascript:alert(1)", "file:///etc/passwd", ""):
         with pytest.raises(InvalidError):

@@ -18,7 +18,7 @@ import ctypes, dataclasses, mmap, os, signal
 from pathlib import Path
 from app.feeds import parse as package
 
-_load, _read = package.load, package.read
+_prepare, _parse = package.prepare_source, package.parse_source
 
 def hog():
     # Shared pages count as resident and escape RLIMIT_DATA: only the manager's look at RSS stops this.
@@ -50,20 +50,20 @@ WAYS = {
     b"raise": lambda: [].pop(),
 }
 
-def load(body, *args, **options):
+def prepare_source(body, *args, **options):
     for way, work in WAYS.items():
         if b"poison:" + way in body:
             work()
-    return _load(body, *args, **options)
+    return _prepare(body, *args, **options)
 
-def read(source, *args, **options):
-    parsed = _read(source, *args, **options)
+def parse_source(source, *args, **options):
+    parsed = _parse(source, *args, **options)
     if b"poison:huge" not in source.text:
         return parsed
     entries = tuple(dataclasses.replace(entry, title="x" * (20 << 20)) for entry in parsed.entries)
     return dataclasses.replace(parsed, entries=entries)
 
-package.load, package.read = load, read
+package.prepare_source, package.parse_source = prepare_source, parse_source
 """
 
 

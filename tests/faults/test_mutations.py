@@ -37,7 +37,7 @@ def read_text(path, *args, **options):
 Path.read_text = read_text
 """
 _LEASE = """
-from workers import lease
+from workers.updater import lease
 
 def write(self, fill):
     with self._client.pipeline(transaction=True) as pipe:
@@ -47,30 +47,30 @@ def write(self, fill):
 lease.Lease.write = write
 """
 _HELD_BY_ALL = """
-from workers import lease
+from workers.updater import lease
 
 assert "'NX', " in lease._HOLD, "the guard has moved"
 lease._HOLD = lease._HOLD.replace("'NX', ", "")
 """
 _LATE_STATE = """
-from app.mappers import feeds
+from app.mappers.feeds import feeds
 
-update_of = feeds.update_of
+build_state_update = feeds.build_state_update
 
 def unguarded(write):
-    update = update_of(write)
+    update = build_state_update(write)
     assert update._filter.pop("claim_token"), "the guard has moved"
     return update
 
-feeds.update_of = unguarded
+feeds.build_state_update = unguarded
 """
 _CLAIMED_TWICE = """
-from app.mappers import feeds
+from app.mappers.feeds import feeds
 
 take_over = feeds.FeedMapper._take_over
 
-def unguarded(self, feed_ids, taken, now, dead):
-    take_over(self, feed_ids, taken, taken["claimed_until"].replace(year=8000), dead)
+def unguarded(self, feed_ids, taken, now, dead_tokens):
+    take_over(self, feed_ids, taken, taken["claimed_until"].replace(year=8000), dead_tokens)
 
 feeds.FeedMapper._take_over = unguarded
 """

@@ -13,7 +13,8 @@ import pytest
 import xxhash
 
 from app import clock
-from app.feeds.fetch import Fetcher, curl_loop, transfer
+from app.feeds.fetch import curl_loop, transfer
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, Request, serve_files

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World, local_fetcher

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from app.errors import FEED_MESSAGES, FetchError, get_feed_message, get_public_word
-from app.feeds.fetch import Fetcher, slot
+from app.feeds.fetch import slot
 from app.feeds.fetch.body import MAX_MEMBERS, decode
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World, local_fetcher

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app import clock
 from app.bootstrap import services as bootstrap
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.websub import hub as rules
 from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import State

@@ -11,7 +11,7 @@ import pytest
 
 from app.bootstrap import services
 from app.config import Settings
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import Task
 from app.models.sharing.hub import Subscriber

@@ -26,14 +26,14 @@ _FAULTY = """
 import ctypes
 from app.feeds import parse as package
 
-_load = package.load
+_prepare = package.prepare_source
 
-def load(body, *args, **options):
+def prepare_source(body, *args, **options):
     if b"poison" in body:
         ctypes.string_at(0)
-    return _load(body, *args, **options)
+    return _prepare(body, *args, **options)
 
-package.load = load
+package.prepare_source = prepare_source
 """
 
 

@@ -114,8 +114,8 @@ def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:
 
 _GREEDY = """
 import resource
-from workers.rlimits import limit
-limit(200 << 20)
+from workers.rlimits import limit_memory
+limit_memory(200 << 20)
 try:
     bytearray(1 << 30)
 except MemoryError:

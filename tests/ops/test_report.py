@@ -67,25 +67,27 @@ def _situation(**changes: Any) -> ReportFigures:
 
 def test_what_the_report_says() -> None:
     found = hourly_report.compose(_situation(), "reader.example")
-    assert found.title == "Eventr reader.example 17:00–18:00 UTC: 3 jobs failed; 1 jobs crashed their worker"
+    assert found.title == "Eventr reader.example 17:00–18:00 UTC: 3 jobs failed; 1 jobs crashed a worker"
     assert found.body.splitlines() == [
-        "Pulls: 20000 feeds, 16000 unchanged (75 % of them by 304), 321 new entries, 12 with errors",
-        "Jobs: 403 ended, 3 failed, 2 tried again, 1 crashed",
+        "Feeds: 20000 checked, 16000 unchanged (75% by HTTP 304), 321 new entries, 12 with errors",
+        "Jobs: 403 ended, 3 failed, 2 retried, 1 crashed",
         "Errors: crashed 4, timeout 2",
-        "Waits: people 0.939 s, 95 of 100 up to 0.939 s",
-        "Queues now: feed-pull-sys 7 (first for 12 s)",
-        "Feeds due, not yet queued: 3 feeds; the longest due is 42 s late",
-        "Dead tasks: 5 (eventr repl: dead)",
-        "Memory: 300 MB at most, all workers of a server together",
+        "Wait times: user jobs median 0.939 s, 95th percentile 0.939 s",
+        "Queues now: feed-pull-sys 7 (oldest 12 s)",
+        "Feeds due, not yet queued: 3; the oldest is 42 s late",
+        "Failed jobs to review: 5 (eventr repl -c dead)",
+        "Memory: peak of 300 MB for all workers on a server",
     ]
 
 
 def test_an_hour_without_anything() -> None:
     found = hourly_report.compose(_situation(counters={}, waiting={}, dead=0), "here")
     assert found.title.endswith("all well")
-    assert "Pulls: 0 feeds, 0 unchanged, 0 new entries" in found.body
+    assert "Feeds: 0 checked, 0 unchanged, 0 new entries" in found.body
     assert "Queues now: empty" in found.body
-    assert hourly_report.compose(_situation(counters={}, updater={}), "x").title.endswith("no updater works")
+    assert hourly_report.compose(_situation(counters={}, updater={}), "x").title.endswith(
+        "no updater is running"
+    )
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_each_hour_is_reported_once_by_a_worker(
         logs = "".join(process.log.read_text() for process in (updater, standby, manager))
     (sent,) = [hourly_report for hourly_report in _received(inbox) if _of(hour) in hourly_report["title"]]
     assert len({hourly_report["title"] for hourly_report in _received(inbox)}) == len(_received(inbox))
-    assert "20000 feeds" in sent["message"]
+    assert "20000 checked" in sent["message"]
     assert "3 jobs failed" in sent["title"]
     # At the most talkative level of the logs no address is in them.
     assert "report_undelivered" in logs
@@ -219,7 +221,7 @@ def test_by_hand_it_is_printed_or_sent(
         redis_client.hset(redis_keys.make_hour_key(number), mapping=STORED)
     printed = _eventr(settings, "report", "--dry-run")
     assert printed.returncode == 0, printed.stderr
-    assert "Pulls: 20000 feeds" in printed.stdout
+    assert "Feeds: 20000 checked" in printed.stdout
     assert not inbox.requests
     sent = _eventr(settings, "report", "--now")
     assert (sent.returncode, sent.stdout) == (0, "Sent to 1 of 2 addresses.\n"), sent.stderr
@@ -233,4 +235,4 @@ def test_by_hand_it_is_printed_or_sent(
 def test_the_counters_of_a_report_are_those_that_are_counted() -> None:
     rows = [(HOUR * HOUR_MS, {b"kind": b"finished", b"task": b"feeds.pull"}, {"feeds": 4, "not_modified": 3})]
     counters = hourly_stats.sum_by_hour(rows)[HOUR]
-    assert "Pulls: 4 feeds" in hourly_report.compose(_situation(counters=counters), "x").body
+    assert "Feeds: 4 checked" in hourly_report.compose(_situation(counters=counters), "x").body

@@ -34,7 +34,7 @@ def test_what_only_some_need_is_not_loaded_by_all() -> None:
     code = (
         "import sys, app.bootstrap.services, app.monitoring.admin_port\n"
         "import queue_manager.main, controller.main, workers.updater.updater\n"
-        "from workers import registry\nregistry.load()\n"
+        "from workers import registry\nregistry.load_tasks()\n"
         "print(sorted({'apprise', 'prometheus_client'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, check=True)

@@ -85,7 +85,7 @@ def test_what_the_setting_names_has_to_be_a_program(machine: Machine, tmp_path: 
     assert machine.run(EVENTR_CHROMIUM=str(machine.folder / "own")) == (0, "")
     for wrong in (tmp_path, tmp_path / "missing"):
         code, said = machine.run(EVENTR_CHROMIUM=str(wrong))
-        assert (code, said) == (1, f"EVENTR_CHROMIUM is {wrong}, and that is no program.\n")
+        assert (code, said) == (1, f"EVENTR_CHROMIUM is {wrong}, which isn't an executable program.\n")
 
 
 @pytest.mark.parametrize("stub", [False, True], ids=["nothing there", "a stub that does not run"])
@@ -101,7 +101,7 @@ def test_the_package_is_installed_also_with_old_lists(machine: Machine, stub: bo
 
 @pytest.mark.parametrize(
     ("package", "words"),
-    [(None, "could not be installed"), (STUB, "the package that was installed does not run")],
+    [(None, "the installation failed"), (STUB, "the installed package doesn't run")],
 )
 def test_an_install_that_does_not_help_is_told(machine: Machine, package: str | None, words: str) -> None:
     machine.installs(package)

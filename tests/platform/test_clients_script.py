@@ -78,8 +78,8 @@ def test_what_is_missing_is_installed_also_with_old_lists(machine: Machine) -> N
 @pytest.mark.parametrize(
     ("brought", "works", "words"),
     [
-        (PROGRAMS, False, "they could not be installed"),
-        (PROGRAMS[:-1], True, "the packages that were installed do not bring them"),
+        (PROGRAMS, False, "the installation failed"),
+        (PROGRAMS[:-1], True, "the installed packages don't include them"),
     ],
 )
 def test_an_install_that_does_not_help_is_told(
@@ -88,7 +88,7 @@ def test_an_install_that_does_not_help_is_told(
     machine.installs(*brought, works=works)
     code, said = machine.run()
     assert (code, said.count("\n")) == (1, 1)
-    assert said.startswith("The tests of clients need ")
+    assert said.startswith("The client tests need ")
     assert words in said
 
 
@@ -96,8 +96,8 @@ def test_without_apt_or_root_it_says_what_to_install(machine: Machine) -> None:
     for name in PROGRAMS[:4]:
         machine.has(name)
     said = (
-        "The tests of clients need xdotool dbus-run-session tmux: install your distribution's packages "
-        "(Debian: apt-get install xdotool dbus tmux).\n"
+        "The client tests need xdotool dbus-run-session tmux: install your distribution's packages "
+        "(on Debian: apt-get install xdotool dbus tmux).\n"
     )
     assert machine.run() == (1, said)
     machine.installs(*PROGRAMS)

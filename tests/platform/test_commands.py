@@ -80,7 +80,7 @@ def test_a_secret_is_read_from_its_file(tmp_path: Path, given: dict[str, str]) -
         (b"", {}, "is empty"),
         (b" \n", {}, "is empty"),
         (b"", {"EVENTR_REDIS_URL": ""}, "is empty"),
-        (b"redis://\xff/0", {}, "is not UTF-8"),
+        (b"redis://\xff/0", {}, "isn't valid UTF-8"),
         (b"redis://far/0", {"EVENTR_REDIS_URL": "redis://near/0"}, "are both set"),
     ],
 )
@@ -122,15 +122,15 @@ def test_a_secret_file_is_never_passed_over(
         ("mongodb_name", "$a", "without spaces"),
         ("mongodb_name", "", "at most 63"),
         ("mongodb_name", "a" * 64, "at most 63"),
-        ("user_agent", "Reader\r\nX-Own: 1", "one line"),
-        ("user_agent", "Reader\nX-Own: 1", "one line"),
+        ("user_agent", "Reader\r\nX-Own: 1", "single line"),
+        ("user_agent", "Reader\nX-Own: 1", "single line"),
         ("user_agent", "Lése", "ASCII"),
         ("fetch_ports", "0,80", "from 1 to 65535"),
         ("fetch_ports", "80,99999", "from 1 to 65535"),
         ("embedded_cache", "1", "between 268435456 and 1099511627776\\."),
         ("job_backoff", "0", "between 0\\.01 and 3600\\."),
-        ("packs_dir", "/dev/null", "a folder that can be read"),
-        ("packs_dir", "/no/such/folder", "a folder that can be read"),
+        ("packs_dir", "/dev/null", "be a readable folder"),
+        ("packs_dir", "/no/such/folder", "be a readable folder"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(name: str, value: str, what: str) -> None:
@@ -165,7 +165,9 @@ def test_doctor_is_content_with_good_servers(services: Any, settings: Settings) 
 
 
 def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
-    assert any("Missing: " in text for text in _findings(health.check_mongodb(settings))[Severity.WARN])
+    assert any(
+        "Missing indexes: " in text for text in _findings(health.check_mongodb(settings))[Severity.WARN]
+    )
 
 
 def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, settings: Settings) -> None:
@@ -175,7 +177,7 @@ def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, sett
         texts = _findings(health.check_mongodb(settings))[Severity.WARN]
     finally:
         admin.command("setParameter", 1, transactionLifetimeLimitSeconds=before)
-    assert any("can hold a feed for 90 s" in text for text in texts)
+    assert any("A crashed process can block a feed for 90 s" in text for text in texts)
     assert before == 5
 
 
@@ -195,7 +197,7 @@ def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
     rows = [line.split(None, 2) for line in result.stdout.splitlines()]
     failed = {check: text for word, check, text in rows if word == "fail"}
     assert set(failed) == {"mongodb", "redis"}
-    assert all("start 'eventr up'" in text for text in failed.values())
+    assert all("Start 'eventr up'" in text for text in failed.values())
     assert not (tmp_path / "home").exists(), "it changes nothing"
 
 
@@ -211,8 +213,8 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
 def test_doctor_fails_where_redis_refuses_to_write(settings: Settings, redis_client: redis.Redis) -> None:
     with refusing(settings.redis_url):
         found = _findings(health.check_redis(settings))
-    assert any("refuses to write (MISCONF)" in text for text in found[Severity.FAIL])
-    assert not any("start 'eventr" in text for texts in found.values() for text in texts)
+    assert any("Redis rejects writes (MISCONF)" in text for text in found[Severity.FAIL])
+    assert not any("Start 'eventr" in text for texts in found.values() for text in texts)
     assert redis_client.keys() == []
 
 
@@ -225,7 +227,7 @@ def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(found) == {Severity.FAIL}
-    assert "make room" in found[Severity.FAIL][0]
+    assert "Free up space" in found[Severity.FAIL][0]
 
 
 def test_doctor_names_a_home_that_cannot_be_looked_at(tmp_path: Path) -> None:
@@ -342,8 +344,8 @@ def test_doctor_knows_a_run_folder_that_up_refuses(tmp_path: Path, mode: int, fa
 def test_variables_that_are_no_settings_are_named() -> None:
     given = ("EVENTR_FETCH_ALOW", "EVENTR_PORT_FILE", "EVENTR_PORT", "EVENTR_REDIS_URL_FILE", "OTHER")
     assert config.find_unknown_settings(dict.fromkeys(given, "1")) == [
-        "EVENTR_FETCH_ALOW is no setting: the nearest is EVENTR_FETCH_ALLOW.",
-        "EVENTR_PORT_FILE is not read: only secrets may come from a file, so set EVENTR_PORT.",
+        "EVENTR_FETCH_ALOW isn't a setting. Did you mean EVENTR_FETCH_ALLOW?",
+        "EVENTR_PORT_FILE isn't used: only secrets can come from a file. Set EVENTR_PORT instead.",
     ]
 
 
@@ -356,7 +358,7 @@ def test_a_stray_variable_is_told_of_by_doctor_and_at_the_start(
     assert any(row["word"] == "warn" and "EVENTR_PORT" in row["text"] for row in rows)
     with pytest.raises(StartupError):
         processes.prepare("manager")
-    assert "EVENTR_PROT is no setting" in capsys.readouterr().err
+    assert "EVENTR_PROT isn't a setting" in capsys.readouterr().err
 
 
 # -- the secret key
@@ -450,9 +452,9 @@ def test_port_0_gives_a_free_port() -> None:
 
 
 def test_a_host_without_address_is_named() -> None:
-    with pytest.raises(StartupError, match=r"EVENTR_HOST 300\.1\.1\.1 is not an address"):
+    with pytest.raises(StartupError, match=r"EVENTR_HOST is 300\.1\.1\.1, which isn't an address"):
         ports.require_free("300.1.1.1", 0)
-    with pytest.raises(StartupError, match=r"EVENTR_HOST a\.\.b is not an address"):
+    with pytest.raises(StartupError, match=r"EVENTR_HOST is a\.\.b, which isn't an address"):
         ports.require_free("a..b", 0)
 
 
@@ -461,7 +463,7 @@ def test_a_process_alone_says_that_its_servers_are_missing(
 ) -> None:
     monkeypatch.setenv("EVENTR_HOME", str(home.home))
     with pytest.raises(
-        StartupError, match=r"MongoDB does not run: start everything with 'eventr up', or set"
+        StartupError, match=r"MongoDB isn't running\. Start everything with 'eventr up', or set"
     ):
         processes.prepare("manager")
 
@@ -469,11 +471,11 @@ def test_a_process_alone_says_that_its_servers_are_missing(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"mongodb_uri": "mongodb://127.0.0.1:9/"}, r"MongoDB does not answer .*check EVENTR_MONGODB_URI"),
-        ({"redis_url": "redis://127.0.0.1:9/0"}, r"Redis does not answer .*check EVENTR_REDIS_URL"),
-        ({"mongodb_uri": "mongodb://"}, r"MongoDB does not answer .*check EVENTR_MONGODB_URI"),
-        ({"mongodb_uri": "mongodb://h:p/"}, r"MongoDB does not answer \(the address cannot be read\)"),
-        ({"redis_url": "redis://x:y/0"}, r"Redis does not answer \(the address cannot be read\)"),
+        ({"mongodb_uri": "mongodb://127.0.0.1:9/"}, r"MongoDB isn't responding .*Check EVENTR_MONGODB_URI"),
+        ({"redis_url": "redis://127.0.0.1:9/0"}, r"Redis isn't responding .*Check EVENTR_REDIS_URL"),
+        ({"mongodb_uri": "mongodb://"}, r"MongoDB isn't responding .*Check EVENTR_MONGODB_URI"),
+        ({"mongodb_uri": "mongodb://h:p/"}, r"MongoDB isn't responding \(the address isn't valid\)"),
+        ({"redis_url": "redis://x:y/0"}, r"Redis isn't responding \(the address isn't valid\)"),
     ],
 )
 def test_a_store_that_does_not_answer_is_named_with_its_setting(
@@ -488,7 +490,7 @@ def test_a_store_that_does_not_answer_is_named_with_its_setting(
 def test_a_redis_that_refuses_to_write_is_a_sentence_with_its_reason(settings: Settings) -> None:
     with (
         refusing(settings.redis_url),
-        pytest.raises(StartupError, match=r"Redis refuses to work \(MISCONF .*its log"),
+        pytest.raises(StartupError, match=r"Redis reports an error \(MISCONF .*Check the Redis log"),
     ):
         stores.require_stores(settings)
 

@@ -177,14 +177,14 @@ def test_a_part_that_dies_at_start_is_named_with_its_last_words(
     children: Children, watch: Callable[..., Supervisor]
 ) -> None:
     watched = watch(children.part("web", "import sys; sys.exit('no port left')"), ready=False)
-    with pytest.raises(StartupError, match=r'web process ends right after its start \("no port left"\)'):
+    with pytest.raises(StartupError, match=r'web process exits right after it starts \("no port left"\)'):
         watched.wait_ready(30)
 
 
 def test_a_part_that_never_answers_is_named(tmp_path: Path, watch: Callable[..., Supervisor]) -> None:
     command = [sys.executable, "-c", "import signal; signal.pause()"]
     silent = build_process_spec("web", command, log_file=tmp_path / "web.log", ready=lambda pid: False)
-    with pytest.raises(StartupError, match="web process does not answer"):
+    with pytest.raises(StartupError, match="web process isn't responding"):
         watch(silent, ready=False).wait_ready(0.3)
 
 

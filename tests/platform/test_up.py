@@ -103,7 +103,7 @@ def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(
     assert report["ok"], report
     assert _words(report)["processes"] == {"ok"}
     assert _words(report)["indexes"] == {"ok"}
-    assert f"web answers on port {up.port}." in [finding["text"] for finding in report["checks"]]
+    assert f"web is running on port {up.port}." in [finding["text"] for finding in report["checks"]]
     with _database(up) as client:
         client["kept"]["one"].insert_one({"_id": 1})
     processes = up.processes()
@@ -179,7 +179,7 @@ def _sentence(up: Up) -> str:
 def test_a_second_instance_says_which_one_runs(home: Path, start: Start) -> None:
     with embedded.hold_instance_lock(Settings(home=home)):
         sentence = _sentence(start())
-    assert f"Eventr already runs on {home} (process {os.getpid()})" in sentence
+    assert f"Eventr is already running in {home} (process {os.getpid()})" in sentence
     assert "EVENTR_HOME" in sentence
     assert not (home / "data" / "mongodb").exists(), "it has touched nothing"
 
@@ -190,7 +190,7 @@ def test_a_taken_port_is_named(start: Start) -> None:
         other.listen()
         port = other.getsockname()[1]
         sentence = _sentence(start(port=port))
-    assert f"Port {port} of 127.0.0.1 is taken" in sentence
+    assert f"Port {port} on 127.0.0.1 is already in use" in sentence
     assert "EVENTR_PORT" in sentence
 
 
@@ -200,7 +200,7 @@ def test_a_taken_admin_port_is_named(start: Start) -> None:
         other.bind(("127.0.0.1", first + 2))
         other.listen()
         sentence = _sentence(start(EVENTR_METRICS_LISTEN=f"127.0.0.1:{first}"))
-    assert f"Port {first + 2} of 127.0.0.1 is taken" in sentence
+    assert f"Port {first + 2} on 127.0.0.1 is already in use" in sentence
     assert "EVENTR_METRICS_LISTEN" in sentence
 
 
@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_written_is_named(home: Path, start: Start) -> N
     # Below a file: that fails for the administrator too, whom permissions do not stop.
     home.write_text("a file")
     sentence = _sentence(start(home / "var"))
-    assert f"The folder {home / 'var'} cannot be written to" in sentence
+    assert f"Can't write to the folder {home / 'var'}" in sentence
     assert "EVENTR_HOME" in sentence
 
 
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_opened_is_named(home: Path, start: Start, name: s
     # A folder in its place: that fails for the administrator, too.
     (home / name).mkdir(parents=True, mode=0o700)
     sentence = _sentence(start())
-    assert f"{home / name} cannot be opened (Is a directory)" in sentence
+    assert f"Can't open {home / name} (Is a directory)" in sentence
 
 
 def test_a_missing_library_is_named(home: Path, start: Start) -> None:
@@ -229,12 +229,12 @@ def test_a_missing_library_is_named(home: Path, start: Start) -> None:
     shadow.mkdir()
     (shadow / "pycurl.py").write_text("raise ImportError('libcurl.so.4: cannot open shared object file')")
     sentence = _sentence(start(PYTHONPATH=str(shadow)))
-    assert "pycurl cannot be loaded (libcurl.so.4: cannot open shared object file)" in sentence
+    assert "pycurl can't be loaded (libcurl.so.4: cannot open shared object file)" in sentence
     assert "make run" in sentence
 
 
 def test_a_wrong_setting_is_named(start: Start) -> None:
-    assert "EVENTR_POLL_MIN is 'soon', but must be a number" in _sentence(start(EVENTR_POLL_MIN="soon"))
+    assert "EVENTR_POLL_MIN is 'soon', but it must be a number" in _sentence(start(EVENTR_POLL_MIN="soon"))
 
 
 @pytest.mark.parametrize("key", ["short", "a" * 64])
@@ -258,7 +258,7 @@ def test_a_log_that_cannot_be_written_is_told_of_once_until_it_can_be(
                 log.handle(record)
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            assert capsys.readouterr().err == f"The log {path} cannot be written: File too large.\n"
+            assert capsys.readouterr().err == f"Can't write to the log {path}: File too large.\n"
             log.handle(record)
             assert capsys.readouterr().err == ""
     assert path.read_bytes().endswith(b"part_died\n")

@@ -23,7 +23,7 @@ from werkzeug.wrappers import Request, Response
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import LaterError
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import Session
 from app.models.discussion.comments import NotificationKind

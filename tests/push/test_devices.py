@@ -23,7 +23,7 @@ from app.errors import (
     SettingsError,
     TooLargeError,
 )
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.webpush import push as rules
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import NotificationKind

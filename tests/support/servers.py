@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request, Response
 
 from app import clock, create_app
 from app.bootstrap.services import Services
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.jobs.jobs import Job, Task
 from app.models.sharing.hub import Subscriber
 from tests.support.wire import Wire

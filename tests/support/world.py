@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.config import Settings
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch.fetcher import Fetcher
 from tests.support.rawserver import RawServer
 
 PUBLIC = "93.184.215.14"
