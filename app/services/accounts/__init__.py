@@ -1,3 +1,3 @@
-"""Use cases of accounts: users, sessions, tokens, preferences and what admins see of accounts."""
+"""Use cases of accounts: users, sessions, tokens, preferences and account administration."""
 
 from __future__ import annotations

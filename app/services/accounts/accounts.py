@@ -1,4 +1,4 @@
-"""What somebody does with his own account, and an admin with others'."""
+"""A user's own account: password, identity, preferences, sessions and deletion."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from app.services.privacy.erasure import make_erasure_job
 
 log = logs.get(__name__)
 
-#: Wrong old passwords per account and window: a stolen session must not become a way to guess.
+#: Wrong passwords per account and window in seconds: a stolen session must not allow guessing.
 TRIES, WINDOW = 5, 900
 
 
 class AccountService:
-    """Password, sessions, invitations, messages for the next page."""
+    """Changes the account of the actor, and creates accounts for admins and the command line."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class AccountService:
         """Replace the password and end all sessions of the account.
 
         Args:
-            programs: end all its apps and tokens, too.
+            programs: revoke all app passwords and access tokens too.
 
         Returns:
-            The id of a fresh session for the browser that asked (W01).
+            The id of a new session for the browser that sent the request (W01).
 
         Raises:
             InvalidError: the old password is wrong, or the new one too weak.
-            RateLimitedError: too many wrong ones.
+            RateLimitedError: too many wrong passwords.
         """
         user = self._confirmed(actor, old, "old")
         passwords.check(new, name=user.name, email=user.email)
@@ -76,7 +76,7 @@ class AccountService:
         return self._sessions.open_session(user.id, agent=client.agent, address=client.network)
 
     def _confirmed(self, actor: Actor, password: str, field: str) -> User:
-        """Return the actor's account when the password is his: a session left open is not enough (W11)."""
+        """Return the actor's account if the password is correct: an open session isn't enough (W11)."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         user = self._user(actor)
         who = f"password:{actor.user_id}"
@@ -87,10 +87,10 @@ class AccountService:
         return user
 
     def change_identity(self, actor: Actor, name: str, email: str, password: str) -> None:
-        """Give the account another name or address. Nothing here depends on others' addresses (W07).
+        """Change the account's name and email address. Other accounts' addresses make no difference (W07).
 
         Raises:
-            InvalidError: the password is wrong, or a field does not fit.
+            InvalidError: the password is wrong, or a field is invalid.
             ExistsError: the name is taken.
             RateLimitedError: too many wrong passwords.
         """
@@ -102,13 +102,13 @@ class AccountService:
         log.info("identity_changed", user_id=user.id)
 
     def delete_account(self, actor: Actor, password: str) -> None:
-        """Close the account at once and for good, and let a job delete it with all that is in it.
+        """Close the account immediately and permanently, and queue a job that deletes all its data.
 
         Raises:
             InvalidError: the password is wrong.
-            ConflictError: nobody else administrates this server.
+            ConflictError: the user is the only admin of this server.
             RateLimitedError: too many wrong passwords.
-            StoreError: MongoDB does not answer. Without Redis it is deleted all the same.
+            StoreError: MongoDB does not answer. Without Redis the account is still deleted.
         """
         user = self._confirmed(actor, password, "confirm")
         try:
@@ -122,7 +122,7 @@ class AccountService:
         try:
             self._jobs.enqueue(make_erasure_job(user.id))
         except EventrError as e:
-            # It is stored: the updater queues it as soon as it can.
+            # The request is stored, so the updater queues the job later.
             log.warning("erasing_not_queued", user_id=user.id, error=e.word)
 
     def _user(self, actor: Actor) -> User:
@@ -132,10 +132,10 @@ class AccountService:
         return user
 
     def set_preferences(self, actor: Actor, changes: Mapping[str, object]) -> Preferences:
-        """Change some of the actor's settings, all of them or none; return all as they are then.
+        """Change some of the actor's settings, all or none; return the settings after the change.
 
         Raises:
-            InvalidError: a name or value does not fit; names the field.
+            InvalidError: a name or value is invalid; the error names the field.
         """
         require_permission(actor, Permission.PREFERENCE_EDIT)
         checked = {name: preferences.check(name, value) for name, value in changes.items()}
@@ -145,13 +145,13 @@ class AccountService:
         return self._user(actor).preferences
 
     def undo_keys(self, actor: Actor) -> None:
-        """Take the actor's last change of keys back; once more, and it is made again."""
+        """Undo the actor's last change of keyboard shortcuts; a second call redoes the change."""
         require_permission(actor, Permission.PREFERENCE_EDIT)
         now = self._user(actor).preferences
         self.set_preferences(actor, {"keys": now.keys_before, "keys_before": now.keys})
 
     def list_sessions(self, actor: Actor) -> list[Session]:
-        """Return the actor's sessions, the last used first."""
+        """Return the actor's sessions, most recently used first."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._sessions.list_sessions(actor.user_id)
 
@@ -159,7 +159,7 @@ class AccountService:
         """End one of the actor's sessions, named by the first 16 hex digits of its key.
 
         Raises:
-            NotFoundError: no such session of his.
+            NotFoundError: the actor has no such session.
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
         try:
@@ -172,7 +172,7 @@ class AccountService:
         log.info("session_ended", user_id=actor.user_id)
 
     def end_other_sessions(self, actor: Actor, current: Session) -> int:
-        """End all of the actor's sessions but this one; return how many."""
+        """End all of the actor's sessions except the current one; return how many ended."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         count = self._sessions.end_sessions(actor.user_id, except_key=current.key)
         if count:
@@ -180,11 +180,11 @@ class AccountService:
         return count
 
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
-        """Make an account for somebody else (admin and command line), who may log in by his address too.
+        """Create an account for someone else (admins, command line), who may also log in by email address.
 
         Raises:
-            InvalidError: a field does not fit.
-            ExistsError: the name is taken, or the address vouched for.
+            InvalidError: a field is invalid.
+            ExistsError: the name is taken, or another account has this address as vouched for.
         """
         require_permission(actor, Permission.USER_CREATE)
         check_identity(name, email)
@@ -194,12 +194,12 @@ class AccountService:
         return user
 
     def add_notice(self, actor: Actor, session: Session, notice: Notice) -> None:
-        """Keep a message for the next page of this session."""
+        """Store a message for the next page of this session."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         self._sessions.add_notice(session.key, notice)
 
     def pop_notices(self, actor: Actor, session: Session) -> tuple[Notice, ...]:
-        """Return the waiting messages of a session and forget them."""
+        """Return the waiting messages of a session and clear them."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         if session.notices:
             self._sessions.clear_notices(session.key)

@@ -1,4 +1,4 @@
-"""Accounts and invitations, for administrators; every change is in the log (W20)."""
+"""Administration of accounts, invites and password reset links; every change is logged (W20)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from app.services.validation import check_id, check_text
 log = logs.get(__name__)
 
 PAGE = 50
-#: Wrong passwords of one admin, and uses of links of one network, per window of seconds.
+#: Wrong passwords per admin and window in seconds; each network gets four times as many reset link uses.
 TRIES, WINDOW = 5, 900
 _VOID = "This link isn't valid anymore. Ask the person who sent it to you for a new one."
 
 
 class AdminAccountService:
-    """What an administrator does with others' accounts.
+    """Manages other users' accounts, for admins.
 
-    Methods with an actor raise:
-        ForbiddenError: he is no admin.
+    Methods with an actor raise: ForbiddenError: the actor isn't an admin.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class AdminAccountService:
         self._proof = dt.timedelta(seconds=settings.proof_ttl)
 
     def list_accounts(self, actor: Actor, text: str = "", after: str = "") -> AccountPage:
-        """Return accounts by name, those whose name or address holds ``text``."""
+        """Return a page of the accounts whose name or email address contains ``text``, sorted by name."""
         require_permission(actor, Permission.USER_MANAGE)
         text = check_text(text, "text", limit=254, empty=True)
         return self._people.list_accounts(text, check_text(after, "after", limit=64, empty=True), PAGE)
@@ -66,22 +65,22 @@ class AdminAccountService:
         """Return one account.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the account doesn't exist.
         """
         require_permission(actor, Permission.USER_MANAGE)
         return self._people.get_account(check_id(user_id, "user"))
 
     # -- W11
     def is_proved(self, session: Session) -> bool:
-        """Whether the password of this session was entered within the last minutes."""
+        """Return whether the session's user entered their password within the last ``proof_ttl`` seconds."""
         return clock.now() - (session.proved or session.created) <= self._proof
 
     def verify_password(self, actor: Actor, session: Session, password: str) -> None:
-        """Let a session change who may what, for some minutes.
+        """Check the password again, and let the session change access rights for ``proof_ttl`` seconds.
 
         Raises:
             InvalidError: this is not the actor's password; field ``proof``.
-            RateLimitedError: too many wrong ones.
+            RateLimitedError: too many wrong passwords.
         """
         if self.is_proved(session):
             return
@@ -95,14 +94,13 @@ class AdminAccountService:
         self._people.set_proved(session.key)
         log.info("password_proved", user_id=actor.user_id)
 
-    # -- who may what
+    # -- access rights
     def set_role(self, actor: Actor, session: Session, user_id: int, role: Role, proof: str = "") -> None:
-        """Make somebody else an admin or a user.
+        """Make another account an admin or a user.
 
-        Raises, as :meth:`set_disabled` and :meth:`reset_link`:
-            InvalidError: it is the actor himself, or his password is wanted and wrong.
-            NotFoundError: there is no such account.
-            ConflictError: nobody would be left who may change anything.
+        Raises, like :meth:`set_disabled` and :meth:`create_reset_link`: InvalidError: the account is the
+            actor's own, or the password is required and wrong. NotFoundError: there is no such account.
+            ConflictError: the server would have no admin left.
         """
         self._check(actor, session, user_id, proof)
         self._people.set_role(user_id, role)
@@ -111,7 +109,7 @@ class AdminAccountService:
     def set_disabled(
         self, actor: Actor, session: Session, user_id: int, disabled: bool, proof: str = ""
     ) -> None:
-        """Close somebody's account, which ends his sessions, or open it again."""
+        """Disable an account and end its sessions, or enable the account again."""
         self._check(actor, session, user_id, proof)
         self._people.set_disabled(user_id, disabled)
         if disabled:
@@ -120,7 +118,7 @@ class AdminAccountService:
         log.info("user_disabled" if disabled else "user_enabled", user_id=user_id, by=actor.user_id)
 
     def create_reset_link(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> str:
-        """Return the token of a link with which somebody chooses a new password; it is shown this once."""
+        """Return the token of a link for choosing a new password; the token is shown only once."""
         self._check(actor, session, user_id, proof)
         self._people.get_account(user_id)
         token = self._people.create_reset_link(user_id)
@@ -136,7 +134,7 @@ class AdminAccountService:
         self.verify_password(actor, session, proof)
 
     def end_sessions(self, actor: Actor, user_id: int) -> int:
-        """End all sessions of somebody; return how many."""
+        """End all sessions of an account; return how many ended."""
         require_permission(actor, Permission.USER_MANAGE)
         count = self._people.end_sessions(check_id(user_id, "user"))
         self._events.end_streams(user_id)
@@ -146,50 +144,50 @@ class AdminAccountService:
     def create_account(
         self, actor: Actor, session: Session, email: str, name: str, role: Role, proof: str = ""
     ) -> tuple[User, str]:
-        """Make an account; return it and the token of a link with which its owner chooses his password.
+        """Create an account; return it and the token of the link where its owner chooses a password.
 
         Raises:
-            InvalidError: a field does not fit.
-            ExistsError: the name is taken, or the address vouched for.
+            InvalidError: a field is invalid.
+            ExistsError: the name is taken, or another account has this address as vouched for.
         """
         require_permission(actor, Permission.USER_CREATE)
         check_identity(name, email)
         self.verify_password(actor, session, proof)
-        # Nobody knows this one: the first password is chosen by the link.
+        # Nobody knows this random password: the owner chooses the first one through the link.
         new = NewUser(email, name, self._hasher.hash(secrets.token_urlsafe(32)))
         user = self._accounts.add_user(new, role, vouched=True)
         log.info("user_created", user_id=user.id, role=role.value, by=actor.user_id)
         return user, self._people.create_reset_link(user.id)
 
-    # -- invitations
+    # -- invites
     def list_invites(self, actor: Actor) -> list[Invite]:
-        """Return the invitations that have not expired, the youngest first."""
+        """Return the invites that have not expired, newest first."""
         require_permission(actor, Permission.USER_CREATE)
         return self._people.list_invites()
 
     def create_invite(self, actor: Actor) -> str:
-        """Make an invitation and return its token, which is shown this once."""
+        """Create an invite and return its token, which is shown only once."""
         require_permission(actor, Permission.USER_CREATE)
         token = self._accounts.create_invite(actor.user_id)
         log.info("invite_made", by=actor.user_id)
         return token
 
     def revoke_invite(self, actor: Actor, invite_id: str) -> None:
-        """Take an unused invitation back.
+        """Revoke an unused invite.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such invite.
         """
         require_permission(actor, Permission.USER_CREATE)
         self._people.revoke_invite(invite_id)
         log.info("invite_revoked", by=actor.user_id)
 
-    # -- whoever holds a link
+    # -- reset links: anyone who has the link
     def get_reset_user(self, token: str) -> User:
-        """Return whose new password a link is for.
+        """Return the user whose password a reset link changes.
 
         Raises:
-            ForbiddenError: the link is not good (any more).
+            ForbiddenError: the link is invalid, used or expired.
         """
         user = self._people.find_reset_user(token)
         if user is None:
@@ -197,19 +195,19 @@ class AdminAccountService:
         return user
 
     def count_tokens(self, owner: User) -> int:
-        """Return how many apps and tokens work for whose link was looked at."""
+        """Return how many app passwords and access tokens the owner of a reset link has."""
         return len(self._tokens.find_by_user(owner.id))
 
     def choose_password(self, token: str, password: str, client: Client, *, programs: bool = False) -> str:
-        """Use a link up: set the password, end all sessions, and log in; return the id of the new session.
+        """Consume a reset link: set the password, end all sessions and log in; return the new session's id.
 
         Args:
-            programs: end all apps and tokens, too.
+            programs: revoke all app passwords and access tokens too.
 
         Raises:
-            ForbiddenError: the link is not good (any more).
-            InvalidError: the password is too weak; the link stays good.
-            RateLimitedError: too many tries from one network.
+            ForbiddenError: the link is invalid, used or expired.
+            InvalidError: the password is too weak; the link stays valid.
+            RateLimitedError: too many attempts from one network.
         """
         throttle(self._limiter, f"reset:{client.network}", limit=TRIES * 4, window=WINDOW)
         user = self.get_reset_user(token)

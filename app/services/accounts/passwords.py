@@ -1,4 +1,4 @@
-"""Passwords: argon2id with bounded memory, a dummy for unknown users, and which are too common (W05, W07)."""
+"""Passwords: rules for new ones, and argon2id hashing with bounded memory (W05, W07)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.errors import InvalidError
 MIN_LENGTH = 8
 MAX_LENGTH = 1024
 LANES = 4
-#: One hash takes 64 MiB: more than two at once would let a few logins eat the server's memory.
+#: One hash takes 64 MiB: more than two at once would let a few logins use up the server's memory.
 AT_ONCE = 2
 _COMMON = resources.files("app.services.accounts") / "common_passwords.txt"
 
@@ -29,10 +29,10 @@ def _common() -> frozenset[str]:
 
 
 def check(password: str, *, name: str = "", email: str = "") -> None:
-    """Refuse a new password that is too short, too long, well known, or the person's own name.
+    """Refuse a new password that is too short, too long, common, or the user's name or email address.
 
     Raises:
-        InvalidError: with a sentence that says why.
+        InvalidError: the message says why.
     """
     if len(password) < MIN_LENGTH:
         raise InvalidError(
@@ -50,7 +50,7 @@ def check(password: str, *, name: str = "", email: str = "") -> None:
 
 
 class Hasher:
-    """Argon2id by the settings; blocks while two hashes are under way in this process."""
+    """Hashes and verifies passwords with argon2id; blocks while two hashes run in this process."""
 
     def __init__(self, settings: Settings) -> None:
         self._argon = argon2.PasswordHasher(
@@ -65,7 +65,9 @@ class Hasher:
             return self._argon.hash(password)
 
     def verify(self, stored: str | None, password: str) -> bool:
-        """Return whether a password fits; with ``stored`` None it does the same work and says no (W07)."""
+        """Return whether a password is correct; if ``stored`` is None, do the same work and return False
+        (W07).
+        """
         with self._slots:
             try:
                 fits = self._argon.verify(stored or self._dummy, password[:MAX_LENGTH])
@@ -74,12 +76,12 @@ class Hasher:
         return fits and stored is not None and len(password) <= MAX_LENGTH
 
     def is_outdated(self, stored: str) -> bool:
-        """Return whether a hash was made with weaker parameters than today's."""
+        """Return whether a hash was made with other parameters than the current settings."""
         return self._argon.check_needs_rehash(stored)
 
 
 def _dummy(settings: Settings) -> str:
-    # A well-formed hash of nothing: to verify against it costs what a real one costs.
+    # A well-formed hash of no password: verifying against it costs the same as against a real one.
     def encode_random(size: int) -> str:
         return base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=")
 

@@ -1,4 +1,4 @@
-"""Which names an account may take: none that people mistake for another's, or for the server's own."""
+"""Rules for user names: no look-alikes of other names, and no names that seem to speak for the server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from app.errors import InvalidError
 
 _FORM = re.compile(r"\w[\w.-]{0,30}[\w-]")
 _BETWEEN = re.compile(r"[._-]")
-#: The first word of the name of a letter or figure.
+#: The first word of a character's Unicode name, which is its script.
 _SCRIPT = re.compile(r"(?:EXTENDED )?([A-Z]*)")
-#: Who bears one of these seems to speak for the server. Not "admin": first administrators call themselves so.
+#: Names that seem to speak for the server. Not "admin": many first administrators choose this name.
 RESERVED = frozenset(
     {
         "administration",
@@ -28,15 +28,15 @@ RESERVED = frozenset(
         "webmaster",
     }
 )
-#: Scripts that are written together, by the first words of the names of their letters.
+#: Scripts that are written together, by the first words of their letters' Unicode names.
 _TOGETHER = frozenset({"LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 
 
 def check(name: str) -> None:
-    """Refuse what no account may be called from now on.
+    """Refuse a name that no new account may have.
 
     Raises:
-        InvalidError: with a sentence that says what fits; field ``name``.
+        InvalidError: the message says what is allowed; field ``name``.
     """
     name = name.strip()
     if not _FORM.fullmatch(name):
@@ -47,7 +47,7 @@ def check(name: str) -> None:
         )
     if not unicodedata.is_normalized("NFKC", name):
         raise InvalidError("This name contains look-alike characters. Use plain letters.", field="name")
-    # Figures too: some of other scripts look like an "o" or a dot.
+    # Digits too: some digits of other scripts look like an "o" or a dot.
     scripts = {_script(sign) for sign in name if sign.isalpha() or not sign.isascii()}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
         raise InvalidError(

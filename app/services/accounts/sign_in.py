@@ -1,4 +1,4 @@
-"""What happens before somebody is known: sign up, log in, come back, log out."""
+"""Sign-up, login, resumed sessions and logout."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from app.services.accounts.passwords import Hasher
 log = logs.get(__name__)
 
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
-#: Failed logins of one network, whatever the account (W06); those of one account are a setting.
+#: Failed logins per network, for all accounts together (W06); the limit per account is a setting.
 PER_NETWORK = 30
 WRONG = N_("The user name or password is incorrect.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Client:
-    """Where a request comes from: the address as trusted proxies tell it, and the browser's own name."""
+    """The source of a request: the address that trusted proxies report, and the User-Agent header."""
 
     address: str = ""
     agent: str = ""
 
     @property
     def network(self) -> str:
-        """The /24 or /64 of the address: what limits count by and sessions keep."""
+        """The /24 or /64 of the address, which rate limits use and sessions store."""
         try:
             address = ipaddress.ip_address(self.address)
         except ValueError:
@@ -54,7 +54,7 @@ class SignUp:
 
 
 class SignInService:
-    """Makes actors out of strangers."""
+    """Signs people up, logs them in and out, and resumes their sessions."""
 
     def __init__(
         self,
@@ -78,15 +78,15 @@ class SignInService:
     def sign_up(self, form: SignUp, client: Client) -> str:
         """Create an account and log it in.
 
-        Names are public (each has a page), so one that is taken is told to be. Addresses are not: nothing
-        here depends on whether another account has the same one (W07).
+        Names are public (each has a page), so the error says when a name is taken. Email addresses are not:
+        the result is the same whether or not another account has this address (W07).
 
         Returns:
             The session id for the cookie.
 
         Raises:
-            InvalidError: a field does not fit.
-            ForbiddenError: sign-up is closed, or the invitation is not good.
+            InvalidError: a field is invalid.
+            ForbiddenError: sign-up is closed, or the invite isn't valid.
             ExistsError: the name is taken.
             RateLimitedError: too many accounts from one network.
         """
@@ -121,8 +121,8 @@ class SignInService:
             The session id for the cookie, always a new one (W01).
 
         Raises:
-            AuthRequiredError: name and password do not fit, in the same words and time for any reason (W07).
-            RateLimitedError: too many tries (W06).
+            AuthRequiredError: name or password is wrong; same message and time for every reason (W07).
+            RateLimitedError: too many attempts (W06).
         """
         pair = f"login:{login.strip().casefold()[:256]}:{client.network}"
         network = f"login:{client.network}"
@@ -134,12 +134,12 @@ class SignInService:
             log.info("login_failed", network=client.network, user_id=known.user.id if known else None)
             raise AuthRequiredError(WRONG)
         self._limiter.reset(pair)
-        # Not forgotten: whoever has an account could else guess at others' for ever.
+        # Not reset: otherwise anyone with an account could keep guessing other accounts' passwords.
         self._limiter.refund(network, PER_NETWORK)
         if self._hasher.is_outdated(known.password_hash):
             self._accounts.replace_hash(known.user.id, known.password_hash, self._hasher.hash(password))
         token = self._sessions.open_session(known.user.id, agent=client.agent, address=client.network)
-        # Who changed the password meanwhile ended the sessions that he found, so not this one.
+        # A concurrent password change ended only the sessions that existed then, not this one.
         now = self._accounts.find_password_hash(known.user.id)
         if now != known.password_hash and not self._hasher.verify(now, password):
             self._sessions.end_session(hash_token(token))
@@ -152,24 +152,24 @@ class SignInService:
         throttle(self._limiter, who, limit=limit, window=self._settings.login_window)
 
     def resume(self, token: str) -> tuple[Session, User] | None:
-        """Return the session and user behind a cookie, or None when it is over."""
+        """Return the session and user behind a cookie, or None if the session has ended."""
         return self._sessions.find_session(token)
 
     def log_out(self, session: Session) -> None:
-        """End a session: its cookie is worth nothing from now on (W01)."""
+        """End a session, so that its cookie isn't valid anymore (W01)."""
         self._sessions.end_session(session.key)
         self._events.end_streams(session.user_id)
         log.info("logout", user_id=session.user_id)
 
 
 def check_identity(name: str, email: str, *, current_name: str | None = None) -> None:
-    """Refuse a name or e-mail address that cannot be one.
+    """Refuse an invalid user name or email address.
 
     Args:
-        kept: the name that the account has, which may be older than the rules.
+        current_name: the account's name today, which may be older than the rules; None for a new account.
 
     Raises:
-        InvalidError: with a sentence that says what fits.
+        InvalidError: the message says what is allowed.
     """
     if name.strip() != current_name:
         reserved_names.check(name)

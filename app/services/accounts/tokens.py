@@ -1,4 +1,4 @@
-"""Passwords of apps and tokens of programs: made, listed, revoked, and shown at each request."""
+"""App passwords and access tokens: created, listed, revoked, and checked at each request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.services.validation import check_id, check_text
 log = logs.get(__name__)
 
 NAME = 64
-#: Days after which a token may end by itself.
+#: The choices for the days until a token expires.
 DAYS = (30, 90, 365)
 WRONG = N_("The user name or app password is incorrect. Create an app password in Settings.")
 UNKNOWN = N_("This access token isn't valid, has expired or was revoked.")
@@ -30,7 +30,7 @@ _MINUTE = 60
 
 
 class TokenService:
-    """Makes actors out of programs."""
+    """Manages app passwords and access tokens, and identifies the callers that use them."""
 
     def __init__(
         self,
@@ -51,21 +51,21 @@ class TokenService:
         return self._tokens.find_by_user(actor.user_id)
 
     def is_proved(self, session: Session) -> bool:
-        """Whether the password is not asked for at the moment."""
+        """Return whether the password was entered recently, so that no form has to request it."""
         return self._people.is_proved(session)
 
     def make_app_password(
         self, actor: Actor, session: Session, name: str, *, fever: bool = False, proof: str = ""
     ) -> tuple[Token, str]:
-        """Make a password for an app; return it with its secret, which is shown once.
+        """Create an app password; return it with its secret, which is shown only once.
 
         Args:
-            fever: it opens the Fever API too, which has its apps send an MD5 of it.
-            proof: the account's password, where :meth:`is_proved` says no (W11).
+            fever: the password also opens the Fever API, whose apps send an MD5 hash of it.
+            proof: the account's password, required while :meth:`is_proved` returns False (W11).
 
         Raises:
-            InvalidError: the name does not fit, or the password is wanted and wrong.
-            TooLargeError: he has as many as he may.
+            InvalidError: the name is invalid, or the account's password is required and wrong.
+            TooLargeError: the user already has the maximum number of tokens.
             RateLimitedError: too many wrong passwords.
         """
         token = Token(0, actor.user_id, TokenKind.APP, self._name(name), clock.now(), fever=bool(fever))
@@ -81,14 +81,14 @@ class TokenService:
         days: int | None = None,
         proof: str = "",
     ) -> tuple[Token, str]:
-        """Make a token for the REST API.
+        """Create an access token for the REST API.
 
         Args:
-            scopes: words of :class:`Scope`, one at least.
-            days: one of :data:`DAYS`, None: for ever.
+            scopes: values of :class:`Scope`, at least one.
+            days: one of :data:`DAYS`; None: the token doesn't expire.
 
         Raises:
-            As :meth:`make_app`.
+            As :meth:`make_app_password`.
         """
         try:
             wanted = tuple(scope for scope in Scope if scope in {Scope(word) for word in scopes})
@@ -118,7 +118,7 @@ class TokenService:
         if len(self._tokens.find_by_user(user.id)) >= self._settings.tokens_max:
             raise self._full()
         made, secret = self._tokens.make(token, user)
-        # Of those that are made at one moment the last one sees all others, so that they are never too many.
+        # Check again: of several tokens created at the same time, the last one sees all the others.
         if len(self._tokens.find_by_user(user.id)) > self._settings.tokens_max:
             self._tokens.remove(user.id, made.id)
             raise self._full()
@@ -133,10 +133,10 @@ class TokenService:
         )
 
     def revoke(self, actor: Actor, token_id: int) -> None:
-        """Delete a token of the actor's: what comes with it is refused from now on.
+        """Delete one of the actor's tokens, so that requests with it are refused.
 
         Raises:
-            NotFoundError: he has no such one.
+            NotFoundError: the actor has no such token.
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
         if not self._tokens.remove(actor.user_id, check_id(token_id, "token")):
@@ -146,7 +146,7 @@ class TokenService:
 
     # -- programs
     def return_token(self, caller: Caller) -> None:
-        """Delete the token that a program has come with; gone already is no error."""
+        """Delete the token that a program used for this request; a missing token isn't an error."""
         if self._tokens.remove(caller.user.id, caller.token.id):
             self._events.end_streams(caller.user.id)
             log.info("token_returned", user_id=caller.user.id, token_id=caller.token.id)
@@ -155,8 +155,8 @@ class TokenService:
         """Check the password that an app logs in with.
 
         Raises:
-            AuthRequiredError: it is none, or another one's, in the same words for any reason (W07).
-            RateLimitedError: too many tries (W06).
+            AuthRequiredError: name or password is wrong; same message for every reason (W07).
+            RateLimitedError: too many attempts (W06).
         """
         pair, network = f"app:{login.strip().casefold()[:256]}:{client.network}", f"app:{client.network}"
         window = self._settings.login_window
@@ -172,36 +172,36 @@ class TokenService:
         return found
 
     def build_reader_auth(self, password: str) -> str:
-        """Return what an app gets that has logged in with this password."""
+        """Return the Google Reader auth value that an app gets when it logs in with this password."""
         return build_reader_auth(password)
 
     def get_api_caller(self, secret: str, client: Client) -> Caller:
-        """Return who comes with a token of the API, and count the request.
+        """Return the caller that an access token of the REST API belongs to, and count the request.
 
         Raises:
-            AuthRequiredError: it opens nothing.
+            AuthRequiredError: the token is unknown, expired or revoked.
             RateLimitedError: too many requests within a minute.
         """
         return self._known(self._tokens.find_api_caller(secret, client.agent))
 
     def get_quota(self, caller: Caller) -> Quota:
-        """Return how many requests are left to all programs of this user."""
+        """Return how many requests all programs of this user may still make in this minute."""
         limit = self._settings.api_per_minute
         return Quota(limit, _MINUTE, *self._limiter.count_left(f"api:{caller.user.id}", limit, _MINUTE))
 
     def get_reader_caller(self, auth: str, client: Client) -> Caller:
-        """Return who comes with what his app got when it logged in.
+        """Return the caller that a Google Reader auth value belongs to, and count the request.
 
         Raises:
-            As :meth:`bearer`.
+            As :meth:`get_api_caller`.
         """
         return self._known(self._tokens.find_reader_caller(auth, client.agent))
 
     def get_fever_caller(self, key: str, client: Client) -> Caller:
-        """Return who comes with a Fever key.
+        """Return the caller that a Fever key belongs to, and count the request.
 
         Raises:
-            As :meth:`bearer`.
+            As :meth:`get_api_caller`.
         """
         return self._known(self._tokens.find_fever_caller(key, client.agent))
 
