@@ -1,4 +1,4 @@
-"""Talk: likes and comments of the actor, and threads as strangers see them."""
+"""Likes and comments: writing, changing and removing them, and reading comment threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logs.get(__name__)
 
 TOKEN_MAX = 64
 CURSOR_MAX = 4096
-#: People on a page of those who like a share; entries that are asked about at once.
+#: People per page in a list of likers; entries per request for likes.
 ROWS, AT_ONCE = 100, 500
 
 
@@ -38,9 +38,10 @@ class DiscussionService:
     """Likes and comments.
 
     Args:
-        length: characters of a comment. per_hour: comments of one user, and as many changes of them;
-            likes_per_hour: his likes.
-        undo_ttl: seconds.
+        length: characters of a comment.
+        per_hour: comments of one user per hour, and separately edits of comments.
+        likes_per_hour: likes of one user per hour.
+        undo_ttl: seconds in which a removed comment can be restored.
     """
 
     def __init__(
@@ -64,14 +65,14 @@ class DiscussionService:
 
     # -- likes
     def set_liked(self, actor: Actor, entry_id: int, on: bool = True) -> None:
-        """Like an entry, or no more; twice is the same as once.
+        """Like an entry, or unlike it; liking twice is the same as once.
 
-        A share is liked for all who see it. Any other entry has nobody who could be told: it is a mark of
-        the actor's own.
+        A like of a share is visible to everyone who sees the share. For any other entry the like is a private
+        mark of the actor.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see.
-            RateLimitedError: too many within the hour.
+            NotFoundError: there is no such entry, or the actor may not see it.
+            RateLimitedError: too many likes within the hour.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         entry_id, now = check_id(entry_id, "entry"), clock.now()
@@ -81,43 +82,43 @@ class DiscussionService:
         if share is not None:
             if self._talk.set_liked(actor.user_id, share, on, now):
                 self._notifier.notify_liked(actor.user_id, share, on)
-        # A share that he liked may have been closed, or taken back, since.
+        # A liked share may have been hidden from the actor or unshared since.
         elif on or not self._talk.unlike(actor.user_id, entry_id):
             self._entries.set_liked(actor.user_id, entry_id, on, now)
         if actor.synced:  # not before, as in ReadingService.set_starred
             self._changes.record_changes(actor.user_id, {}, [entry_id])
 
     def set_share_liked(self, actor: Actor, share_id: int, on: bool = True) -> ShareReactions:
-        """Like a share, or no more; return how it is received then.
+        """Like or unlike a share; return its likes and comments after that.
 
         Raises:
-            NotFoundError: there is no such share, or it is not for him.
-            RateLimitedError: too many within the hour.
+            NotFoundError: there is no such share, or the actor may not see it.
+            RateLimitedError: too many likes within the hour.
         """
         share = self.get_share(actor, share_id)
         self.set_liked(actor, share.id, on)
         return self.get_reactions(actor, share)
 
     def find_liked(self, actor: Actor, entry_ids: Sequence[int]) -> set[int]:
-        """Return those of these entries that the actor likes for himself; for shares see :meth:`of`."""
+        """Return which of these entries the actor likes privately; for shares see :meth:`count_reactions`."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._entries.find_liked(actor.user_id, check_ids(entry_ids, "entry", AT_ONCE))
 
     def get_reactions(self, actor: Actor | None, share: Share) -> ShareReactions:
-        """Return how a share is received that the actor may see: :meth:`share` and the like return such."""
+        """Return the likes and comments of a share that the actor may see, as from :meth:`get_share`."""
         return self.count_reactions(actor, [share])[share.id]
 
     def count_reactions(self, actor: Actor | None, shares: Sequence[Share]) -> dict[int, ShareReactions]:
-        """Return how shares are received that the actor may see, by share."""
+        """Return the likes and comments of shares that the actor may see, by share id."""
         return self._talk.count_reactions(actor.user_id if actor else None, shares)
 
     def list_likers(
         self, actor: Actor, share_id: int, after: str = ""
     ) -> tuple[list[PersonSummary], str | None]:
-        """Return who likes a share of the actor, the last ones first, and the place to go on from.
+        """Return a page of the people who like one of the actor's shares, latest first, and the next cursor.
 
         Raises:
-            NotFoundError: he has no such share.
+            NotFoundError: the actor has no such share.
         """
         require_permission(actor, Permission.ENTRY_READ)
         share = self.get_share(actor, share_id)
@@ -129,18 +130,18 @@ class DiscussionService:
 
     # -- comments
     def get_share(self, actor: Actor | None, share_id: int) -> Share:
-        """Return a share that may be seen.
+        """Return a share that the actor may see.
 
         Raises:
-            NotFoundError: there is none, or it is not for this person.
+            NotFoundError: there is no such share, or the actor may not see it.
         """
         return self._talk.get_share(actor.user_id if actor else None, check_id(share_id, "share"))
 
     def get_commented_share(self, actor: Actor | None, share_id: int) -> CommentedShare:
-        """Return a share with what it is about, for the head of its thread.
+        """Return a share with its entry, for the head of its comment thread.
 
         Raises:
-            NotFoundError: there is none, or it is not for this person.
+            NotFoundError: there is no such share, or the actor may not see it.
         """
         viewer, known = actor.user_id if actor else None, RequestCache()
         share = self._talk.get_share(viewer, check_id(share_id, "share"), known)
@@ -159,10 +160,11 @@ class DiscussionService:
         """Return a page of the comments on a share that the actor may see.
 
         Args:
-            at: a comment that is to be on it.
+            cursor: where the previous page ended; None: the first page.
+            at: id of a comment that the page must contain.
 
         Raises:
-            InvalidError: the cursor does not fit.
+            InvalidError: the cursor is invalid.
         """
         viewer = actor.user_id if actor else None
         after = None if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
@@ -171,16 +173,17 @@ class DiscussionService:
     def comment(
         self, actor: Actor, share_id: int, text: str, parent: int | None = None, *, once: bool = False
     ) -> Comment:
-        """Say something to a share, or to a comment on it.
+        """Comment on a share, or answer a comment on it.
 
         Args:
-            once: the same words to the same share within an hour are one comment: programs send twice what
-                they got no answer to.
+            parent: id of the comment that is answered; None: the share itself.
+            once: return an equal comment of the last hour instead of a second one, because programs resend
+                requests that got no answer.
 
         Raises:
-            NotFoundError: the share or comment is gone, or not for him.
-            InvalidError: there are no words, or too many.
-            RateLimitedError: too many within the hour.
+            NotFoundError: the share or comment is gone, or the actor may not see it.
+            InvalidError: the text is empty or too long.
+            RateLimitedError: too many comments within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         share, words = self.get_share(actor, share_id), self._words(text)
@@ -208,10 +211,10 @@ class DiscussionService:
         return words
 
     def get_own_comment(self, actor: Actor, comment_id: int) -> Comment:
-        """Return a comment of the actor's own.
+        """Return one of the actor's own comments.
 
         Raises:
-            NotFoundError: he has no such comment, or no longer sees what it is about.
+            NotFoundError: the actor has no such comment, or no longer sees its share.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         found, _ = self._talk.get_comment(actor.user_id, check_id(comment_id, "comment"))
@@ -220,33 +223,34 @@ class DiscussionService:
         return found
 
     def update_comment(self, actor: Actor, comment_id: int, text: str) -> Comment:
-        """Change one's comment; readers see that it was edited.
+        """Change one of the actor's comments; readers see that it was edited.
 
         Raises:
-            NotFoundError: as for :meth:`mine`.
-            InvalidError: there are no words, or too many.
-            RateLimitedError: too many within the hour.
+            NotFoundError: as for :meth:`get_own_comment`.
+            InvalidError: the text is empty or too long.
+            RateLimitedError: too many edits within the hour.
         """
         was, words = self.get_own_comment(actor, comment_id), self._words(text)
         if was.text == words:
             return was
-        # Each change can tell others that they are mentioned.
+        # Each edit can notify people whom it mentions.
         throttle(self._limiter, f"comment_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         done = self._talk.update_comment(actor.user_id, was.id, words, clock.now())
         self._notifier.notify_comment_edited(done, self.get_share(actor, done.share_id))
         return done
 
     def remove_comment(self, actor: Actor, comment_id: int) -> tuple[Comment, str]:
-        """Remove one's comment, or any on one's share; where others answered, its place stays.
+        """Remove a comment of the actor or a comment on their share; a comment with answers leaves a
+        placeholder.
 
-        One's own words go whatever one may see by now.
+        The actor's own comments can be removed even after they lost access to the share.
 
         Returns:
-            What it was, and a token for :meth:`restore`, good for a day; empty: he no longer sees what it is
-            about, so it could not come back.
+            The comment before its removal, and a token for :meth:`restore_comment`, valid for ``undo_ttl``.
+            The token is empty if the actor no longer sees the share, because the comment could not come back.
 
         Raises:
-            NotFoundError: there is no such comment, or not one that he may remove.
+            NotFoundError: there is no such comment, or the actor may not remove it.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         found, seen = self._talk.get_removable_comment(actor.user_id, check_id(comment_id, "comment"))
@@ -257,11 +261,11 @@ class DiscussionService:
         return found, token if seen else ""
 
     def restore_comment(self, actor: Actor, token: str) -> Comment:
-        """Take a :meth:`remove` back.
+        """Undo a :meth:`remove_comment`.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his; or he no longer
-                sees what it is about.
+            NotFoundError: the token has expired, was used or isn't the actor's; or the actor no longer sees
+                the share.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         return self._talk.restore_comment(

@@ -1,4 +1,4 @@
-"""Reports, and what administrators decide on them; every decision is in the log (W20)."""
+"""Reports of abuse, and the decisions of administrators; every decision is logged (W20)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from app.services.validation import check_id, check_words
 log = logs.get(__name__)
 
 TEXT_MAX, QUOTE_MAX = 2000, 1000
-#: Reports on the screen at once; suspended people.
+#: Cases, and suspended people, on one page.
 ROWS = 100
 
 
 class ModerationService:
-    """Report, dismiss, remove, suspend.
+    """Makes reports, and dismisses them, removes reported things or suspends their authors.
 
     Args:
-        per_hour: reports of one user.
+        per_hour: reports of one user per hour.
     """
 
     def __init__(
@@ -52,13 +52,12 @@ class ModerationService:
         self._changes = changes
         self._events, self._limiter, self._per_hour = events, limiter, per_hour
 
-    # -- for everybody
+    # -- for everyone
     def describe_share(self, actor: Actor, share_id: int) -> ReportedItem:
-        """Return a share as the one sees it who is about to report it.
+        """Return a share as the person who is about to report it sees it.
 
-        Raises, as :meth:`person`:
-            NotFoundError: there is none, or it is not for him.
-            InvalidError: it is his own.
+        Raises, like :meth:`describe_comment` and :meth:`describe_person`: NotFoundError: there is no such
+            share, or the actor may not see it. InvalidError: the share is the actor's own.
         """
         require_permission(actor, Permission.REPORT_MAKE)
         share = self._sharing.get_share(actor.user_id, check_id(share_id, "share"))
@@ -67,7 +66,7 @@ class ModerationService:
         return self._reports.describe_share(profile, share, share.id, actor.user_id)
 
     def describe_comment(self, actor: Actor, comment_id: int) -> ReportedItem:
-        """Return a comment as the one sees it who is about to report it."""
+        """Return a comment as the person who is about to report it sees it."""
         require_permission(actor, Permission.REPORT_MAKE)
         found, _ = self._talk.get_comment(actor.user_id, check_id(comment_id, "comment"))
         if found.user_id is None or not self._talk.can_see_author(actor.user_id, found):
@@ -78,19 +77,19 @@ class ModerationService:
         )
 
     def describe_person(self, actor: Actor, handle: str) -> ReportedItem:
-        """Return somebody as the one sees him who is about to report him."""
+        """Return a person as the person who is about to report them sees them."""
         require_permission(actor, Permission.REPORT_MAKE)
         found = self._following.get_person(actor, handle).profile
         _others(actor, found.user_id)
         return moderation.describe_person(found)
 
     def report(self, actor: Actor, thing: ReportedItem, reason: Reason, text: str) -> None:
-        """Tell administrators of something.
+        """Report a share, a comment or a person to the administrators.
 
         Raises:
-            ExistsError: he has, and it is not decided yet.
-            InvalidError: the text is too long, or missing where the reason says nothing.
-            RateLimitedError: too many within the hour.
+            ExistsError: the actor has an open report about the same thing.
+            InvalidError: the text is too long, or missing although the reason is "other".
+            RateLimitedError: too many reports within the hour.
         """
         require_permission(actor, Permission.REPORT_MAKE)
         text = check_words(text, "text", limit=TEXT_MAX)
@@ -113,19 +112,20 @@ class ModerationService:
 
     # -- for administrators
     def list_cases(self, actor: Actor) -> Cases:
-        """Return what is to be decided, also about what is for few; and who is suspended."""
+        """Return the open cases, including those about restricted shares, and the suspended people."""
         require_permission(actor, Permission.REPORT_MANAGE)
         cases, more = self._reports.list_cases(ROWS)
         suspended = self._reports.find_profiles(self._profiles.find_suspended(ROWS))
         return Cases(tuple(cases), more, tuple(suspended))
 
     def dismiss(self, actor: Actor, about: ReportSubject, thing: int) -> int:
-        """Let something be as it is; return how many reports that closes.
+        """Dismiss the reports about a thing; return how many reports that closes.
 
-        What was taken away meanwhile stays away: else it could come back when nobody looks any more.
+        A share or comment that its author removed meanwhile loses its undo: otherwise it could come back when
+        nobody checks it anymore.
 
         Raises:
-            NotFoundError: there is no such share, or nothing is said about such a comment.
+            NotFoundError: there is no such share, or no report about such a comment.
         """
         require_permission(actor, Permission.REPORT_MANAGE)
         thing = check_id(thing, "thing")
@@ -135,7 +135,7 @@ class ModerationService:
             case ReportSubject.SHARE:
                 whom = self._reports.get_share(thing).user_id
                 self._sharing.remove_undo(whom, thing)
-            case ReportSubject.COMMENT:  # it may be gone, with all of its place
+            case ReportSubject.COMMENT:  # the comment may be gone, placeholder included
                 whom = self._reports.get_accused(about, thing)
                 self._talk.remove_undo(whom, thing)
         count = self._reports.close(whom, about, thing)
@@ -143,15 +143,15 @@ class ModerationService:
         return count
 
     def remove_share(self, actor: Actor, share_id: int) -> None:
-        """Take somebody's share back for good; what others made of it stays.
+        """Unshare a user's share permanently; re-shares by other people stay.
 
         Raises:
-            NotFoundError: there is none, or it was taken back already.
+            NotFoundError: there is no such share, or it was unshared already.
         """
         require_permission(actor, Permission.REPORT_MANAGE)
         share, now = self._reports.get_share(check_id(share_id, "share")), clock.now()
         owner = self._reports.get_user(share.user_id)
-        self._sharing.remove_share(owner.id, share.id, now, now)  # nothing that could bring it back
+        self._sharing.remove_share(owner.id, share.id, now, now)  # expires now: no undo
         if owner.synced:
             self._changes.record_changes(owner.id, {}, {share.of.entry_id})
         self._reports.close(share.user_id, ReportSubject.SHARE, share.id)
@@ -160,30 +160,29 @@ class ModerationService:
         log.info("share_removed", share_id=share.id, user_id=share.user_id, by=actor.user_id)
 
     def remove_comment(self, actor: Actor, comment_id: int) -> None:
-        """Take somebody's comment away for good; where it was answered its place stays.
+        """Remove a user's comment permanently; a comment with answers leaves a placeholder.
 
         Raises:
-            NotFoundError: there is none, or it was removed already.
+            NotFoundError: there is no such comment, or it was removed already.
         """
         require_permission(actor, Permission.REPORT_MANAGE)
         found, now = self._reports.get_comment(check_id(comment_id, "comment")), clock.now()
-        self._talk.remove_comment(actor.user_id, found.id, now, now)  # nothing that could bring it back
+        self._talk.remove_comment(actor.user_id, found.id, now, now)  # expires now: no undo
         author = found.user_id or 0
         self._reports.close(author, ReportSubject.COMMENT, found.id)
         self._events.notify_counts(self._reports.get_share(found.share_id).user_id)
         log.info("comment_taken", comment_id=found.id, user_id=author, by=actor.user_id)
 
     def suspend(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
-        """Close somebody's account and hide all that he shares, at once.
+        """Close an account and hide all its shares immediately.
 
-        Raises, as :meth:`lift`:
-            InvalidError: it is the actor himself, or his password is wanted and wrong.
-            NotFoundError: there is no such account.
-            ConflictError: nobody would be left who may change anything.
+        Raises, like :meth:`lift_suspension`: InvalidError: the account is the actor's own, or the password is
+            required and wrong. NotFoundError: there is no such account. ConflictError: the server would have
+            no admin left.
         """
         require_permission(actor, Permission.REPORT_MANAGE)
         self._people.set_disabled(actor, session, user_id, True, proof)
-        # Who only comments has no profile yet; with one he is suspended like anybody else.
+        # A person who only comments has no profile yet, and the suspension is stored there.
         self._profiles.get_or_create_profile(self._reports.get_user(user_id), clock.now())
         hidden = self._profiles.set_suspended(user_id, True)
         closed = self._reports.close(user_id)
@@ -191,7 +190,7 @@ class ModerationService:
         log.info("person_suspended", user_id=user_id, reports=closed, by=actor.user_id)
 
     def lift_suspension(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
-        """Take a suspension back; what he shares is seen again by those for whom he shares it."""
+        """Lift a suspension: the person's shares are visible to their audience again."""
         require_permission(actor, Permission.REPORT_MANAGE)
         self._people.set_disabled(actor, session, user_id, False, proof)
         shown = self._profiles.set_suspended(user_id, False)
