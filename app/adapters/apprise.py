@@ -1,6 +1,6 @@
-"""Sends a message to phones, chats and mail by apprise's addresses. These are secrets: nothing logs them.
+"""Notifications to phones, chats and e-mail by Apprise. Its addresses are secrets: they are never logged.
 
-Apprise takes 36 MB, so it is loaded when something is sent, in a process that ends soon.
+Apprise needs 36 MB, so it is loaded only when a message is sent, in a process that ends soon.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from app.config import Settings
 
 _log = logs.get(__name__)
 
-#: They log addresses with their tokens, at one level or another.
+#: Libraries that log addresses with their tokens, at one level or another.
 _TALKERS: Final = ("apprise", "urllib3", "requests", "oauthlib", "requests_oauthlib")
 
 
 class AppriseNotifier:
-    """Sends to the addresses of ``report_urls``; fulfils
+    """Sends to the addresses of ``report_urls``; implements
     ``app.services.operations.hourly_report.Notifier``.
     """
 
@@ -26,10 +26,10 @@ class AppriseNotifier:
         self._urls = settings.report_urls
 
     def send(self, title: str, body: str) -> tuple[int, int]:
-        """Send to all addresses, one after the other; return how many took it, and how many did not.
+        """Send to all addresses, one after the other; return how many accepted it, and how many didn't.
 
-        An address that cannot be read counts as one that did not take it. Which it was is logged by its
-        place in the list and its kind.
+        An address that can't be parsed counts as one that didn't accept. The log names a failed address only
+        by its position in the list and its kind.
         """
         import apprise
 

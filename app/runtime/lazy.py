@@ -1,4 +1,4 @@
-"""A part that is made when it is first asked for, once for all threads of a process."""
+"""Lazy attributes: parts that are built on first access, once for all threads of a process."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """``functools.cached_property`` that threads may share.
+    """A ``functools.cached_property`` that threads may share.
 
-    Since Python 3.12 that one has no lock: of two threads that ask first each would get a part of its
-    own, and sessions of one connection to MongoDB mean nothing to another. What was made lies in the
-    instance, which is looked at before this.
+    Since Python 3.12 ``cached_property`` has no lock. Two threads that access it first would each get a
+    part of their own, and sessions of one MongoDB client are invalid in another. The built part is stored in
+    the instance's ``__dict__``.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
-        self._lock = threading.RLock()  # parts are made out of parts
+        self._lock = threading.RLock()  # building a part may need other parts
         self.__doc__ = make.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Unix sockets: their folder, HOME/run, is for this user alone, and their names may be long."""
+"""Unix sockets: their folder, HOME/run, is private to this user, and their paths may be long."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _LONGEST = 107
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder; one that is there keeps its mode, as it may be the system's (EVENTR_HOME=/var).
+    """Create the folder; an existing one keeps its mode, because it may be the system's (EVENTR_HOME=/var).
 
     Raises:
-        OSError: it cannot be made.
-        StartupError: see :func:`require_own`.
+        OSError: the folder can't be created.
+        StartupError: see :func:`require_private`.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_private(folder)
 
 
 def require_private(folder: Path, uid: int | None = None) -> None:
-    """Check that a folder is there for this user alone, or for the one with this number.
+    """Check that a folder is private to this user, or to the user with this uid.
 
     Raises:
-        StartupError: others can enter it, or it, or the link to it, is somebody else's.
+        StartupError: others can enter it, or another user owns it or the link to it.
     """
     link, info = folder.lstat(), folder.stat()
     if not {link.st_uid, info.st_uid} <= {os.geteuid() if uid is None else uid, 0}:
@@ -45,10 +45,10 @@ def require_private(folder: Path, uid: int | None = None) -> None:
 
 @contextlib.contextmanager
 def shorten_path(path: Path) -> Iterator[str]:
-    """Give a name that fits into sun_path: a long one is reached through its opened folder.
+    """Yield a path that fits into sun_path: a long one goes through its opened folder.
 
     Raises:
-        OSError: the folder of a long one cannot be opened.
+        OSError: the folder of a long path can't be opened.
     """
     if len(os.fsencode(path)) <= _LONGEST:
         yield str(path)

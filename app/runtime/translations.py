@@ -1,7 +1,7 @@
-"""The catalogues of sentences, for pages and for whoever speaks to people without one; no Flask here.
+"""Translations: the gettext catalogs, for pages and for code outside requests; no Flask here.
 
-Sentences stand in English in templates, modules and scripts. Their translations are the gettext catalogues
-below ``web/translations``, read as they are: nothing is compiled.
+Messages are in English in templates, modules and scripts. Their translations are the gettext catalogs
+below ``web/translations``, read directly: nothing is compiled.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import NullTranslations, Translations
 
-#: Codes of BCP 47 and what each language calls itself.
+#: BCP 47 codes, and each language's own name.
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Русский", "ar": "العربية"}
-#: English made 40 % longer and accented: what does not change is not translatable, what is cut has no room.
+#: English with accents and 40 % longer: unchanged text isn't translatable, cut text lacks room.
 PSEUDO = "en-XA"
-#: What sentences are in and dates follow; English dates are those of most of the world: 14 March, 24 hours.
+#: The locale of messages and dates; English uses international dates: 14 March, 24 hours.
 _LOCALES = {"en": "en_GB", PSEUDO: "en_GB"}
 FOLDER = resources.files("app") / "web" / "translations"
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
@@ -31,13 +31,13 @@ _ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
 
 @functools.cache
 def get_locale(code: str) -> Locale:
-    """Return whose dates, numbers, plurals and direction a language has."""
+    """Return the locale that gives a language its dates, numbers, plurals and direction."""
     return Locale.parse(_LOCALES.get(code, code))
 
 
 @functools.cache
 def load_translations(code: str) -> NullTranslations:
-    """Return a language's words, looked up as gettext does."""
+    """Return a language's translations, for gettext look-ups."""
     found = load_catalogue(code)
     if found is None:
         return NullTranslations()
@@ -49,7 +49,7 @@ def load_translations(code: str) -> NullTranslations:
 
 @functools.cache
 def load_catalogue(code: str) -> Catalog | None:
-    """Return the catalogue of a language, None: sentences stay as they are."""
+    """Return the catalog of a language; None: messages stay in English."""
     if code == PSEUDO:
         return _pseudo_catalogue()
     path = FOLDER / f"{code}.po"
@@ -74,7 +74,7 @@ def _pseudo_catalogue() -> Catalog | None:
 
 
 def pseudolocalise_text(text: str) -> str:
-    """Return a sentence with accents and 40 % more letters; placeholders and markup stay as they are."""
+    """Return a message with accents and 40 % more letters; placeholders and markup stay unchanged."""
     parts, last = [], 0
     for found in _PLACEHOLDER.finditer(text):
         parts += [text[last : found.start()].translate(_ACCENTS), found.group()]

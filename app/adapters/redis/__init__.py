@@ -1,3 +1,3 @@
-"""Redis: jobs, events, rate limits, host budgets, counters and the Lua scripts they run."""
+"""Redis adapters: jobs, events, rate limits, host budgets, counters and their Lua scripts."""
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
--- TAKE TOKENS: how many of the wanted requests may go to each host now, and when the others may come.
--- A bucket is one number, the time at which all tokens taken so far are paid for (GCRA): it may lie as far
--- ahead as a burst lasts. Few calls per host, since each poll without news pays for them too.
+-- TAKE TOKENS: how many of the wanted requests may go to each host now, and when the others may retry.
+-- A bucket is one number, the time at which all tokens taken so far are refilled (GCRA). It may be as far in
+-- the future as a burst lasts. Few calls per host, because each poll without news pays for them too.
 --
--- KEYS  for each host: its stop, its bucket
--- ARGV  1 JSON, flat, for each host: requests wanted · ms per token, 0: any number · tokens of a burst
--- Returns nil when all may go, else for each host: requests granted, ms until the first of the others may
--- come; each further one comes a token later.
+-- KEYS  for each host: its pause, its bucket
+-- ARGV  1 JSON, flat, for each host: requests wanted · ms per token, 0: no limit · tokens of a burst
+-- Returns nil if all requests may go, else for each host: requests granted, ms until the first of the others
+-- may go; each further request may go one token later.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local asked = cjson.decode(ARGV[1])
 local known = redis.call('MGET', unpack(KEYS))
-local left = {}  -- of groups that more than one of these hosts belongs to
+local left = {}  -- new buckets of groups with more than one of these hosts
 local out, all = {}, true
 
--- "a b", or "a" where b is 0
+-- parses "a b", or "a" with b = 0
 local function pair(text)
   if not text then
     return 0, 0

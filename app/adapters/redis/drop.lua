@@ -1,8 +1,8 @@
--- DROP: forget a dead task.
+-- DROP: delete a dead task.
 --
 -- KEYS  1 dead set · 2 job hash · 3 result stream
 -- ARGV  1 job id
--- Returns 1, or 0 when it is not dead (any more).
+-- Returns 1, or 0 if it isn't dead (anymore).
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
   return 0
 end

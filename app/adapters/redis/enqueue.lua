@@ -4,10 +4,10 @@
 -- KEYS  1 job hash · 2 queue list · 3 result stream · 4 set of queue keys · 5 set of draining queues
 --       6 dead set
 -- ARGV  1 job id · 2 queue name · 3 front ('1': before all others) · 4 wake channel
---       5.. the fields of the job hash, name and value in turn
--- Returns {fresh, since}; fresh is 1, 0 for a job that was there already, -1 where the queue takes nothing
--- new (then nothing has changed). since is the first stamp (ms) that a result of this run can have. It lies
--- after the last result of an earlier run, so that a waiter who reads from it never sees a stale one.
+--       5.. the fields of the job hash, alternating name and value
+-- Returns {fresh, since}; fresh is 1, 0 for a job that already existed, -1 if the queue accepts no new jobs
+-- (then nothing has changed). since is the earliest stamp (ms) of a result of this run. It is after the last
+-- result of an earlier run, so a waiter that reads from it never sees a stale result.
 local status = redis.call('HGET', KEYS[1], 'status')
 local time = redis.call('TIME')
 local since = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,7 +36,7 @@ if ARGV[3] == '1' then
 else
   waiting = redis.call('RPUSH', KEYS[2], ARGV[1])
 end
--- Only the first of a crowd wakes the workers: who is awake goes on until the queue is empty.
+-- Only the first of many jobs wakes the workers: awake workers continue until the queue is empty.
 if waiting == 1 then
   redis.call('PUBLISH', ARGV[4], ARGV[2])
 end

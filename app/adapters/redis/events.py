@@ -1,12 +1,12 @@
-"""Tells people's browsers what has happened: one Redis stream for all, read by the controller.
+"""Live events for people's browsers: one Redis stream for all, read by the controller.
 
     events = RedisEvents(settings)
-    events.counts(user_id)          # another of his devices follows
-    events.new({17: 3})             # everybody who follows feed 17 hears of three new entries
+    events.notify_counts(user_id)          # the user's other devices follow
+    events.notify_new_entries({17: 3})     # all subscribers of feed 17 hear of three new entries
 
-One entry per happening, whoever hears of it: the controller knows who is there and what he follows, so
-a feed with 100,000 readers costs one write. Nothing here may stop what it tells of: without Redis the
-event is dropped, and browsers ask for themselves once a minute.
+Each event is one entry, however many people it concerns. The controller knows who is online and their feeds,
+so a feed with 100,000 readers costs one write. Events must never break the work they report: without Redis
+an event is dropped, and browsers poll once a minute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
 
-#: After a failure nothing is tried for so long, seconds: each try may cost a reader's click a wait.
+#: Seconds without further attempts after a failure: each attempt could delay a reader's click.
 QUIET = 5.0
 _TIMEOUT = 1.0
 #: Longest report of an import as JSON, bytes.
@@ -44,7 +44,7 @@ class RedisEvents:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._quiet_until = 0.0
-        #: Users whose streams are to end, which could not be told yet.
+        #: Users whose streams must end, but whose event couldn't be sent yet.
         self._untold: set[int] = set()
 
     @lazy
@@ -57,22 +57,24 @@ class RedisEvents:
         )
 
     def notify_counts(self, user_id: int) -> None:
-        """Tell a user's browsers that his counts or stars have changed."""
+        """Notify a user's browsers that their counts or stars have changed."""
         self._tell(EventKind.COUNTS, user_id)
 
     def notify_new_entries(self, entries: Mapping[int, int]) -> None:
-        """Tell whoever follows these feeds how many new entries each has got."""
+        """Notify the subscribers of these feeds how many new entries each feed has."""
         if entries:
             self._tell(EventKind.NEW, data={str(feed_id): count for feed_id, count in entries.items()})
 
     def notify_progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
-        """Tell a user's browsers how far an import is.
+        """Notify a user's browsers of an import's progress.
 
         Args:
+            user_id: the user.
+            import_id: the import.
             report: a small JSON object.
 
         Raises:
-            ValueError: it is longer than 4 KiB.
+            ValueError: the report is longer than 4 KiB.
         """
         data = {**report, "id": import_id}
         if len(json.dumps(data)) > REPORT_MAX:
@@ -82,45 +84,46 @@ class RedisEvents:
     def notify_follows(
         self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()
     ) -> None:
-        """Note which feeds a user follows from now on, or no more; his other browsers count anew."""
+        """Report which feeds a user has subscribed to or unsubscribed from; their other browsers recount."""
         self._tell(FOLLOWS, user_id, {"added": list(added), "removed": list(removed)})
 
     def end_streams(self, user_id: int) -> None:
-        """End a user's open streams, and let no pass from before open one (W08).
+        """End a user's open streams, and reject all passes issued before (W08).
 
-        It is not said which of them belongs to what was ended: his other browsers come back at once. What
-        cannot be told now is told with the next event of this process; and the hub ends all streams after it
-        was without Redis.
+        The event doesn't say which streams belong to the ended session. The user's other browsers reconnect
+        at once. If Redis is away, the event goes out with this process's next one. After an outage
+        the hub ends all streams anyway.
         """
         self._untold.add(int(user_id))
         self._quiet_until = 0.0
         self._tell(ENDS, user_id)
 
     def get_position(self) -> str:
-        """Return the place in the stream after which everything is still to come.
+        """Return the position in the stream after which all future events come.
 
         Raises:
-            StoreError: Redis does not answer.
+            StoreError: Redis isn't responding.
         """
         try:
             rows: Any = self._client.xrevrange(redis_keys.PEOPLE, count=1)
             if rows:
                 return str(rows[0][0].decode())
             seconds, micros = self._client.time()
-            # The millisecond before: the next event may come within this one, as its first.
+            # The millisecond before, because the next event may be the first within this one.
             return f"{seconds * 1000 + micros // 1000 - 1}-0"
         except redis.RedisError as e:
             raise StoreError from e
 
     def issue_pass(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
-        """Return a signed pass with which a browser of this user may listen.
+        """Return a signed pass that lets a browser of this user listen.
 
         Args:
-            feed_ids: what he follows; the controller finds it in Redis for a minute.
-            at: the :meth:`position` before they were read.
+            user_id: the user.
+            feed_ids: their subscriptions; the controller finds them in Redis while the pass is valid.
+            at: the :meth:`get_position` before they were read.
 
         Raises:
-            StoreError: Redis does not answer.
+            StoreError: Redis isn't responding.
         """
         ttl = int(self._settings.events_pass_ttl) + 60
         try:
@@ -140,7 +143,7 @@ class RedisEvents:
         ended = list(self._untold)
         fields: dict[Any, Any] = {"kind": str(kind)}
         if user_id is not None:
-            fields["user"] = int(user_id)  # the store's own kind of number is none to the driver
+            fields["user"] = int(user_id)  # convert, because the driver rejects the store's own number type
         if data is not None:
             fields["data"] = json.dumps(data, separators=(",", ":"))
         try:

@@ -1,7 +1,7 @@
 """Per-host budgets: a token bucket per host in Redis, shared by all workers and servers.
 
-A batch takes its tokens with one script for all its hosts. It costs a batch of 50 feeds about as much as
-one of its 304s, so polls without news stay cheap.
+A batch takes its tokens with one script for all its hosts. For a batch of 50 feeds that costs about as
+much as one 304 response, so polls without news stay cheap.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
 
-#: A host is left alone for at most so long, seconds: nobody may silence it for good (V08).
+#: Longest pause of a host, seconds: no one may silence a host permanently (V08).
 STOP_MAX = 86400
-#: Redis answers in under a millisecond; a pull must not wait long for leave to start.
+#: Seconds. Redis responds in under a millisecond, and a pull must not wait long for permission to start.
 _PATIENCE = 2.0
 
-#: One address says only so much about its host: what one asks for stops all of it for ARGV[3] at most, and
-#: each further address that asks doubles that, until no doubling is missing.
+#: One address can't speak for its whole host: its request pauses the host for ARGV[3] at most. Each
+#: further address that asks doubles that limit, up to the requested time.
 _STOP = """
 local asked, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 if redis.call('SCARD', KEYS[2]) < 20 then redis.call('SADD', KEYS[2], ARGV[2]) end
@@ -57,7 +57,7 @@ class RedisBudget:
 
     @lazy
     def _client(self) -> redis.Redis:
-        # Not repeated: tokens would be taken twice.
+        # No retries: tokens would be taken twice.
         return redis.Redis.from_url(
             self._url,
             socket_timeout=_PATIENCE,
@@ -76,7 +76,7 @@ class RedisBudget:
         return self._client.register_script(_STOP)
 
     def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
-        """Take one token per entry; see :class:`app.ports.HostBudget`."""
+        """Take one token per host entry; see :class:`app.ports.HostBudget`."""
         wanted = Counter(hosts)
         if not wanted:
             return []
@@ -98,12 +98,12 @@ class RedisBudget:
             step = 1 / rate.rate if rate.rate else 0.0
             late = [max(0.001, wait / 1000) + step * n for n in range(wanted[host] - granted)]
             queues[host] = [0.0] * granted + late
-        # Each host's entries are answered in their order.
+        # Each host's entries get their waits in order.
         answers = {host: iter(queue) for host, queue in queues.items()}
         return [next(answers[host]) for host in hosts]
 
     def pause_host(self, host: str, seconds: float, url: str) -> None:
-        """Leave a host alone; see :class:`app.ports.HostBudget`."""
+        """Pause requests to a host; see :class:`app.ports.HostBudget`."""
         asked = int(min(max(seconds, 0), STOP_MAX) * 1000)
         who = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         names = [redis_keys.HOST_STOP + host, redis_keys.HOST_ASKS + host]
@@ -115,7 +115,7 @@ class RedisBudget:
             log.info("host_stopped", host=host, seconds=ms // 1000, asked=asked // 1000)
 
     def find_pauses(self, hosts: Sequence[str]) -> list[float]:
-        """Return how long hosts are left alone; see :class:`app.ports.HostBudget`."""
+        """Return the remaining pauses of hosts; see :class:`app.ports.HostBudget`."""
         try:
             with self._client.pipeline(transaction=False) as pipe:
                 for host in hosts:

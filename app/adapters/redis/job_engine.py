@@ -1,7 +1,7 @@
-"""The job engine as Redis knows it, for administrators: looked at and steered by every web process.
+"""The job engine in Redis, for administrators: any web process can inspect and control it.
 
-What managers say of themselves is read back here. Nothing that is read is trusted: what has another form
-than ours is left out.
+This module also parses the managers' status reports. Nothing from Redis is trusted: data in another
+format is ignored.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RedisEngine:
     # -- now
 
     def load_engine(self) -> Engine:
-        """Return what is there now; see :class:`app.ports.EnginePort` for all methods."""
+        """Return the current state; :class:`app.ports.EnginePort` documents all methods."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
                 pipe.zrange(redis_keys.MANAGERS, 0, -1).zrange(redis_keys.CONTROLLERS, 0, -1)
@@ -100,7 +100,7 @@ class RedisEngine:
     def _texts(self, names: Sequence[str]) -> list[dict[str, Any]]:
         return list(map(_document, self._client.mget(names))) if names else []
 
-    # -- what was counted
+    # -- counters
 
     def load_hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
         return self._counted({number: redis_keys.make_hour_key(number) for number in numbers})
@@ -137,7 +137,7 @@ class RedisEngine:
         return self._records(held)
 
     def _records(self, ids: Sequence[str]) -> list[JobRecord]:
-        """Return those of these jobs that are there, in their order."""
+        """Return the records of those jobs that exist, in order."""
         with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
                 pipe.hmget(redis_keys.make_job_key(job_id), _FIELDS)
@@ -187,7 +187,7 @@ class RedisEngine:
             return sum(sum(run_all(self._client, calls[n : n + _PAGE])) for n in range(0, len(calls), _PAGE))
 
     def _of_kind(self, kind: DeadKind) -> list[str]:
-        # Those of this moment: what fails again meanwhile is not tried for ever.
+        # Take a snapshot first, so that jobs that fail again meanwhile aren't retried forever.
         return [
             job.id
             for page in list(self._dead_pages(None))
@@ -196,7 +196,7 @@ class RedisEngine:
         ]
 
     def _dead_pages(self, cursor: str | None) -> Iterator[list[tuple[str, float]]]:
-        """Yield ids with their ends, newest first, after those that a cursor has passed."""
+        """Yield pages of ids with their end times, newest first, after a cursor."""
         most, passed = _cursor(cursor)
         while True:
             page = [
@@ -212,7 +212,7 @@ class RedisEngine:
                     withscores=True,
                 )
             ]
-            # Equal ends are in the order of their ids.
+            # Jobs with equal end times are sorted by id.
             fresh = [(i, at) for i, at in page if passed is None or (at, i) < passed]
             if not fresh:
                 return
@@ -225,7 +225,7 @@ class RedisEngine:
             for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
                 if on is not None:
                     (pipe.sadd if on else pipe.srem)(key, str(queue))
-            # Those who waited for nothing look again.
+            # Wake waiting workers, so that they check the queues again.
             pipe.publish(redis_keys.WAKE, str(queue))
             pipe.execute()
 

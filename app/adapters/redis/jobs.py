@@ -1,11 +1,11 @@
-"""The one port through which jobs get into Redis, as RQ jobs with the JSON serializer.
+"""The job queue in Redis: the only port that enqueues jobs, as RQ jobs with the JSON serializer.
 
     jobs = RedisJobs(settings)
     ticket = jobs.enqueue(Job(Task.PULL, {"feed_ids": [17]}, Queue.PULL))
     for outcome in jobs.await_many([ticket], timeout=5): ...
 
-The id of a job is the hash of its task and arguments, so the same work is never queued twice; RQ's own
-``enqueue`` is not used because it queues an id twice, or refuses it for as long as an old record lives.
+The id of a job is the hash of its task and arguments, so the same work is never queued twice. RQ's own
+``enqueue`` isn't used: it queues an id twice, or refuses an id for as long as an old record exists.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
 from app.runtime.lazy import lazy
 from controller.client import ResultReader
 
-#: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
+#: Longest JSON of a job's arguments, bytes, and longest text in it (J06): enough for ids and addresses.
 ARGS_MAX = 64 << 10
 TEXT_MAX = 4096
 _BATCH = 500
 
 
 def canonicalise_args(args: dict[str, Any]) -> str:
-    """Return the one JSON text of arguments: sorted keys, no spaces.
+    """Return the canonical JSON text of arguments: sorted keys, no spaces.
 
     Raises:
-        InvalidError: not JSON, or more than ids: values are numbers, short texts and lists of them.
+        InvalidError: not JSON, or more than ids: values must be numbers, short texts and lists of them.
         TooLargeError: longer than 64 KiB.
     """
     for name, value in args.items():
@@ -64,12 +64,12 @@ def _is_id(value: object) -> bool:
 
 def hash_job(task: str, args: dict[str, Any]) -> str:
     """Return the identity of a job: 32 hex digits over its task and arguments."""
-    # Not for secrecy: RQ allows [A-Za-z0-9_-] in ids, and 128 bits never collide by accident.
+    # Not for security: RQ allows [A-Za-z0-9_-] in ids, and 128 bits never collide by accident.
     return hashlib.md5(f"{task}\n{canonicalise_args(args)}".encode(), usedforsecurity=False).hexdigest()
 
 
 def _subject(job: Job) -> str:
-    """Return what a job is about when that is one feed: crashes of all such jobs count together."""
+    """Return the subject of a job about one feed, else "": crashes of all jobs about it count together."""
     if job.task == Task.WEBSUB_PULL:
         return redis_keys.make_feed_subject(job.args["feed_id"])
     feeds: list[int] = job.args.get("feed_ids", []) if job.task in (Task.PULL, Task.PULL_SYSTEM) else []
@@ -84,7 +84,7 @@ class RedisJobs:
 
     @lazy
     def _client(self) -> redis.Redis:
-        # Few retries: a page that waits for Redis says so after a second, and ENQUEUE may be repeated.
+        # Few retries: a page that waits for Redis reports the outage after a second. ENQUEUE is repeatable.
         retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.5), 3)
         return redis.Redis.from_url(self._settings.redis_url, retry=retry)
 
@@ -107,12 +107,12 @@ class RedisJobs:
         """Queue many jobs, 500 per round trip.
 
         Args:
-            jobs: tickets come back in their order.
-            front: before all that wait, for parts of a job that has waited already.
+            jobs: the jobs; tickets are returned in their order.
+            front: queue before all waiting jobs, for parts of a job that has already waited.
             parents: attempt tokens of a dead job whose work these jobs continue; see ``Context.parents``.
 
         Raises:
-            DrainingError: a queue takes nothing new; jobs of other queues may have been queued.
+            DrainingError: a queue accepts no new jobs; jobs of other queues may have been queued.
         """
         calls = [self._call(job, front, parents) for job in jobs]
         replies: list[Any] = []
@@ -128,11 +128,12 @@ class RedisJobs:
         ]
 
     def enqueue_in(self, pipe: Any, jobs: Sequence[Job]) -> list[str]:
-        """Let a transaction of the caller queue jobs too; return their ids in order.
+        """Add jobs to the caller's transaction; return their ids in order.
 
         Args:
-            pipe: a pipeline of redis-py. It gets one script per job, whose reply is (fresh, since): fresh
-                is 1, 0 for a job that was there already, -1 where the queue takes nothing new.
+            pipe: a pipeline of redis-py. It gets one script per job, whose reply is (fresh, since). ``fresh``
+                is 1, 0 for a job that already existed, -1 if the queue accepts no new jobs.
+            jobs: the jobs.
         """
         calls = [self._call(job, front=False, parents=()) for job in jobs]
         for names, args in calls:
@@ -140,12 +141,12 @@ class RedisJobs:
         return [args[0] for _, args in calls]
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
-        """Yield outcomes as they come; see :class:`app.ports.JobPort`."""
+        """Yield outcomes as they arrive; see :class:`app.ports.JobPort`."""
         with _store():
             yield from self._results.await_many(tickets, timeout)
 
     def get_status(self, job_id: str) -> JobView:
-        """Return a job as it is now."""
+        """Return the current state of a job."""
         names = ("status", "progress", "error", "failures", "crashes")
         with _store():
             row: list[Any] = self._client.hmget(redis_keys.make_job_key(job_id), names)
@@ -167,12 +168,12 @@ class RedisJobs:
         return [value and value.decode() for value in row] == [State.STARTED, str(since), str(attempt)]
 
     def clear_crashes(self, feed_id: int) -> None:
-        """Forget the crashes of jobs about this feed alone: now it was read, and nobody died."""
+        """Forget the crashes of jobs about this feed only, after a successful read."""
         with _store():
             self._client.delete(redis_keys.make_crashes_key(redis_keys.make_feed_subject(feed_id)))
 
     def ping(self) -> None:
-        """Raise StoreError when Redis does not answer."""
+        """Raise StoreError if Redis isn't responding."""
         with _store():
             self._client.ping()
 
@@ -196,7 +197,7 @@ class RedisJobs:
             fields["subject"] = subject
         if parents:
             fields["parents"] = " ".join(parents)
-        # RQ's status is set by the script, which alone knows whether the job is queued.
+        # The script sets RQ's status, because only the script knows whether the job is queued.
         del fields["status"]
         flat = [part for pair in fields.items() for part in pair]
         return names, [ident, str(job.queue), int(front), redis_keys.WAKE, *flat]

@@ -1,8 +1,8 @@
--- LOAD: what waits in some queues.
+-- LOAD: the waiting jobs of queues.
 --
 -- KEYS  1 set of paused queues · 2 set of draining queues
 -- ARGV  names of queues
--- Returns per queue: name, jobs that wait or whose next try is due, seconds that the first has waited (as
+-- Returns per queue: name, jobs that wait or whose retry is due, seconds that the first has waited (as
 -- text), paused, draining.
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000

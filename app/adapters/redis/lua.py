@@ -1,4 +1,4 @@
-"""Runs Lua scripts, many calls in one round trip."""
+"""Lua scripts: run many calls in one round trip."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import redis
 from redis.commands.core import Script
 
-#: A script, keys and arguments of one call.
+#: The script, keys and arguments of one call.
 Call = tuple[Script, Sequence[str], Sequence[Any]]
 
 
 def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
-    """Call scripts; return their replies in order.
+    """Run scripts; return their replies in order.
 
-    redis-py asks before each pipeline whether its scripts are known, which doubles the round trips. Here
-    they are taken for known; a Redis that does not know some gets these and their calls again, after the
-    other calls.
+    redis-py checks before each pipeline whether Redis has its scripts, which doubles the round trips. This
+    function assumes that Redis has them. If some are missing, it loads them and repeats their calls, after
+    the other calls.
 
     Raises:
-        redis.RedisError: the first call's that failed; the others may have had their effect.
+        redis.RedisError: of the first failed call; the other calls may have taken effect.
     """
     replies = _send(client, calls)
     unknown = [n for n, reply in enumerate(replies) if isinstance(reply, redis.exceptions.NoScriptError)]
@@ -35,7 +35,7 @@ def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
 
 
 def load_scripts(client: redis.Redis, scripts: Iterable[Script]) -> None:
-    """Make scripts known."""
+    """Load scripts into Redis."""
     with client.pipeline(transaction=False) as pipe:
         for script in scripts:
             pipe.script_load(script.script)

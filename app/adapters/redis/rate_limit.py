@@ -1,8 +1,8 @@
-"""How often something may be tried: counted in Redis, in this process while Redis is away (W06).
+"""Rate limits for attempts: counted in Redis, or in this process while Redis is away (W06).
 
-Up to ``limit`` tries pass in a window; after them a gate closes for 15 s, 30 s, 60 s … up to the
-window's length, with one try between two closings. So guessing becomes slow, and nobody is locked
-out for good.
+Up to ``limit`` attempts pass in a window. After them a gate closes for 15 s, 30 s, 60 s … up to the
+window's length, with one attempt between two closings. So guessing becomes slow, but no one is locked
+out permanently.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if tries <= tonumber(ARGV[1]) then redis.call('DEL', KEYS[2]) end
 
 
 class MemoryLimiter:
-    """The rule in one process; a :class:`app.services.access.Limiter`."""
+    """The limit within one process; a :class:`app.services.access.Limiter`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tries: dict[str, tuple[int, float, float]] = {}  # who → tries, window's end, gate's end
+        self._tries: dict[str, tuple[int, float, float]] = {}  # key → attempts, window's end, gate's end
 
     def count_try(self, key: str, limit: int, window: int) -> int:
         now = time.monotonic()
@@ -85,7 +85,7 @@ class MemoryLimiter:
 
 
 class RedisLimiter:
-    """The rule for all web processes together: one atomic script per try."""
+    """The limit across all web processes: one atomic script per attempt."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client

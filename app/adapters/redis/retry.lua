@@ -1,10 +1,10 @@
--- RETRY: queue a dead task again, with a clean record; its history stays. A batch of the updater's is only
--- forgotten: its feeds are due still, so they are or will be in another batch, and must not be in two.
+-- RETRY: queue a dead task again, with a clean record; its history stays. A batch of the updater is only
+-- deleted: its feeds are still due, so another batch has them or will, and a feed must not be in two.
 --
 -- KEYS  1 dead set · 2 job hash · 3 result stream
--- ARGV  1 job id · 2 wake channel · 3 name of the queue for a task whose own is unknown
---       4 task of the updater's batches
--- Returns 1, or 0 when it is not dead (any more).
+-- ARGV  1 job id · 2 wake channel · 3 name of the queue for a task without a known one
+--       4 task name of the updater's batches
+-- Returns 1, or 0 if it isn't dead (anymore).
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
   return 0
 end
@@ -24,11 +24,11 @@ local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 if last then
   since = math.max(since, tonumber(string.match(last[1], '^%d+')) + 1)
 end
--- What the last attempt has claimed, if its worker died, is this run's now.
+-- This run takes over the claims of the last attempt, whose worker may have died.
 if row[6] then
   redis.call('HSET', KEYS[2], 'parents', string.format('%s-%s-%s', ARGV[1], row[5] or 0, row[6]))
 end
--- Attempts are counted on: their number is part of each attempt's token.
+-- The count of attempts continues, because it is part of each attempt's token.
 redis.call('HDEL', KEYS[2], 'failures', 'crashes', 'error', 'home', 'ended_at', 'progress')
 redis.call('HSET', KEYS[2], 'status', 'queued', 'origin', queue, 'since', string.format('%.0f', since))
 redis.call('PERSIST', KEYS[2])

@@ -1,4 +1,4 @@
-"""What was counted and what waits, read from Redis for the hourly report."""
+"""Counters and queue lengths in Redis, read for the hourly report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REPORTED_SECONDS = 2 * 86400
 
 
 class RedisStats:
-    """Connects at first use. All methods raise StoreError when Redis does not answer."""
+    """Connects at first use. All methods raise StoreError if Redis isn't responding."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -32,7 +32,7 @@ class RedisStats:
         return redis.Redis.from_url(self._settings.redis_url)
 
     def read_figures(self, hour: int) -> ReportFigures:
-        """Return what a report about an hour says; queues and updater as they are now."""
+        """Return the figures of an hour; queues and updater are current."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
                 pipe.hgetall(redis_keys.make_hour_key(hour))
@@ -56,12 +56,12 @@ class RedisStats:
         )
 
     def get_reported_hour(self) -> int:
-        """Return the hour whose report was sent last, 0 when none is known."""
+        """Return the hour whose report was sent last, 0 if unknown."""
         with _store():
             return int(self._client.get(redis_keys.REPORTED) or 0)
 
     def set_reported_hour(self, hour: int) -> None:
-        """Note that the report of an hour was sent."""
+        """Record that the report of an hour was sent."""
         with _store():
             self._client.set(redis_keys.REPORTED, hour, ex=_REPORTED_SECONDS)
 
