@@ -1,4 +1,4 @@
-"""``eventr check``: does the proxy in front let through what programs send?"""
+"""``eventr check``: test whether the reverse proxy passes on requests from apps unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.errors import InvalidError
 from app.models.operations.proxy_probes import PROBES, Probe
 
 PATIENCE = 20
-#: No answer of a probe is longer; what is longer comes from somebody else.
+#: Most bytes read of a response; a longer one isn't Eventr's.
 _LONGEST = 1 << 16
 _SCHEMES = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 
@@ -49,10 +49,10 @@ def check(url: str | None) -> None:
 
 
 def _meet(base: SplitResult) -> None:
-    """Make sure that an Eventr is there, so that not every test says the same.
+    """Check that Eventr is running there, so that not every test reports the same failure.
 
     Raises:
-        click.ClickException: none is.
+        click.ClickException: Eventr isn't running there.
     """
     hello = Probe("", "/check/compatibility", "", "", "")
     origin = f"{base.scheme}://{base.netloc}"
@@ -79,10 +79,12 @@ def _advice(probe: Probe, why: str) -> list[str]:
 
 
 def run_probe(probe: Probe, base: SplitResult, size: int) -> str | None:
-    """Make a probe's request; return what is wrong with the answer, None when all is well.
+    """Send a probe's request; return what is wrong with the response, None if it is correct.
 
     Args:
-        base: scheme, host and port of the server. size: bytes of the body.
+        probe: the probe.
+        base: scheme, host and port of the server.
+        size: bytes of the body.
     """
     target = probe.build_path(f"{base.scheme}://{base.netloc}")
     try:
@@ -110,10 +112,10 @@ def _changed(probe: Probe, base: SplitResult, target: str, tag: str) -> str | No
 def _answer(
     probe: Probe, base: SplitResult, target: str, size: int, more: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, object], str]:
-    """Return status, JSON document and ETag."""
+    """Send a request; return status, JSON document and ETag."""
     connection = _SCHEMES[base.scheme](base.hostname or "", base.port, timeout=PATIENCE)
     with contextlib.closing(connection):
-        # As it is: nothing of urllib, which would make it nicer.
+        # Raw requests: urllib would normalize them.
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "eventr check"}
         headers |= {**dict(probe.headers), **(more or {})}
         connection.request(probe.method, target, b"x" * size if size else None, headers)
@@ -122,7 +124,7 @@ def _answer(
         tag = response.headers.get("ETag", "")
         if response.status != http.client.OK:
             return response.status, {}, tag
-        # As apps ask: proxies that compress give other tags then.
+        # gzip, because apps request it, and compressing proxies then change the ETag.
         if response.headers.get("Content-Encoding") == "gzip":
             body = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, _LONGEST)
         said = json.loads(body)

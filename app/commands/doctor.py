@@ -1,4 +1,4 @@
-"""``eventr doctor``: is everything well, and if not, what to do."""
+"""``eventr doctor``: check the whole installation, and say what to do about problems."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def doctor(as_json: bool) -> None:
 
 
 def run_checks() -> Iterator[CheckResult]:
-    """Run all checks one after the other; none of them changes anything."""
+    """Run all checks in order; no check changes anything."""
     yield from (CheckResult("settings", Severity.WARN, text) for text in config.find_unknown_settings())
     try:
         settings = embedded.resolve_addresses(Settings.from_env())
@@ -50,18 +50,18 @@ def run_checks() -> Iterator[CheckResult]:
 
 
 def check_run_folder(settings: Settings) -> Iterator[CheckResult]:
-    """Look at the folder of the sockets, once there is one: whoever listens there refuses a strange one."""
+    """Check the folder of the sockets, if it exists: Eventr refuses a folder that isn't private."""
     layout = embedded.Layout.from_settings(settings)
     if os.path.exists(layout.run):
         try:
-            # An administrator looks at the home of whoever runs it.
+            # Root checks the folder on behalf of its owner.
             sockets.require_private(layout.run, layout.home.stat().st_uid if os.geteuid() == 0 else None)
         except EventrError as e:
             yield CheckResult("disk", Severity.FAIL, e.message)
 
 
 def check_web(settings: Settings) -> CheckResult:
-    """Look at the web tier of this machine."""
+    """Check the web tier of this machine."""
     if web_address.is_responding(settings):
         return CheckResult("processes", Severity.OK, f"web is running on port {settings.port}.")
     text = f"web isn't responding on port {settings.port}. Start it with 'eventr up' or 'eventr web'."
@@ -69,7 +69,7 @@ def check_web(settings: Settings) -> CheckResult:
 
 
 def check_libraries() -> Iterator[CheckResult]:
-    """Look for libraries that are missing, too old or cannot be loaded."""
+    """Check for libraries that are missing, too old or can't be loaded."""
     problems = [
         CheckResult("libraries", Severity.FAIL, f"{p} Run 'make run'.") for p in find_library_problems()
     ]

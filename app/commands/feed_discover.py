@@ -1,4 +1,4 @@
-"""``eventr feed discover``: where the feeds of a saved page may be, without the network."""
+"""``eventr feed discover``: find the likely feeds of a saved page, without the network."""
 
 from __future__ import annotations
 

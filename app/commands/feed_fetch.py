@@ -1,4 +1,4 @@
-"""``eventr feed fetch URL``: the real fetcher with all its rules, for one address."""
+"""``eventr feed fetch URL``: fetch one address with the real fetcher and all its rules."""
 
 from __future__ import annotations
 

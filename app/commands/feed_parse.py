@@ -1,4 +1,4 @@
-"""``eventr feed parse``: what the feed engine reads out of a saved feed."""
+"""``eventr feed parse``: print the content of a saved feed as the feed engine parses it."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _feed(body: bytes, url: str, content_type: str | None, limits: Limits) -> Pa
 
 
 def _in_one_word(error: ParseError) -> ParseError:
-    """Return the error as a script tests for it: a page and an empty file are no feeds either."""
+    """Return the error in the form that scripts test for: a page or an empty file isn't a feed either."""
     if error.word == "too_large" and error.detail:
-        # A file of few bytes can be too deep: say which bound it is.
+        # Even a short file can be nested too deep, so name the exceeded limit.
         what = error.detail.removeprefix("libxml2: ").partition(", use XML_PARSE_HUGE")[0]
         error.message = f"This file exceeds a limit of this server: {what}."
     if error.word not in ("html_page", "empty"):
@@ -104,5 +104,5 @@ def _enclosure(file: Enclosure) -> dict[str, Any]:
 
 
 def _stamp(when: dt.datetime | None) -> str | None:
-    """Return a time as RFC 3339 in UTC, with a fraction only where there is one."""
+    """Return a time in RFC 3339 format, in UTC, with a fraction only if it has one."""
     return when.isoformat().replace("+00:00", "Z") if when else None

@@ -1,4 +1,4 @@
-"""``eventr feed sanitize``: what a reader would be shown of some HTML."""
+"""``eventr feed sanitize``: print HTML as a reader would see it."""
 
 from __future__ import annotations
 

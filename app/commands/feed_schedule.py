@@ -1,4 +1,4 @@
-"""``eventr feed schedule``: a feed's posting times in, its forecast and next check out."""
+"""``eventr feed schedule``: compute a feed's forecast and next check from its posting times."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _answer(document: dict[str, Any], limits: engine.Limits) -> dict[str, Any]:
     if "history" in document:
         history = engine.record_arrivals(_history(document["history"]), published, now)
     hints = _hints(document.get("hints", {}))
-    chance = random.Random(_integer(document.get("seed"), "seed"))  # noqa: S311 — jitter, no secret
+    chance = random.Random(_integer(document.get("seed"), "seed"))  # noqa: S311 — jitter, not a secret
     found = engine.plan(history, now, hints, limits, rng=chance)
     return {
         "now": _text(now),
@@ -151,7 +151,7 @@ def _list(value: object, label: str) -> list[Any]:
 
 
 def _time(value: object, label: str) -> dt.datetime:
-    """Read an RFC 3339 time, which always tells its offset from UTC."""
+    """Parse an RFC 3339 time, which always has a UTC offset."""
     if not isinstance(value, str):
         raise InvalidError(f"'{label}' must contain times as strings.")
     try:

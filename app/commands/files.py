@@ -1,4 +1,4 @@
-"""What the engine's tools share: the files and addresses they are given, and how they tell an error."""
+"""Shared code of the engine's tools: reading files and addresses, and printing errors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.errors import EventrError, InvalidError, TooLargeError
 
 P = ParamSpec("P")
 
-#: More than any file these tools are made for.
+#: Largest input, far above the files that these tools are made for.
 MAX_BYTES = 64 << 20
 
 
 def get_standard_input() -> TextIO:
-    """Return stdin.
+    """Return standard input.
 
     Raises:
-        InvalidError: it is closed, which makes it None (``eventr … <&-``).
+        InvalidError: it is closed (``eventr … <&-``), which makes ``sys.stdin`` None.
     """
     if sys.stdin is None:
         raise InvalidError("Standard input is closed.")
@@ -32,11 +32,11 @@ def get_standard_input() -> TextIO:
 
 
 def read_bytes(name: str) -> bytes:
-    """Return the bytes of a file, or of stdin for ``-``.
+    """Return the bytes of a file, or of standard input for ``-``.
 
     Raises:
-        InvalidError: it cannot be read.
-        TooLargeError: longer than 64 MiB.
+        InvalidError: the file can't be read.
+        TooLargeError: the file is larger than 64 MiB.
     """
     try:
         data = get_standard_input().buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
@@ -53,10 +53,10 @@ def _read(path: Path) -> bytes:
 
 
 def check_web_address(url: str) -> str:
-    """Return the address that relative ones are resolved against; "" stands for none.
+    """Return the base address for relative addresses; "" means none.
 
     Raises:
-        InvalidError: it is no absolute http or https address.
+        InvalidError: it isn't an absolute http or https address.
     """
     try:
         parts = urlsplit(url)
@@ -69,9 +69,9 @@ def check_web_address(url: str) -> str:
 
 
 def print_error(error: EventrError, **fields: Any) -> None:
-    """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the sentence to stderr.
+    """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the message to stderr.
 
-    ``file`` among the fields is named to people too, where the sentence does not begin with it.
+    A field ``file`` also appears on stderr, unless the message begins with it.
     """
     print_json({**fields, "error": error.word, "message": error.message})
     name = str(fields.get("file", ""))
@@ -80,7 +80,7 @@ def print_error(error: EventrError, **fields: Any) -> None:
 
 
 def errors_as_json(command: Callable[P, None]) -> Callable[P, None]:
-    """Make a command :func:`tell` an error of ours and end with exit code 1."""
+    """Make a command print our errors with :func:`print_error` and exit with code 1."""
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:

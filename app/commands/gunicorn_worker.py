@@ -1,11 +1,11 @@
-"""A gunicorn worker that gives a thread to whole requests only, and waits for slow ones without any.
+"""A gunicorn worker that gives threads only to complete requests, and waits for slow ones without a thread.
 
 gunicorn's own threaded worker hands a connection to a thread as soon as it is accepted, and the thread
-reads the request: sixteen clients that send half a line each stop a server of sixteen threads. Here the
-event loop looks at what has arrived (MSG_PEEK takes nothing away) and passes the connection on when the
+reads the request. So sixteen clients that send half a line each block a server of sixteen threads. Here the
+event loop looks at the received bytes (MSG_PEEK leaves them in place). It passes the connection on when the
 head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
-only, so that waiting costs nothing. What cannot be waited for here, long bodies and chunks, gets a
-quarter of the threads at most (security.md W17).
+only, so waiting costs nothing. Long and chunked bodies, which the loop can't wait for, get at most a
+quarter of the threads (security.md W17).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.commands.handover import Handover
 
-#: A head is at most so long; gunicorn's own limits per line and field hold within it.
+#: Longest head; gunicorn's own limits per line and field apply within it.
 HEAD_BYTES = 32 << 10
-#: A body up to this size is waited for too. Longer ones (uploads) are read by a thread, with a limit.
+#: Largest body that the loop waits for. A thread reads longer ones (uploads), within a limit.
 BODY_BYTES = 64 << 10
-#: A request must be complete so many seconds after its first byte is expected.
+#: Seconds from the start of the wait until a request must be complete.
 ARRIVE_SECONDS = 15.0
-#: After so long in a thread no more is read of a request …
+#: Seconds in a thread after which no more of a request is read …
 READ_SECONDS = 15.0
-#: … and after so long it is cut off, for those who take their answer byte by byte.
+#: … and after which the connection is cut, for clients that read their response byte by byte.
 ANSWER_SECONDS = 60.0
-#: What a client sends after its answer is read and dropped for so long.
+#: Seconds during which bytes that a client sends after its response are read and dropped.
 LINGER_SECONDS = 2.0
 
-#: One thread in so many may be given a request that has not wholly arrived.
+#: One thread in this many may get a request that hasn't arrived completely.
 PARTIAL_SHARE = 4
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
@@ -52,7 +52,7 @@ _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 class PatientWorker(ThreadWorker):
     """One event loop that waits for requests, and a pool of threads that answer them.
 
-    All methods but ``handle`` run in the loop's thread, so their tables need no lock.
+    All methods but ``handle`` and ``handle_request`` run in the loop's thread, so their tables need no lock.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -60,35 +60,35 @@ class PatientWorker(ThreadWorker):
         self._arriving: dict[TConn, float] = {}
         self._answering: dict[TConn, float] = {}
         self._leaving: dict[TConn, float] = {}
-        #: Who has a thread that may have to wait for bytes, and who waits for such a thread.
+        #: Connections whose thread may have to wait for bytes, and connections that wait for such a thread.
         self._partial: set[TConn] = set()
         self._queued: dict[TConn, float] = {}
         self._handover: Handover | None = None
 
     def init_process(self) -> None:
-        """Begin, in the worker's own process."""
+        """Initialize the worker, in its own process."""
         path = getattr(self.app, "handover", None)
         self._handover = Handover(path) if path else None
-        util.write_error = _write_error  # gunicorn's own page repeats what was sent
+        util.write_error = _write_error  # gunicorn's own error page repeats the client's input
         super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Take a connection on which a request is expected."""
+        """Accept a connection on which a request is expected."""
         self._look(conn, time.monotonic() + ARRIVE_SECONDS)
 
     def handle(self, conn: TConn) -> Any:
-        """Answer a request; runs in a thread, and changes no more than the entry made for it."""
+        """Answer a request; runs in a thread, and changes only this connection's entry."""
         self._answering[conn] = time.monotonic()
         return super().handle(conn)
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Run the application; runs in a thread."""
         if conn in self._partial:
-            req.force_close()  # to get to the next request, gunicorn would wait for the rest of this one
+            req.force_close()  # otherwise gunicorn would wait for the rest of this request first
         return super().handle_request(req, conn)
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
-        """Take a connection back from its thread."""
+        """Process a connection that its thread has finished with."""
         self._answering.pop(conn, None)
         self._partial.discard(conn)
         self._start_queued()
@@ -98,11 +98,11 @@ class PatientWorker(ThreadWorker):
             super().finish_request(conn, fs)
 
     def murder_pending(self) -> None:
-        """End what is too slow; gunicorn calls this at least once a second."""
+        """Close connections that are too slow; gunicorn calls this at least once a second."""
         super().murder_pending()
         now = time.monotonic()
         for conn, deadline in list(self._arriving.items()):
-            # A worker that stops answers what has arrived, and waits for nothing more.
+            # A stopping worker answers complete requests, and waits for no others.
             if now >= deadline or not self.alive:
                 self._forget(conn, self._arriving)
                 self._drop(conn)
@@ -129,7 +129,7 @@ class PatientWorker(ThreadWorker):
         seen = _buffered(conn) + (fresh or b"")
         if is_complete(seen):
             if self._handover is not None and self._handover.hand_over(conn.sock, seen, _buffered(conn)):
-                self._drop(conn)  # only our end: the controller has its own
+                self._drop(conn)  # closes only our end: the controller has its own
             else:
                 self._answer(conn, seen)
         elif fresh == b"":
@@ -137,7 +137,7 @@ class PatientWorker(ThreadWorker):
         elif len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:
             self._refuse(conn)
         elif fresh and _is_half_closed(conn.sock):
-            self._drop(conn)  # nothing will follow, and the kernel would wake us for that for ever
+            self._drop(conn)  # nothing will follow, and the kernel would wake the loop for it forever
         else:
             self._wait(conn, len(fresh or b""), deadline)
 
@@ -170,17 +170,17 @@ class PatientWorker(ThreadWorker):
             self._start(conn)
 
     def _start(self, conn: TConn) -> None:
-        self._answering[conn] = math.inf  # it may first wait for a thread
+        self._answering[conn] = math.inf  # the request may first wait for a thread
         super().enqueue_req(conn)
 
     def _refuse(self, conn: TConn) -> None:
-        with contextlib.suppress(OSError):  # it may not listen, and that is its loss
+        with contextlib.suppress(OSError):  # a client that doesn't read loses the response
             conn.sock.send(build_refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         self._leave(conn)
 
     def _leave(self, conn: TConn) -> None:
-        """Close, but take what still comes for a moment: else a reset could overtake our answer (RFC
-        9112 section 9.6). gunicorn does this in the loop itself, and any client stops it for 2 s."""
+        """Close, but read further bytes for a moment. Otherwise a reset could overtake our response (RFC
+        9112 section 9.6). gunicorn does this inside the loop, where any client can block it for 2 s."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -207,7 +207,7 @@ class PatientWorker(ThreadWorker):
 
 
 def build_refusal(status: int) -> bytes:
-    """Return the answer to what the application never sees; it holds nothing of it (security.md V03)."""
+    """Return the response to requests that the application never sees, without their data (V03)."""
     phrase = HTTPStatus(status).phrase
     lines = (
         f"HTTP/1.1 {status:d} {phrase}",
@@ -227,21 +227,21 @@ def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -
 
 
 def is_complete(received: bytes) -> bool:
-    """Return whether a thread can answer this without waiting for more, or should judge it anyway.
+    """Return whether a thread can process this without waiting, or must process it anyway.
 
-    Only how much is awaited is decided here; what is right and wrong in it is gunicorn's parser's
-    business (a head with two lengths is passed on for it to refuse).
+    This only decides how much to wait for. gunicorn's parser checks the syntax (for example, it refuses
+    a head with two lengths).
     """
     head, end, body = received.partition(b"\r\n\r\n")
     if not end:
-        return b"\n\n" in received  # wrong line ends: refused by the parser
+        return b"\n\n" in received  # wrong line ends: the parser refuses them
     wanted = _body_length(head)
     return wanted > BODY_BYTES or len(body) >= wanted
 
 
 def is_surely_complete(received: bytes) -> bool:
-    """Return whether a thread surely has to wait for nothing: with chunks nobody knows, nor with a head
-    of which the parser may see no end."""
+    """Return whether a thread certainly won't have to wait: false for chunked bodies, and for a head
+    whose end the parser may not recognize."""
     head, end, body = received.partition(b"\r\n\r\n")
     return bool(end) and len(body) >= _body_length(head) and not _CHUNKED.search(head)
 
@@ -252,12 +252,12 @@ def _body_length(head: bytes) -> int:
 
 
 def _buffered(conn: TConn) -> bytes:
-    """Return what gunicorn has read of the next request already."""
+    """Return the part of the next request that gunicorn has already read."""
     return bytes(conn.parser.unreader.buf.getvalue()) if isinstance(conn.parser, RequestParser) else b""
 
 
 def _peek(sock: socket.socket) -> bytes | None:
-    """Return what has arrived, b"" at the end of the stream, None where nothing has."""
+    """Return the received bytes, b"" at the end of the stream, None if nothing has arrived."""
     sock.setblocking(False)
     try:
         return sock.recv(HEAD_BYTES + BODY_BYTES, socket.MSG_PEEK)
@@ -266,12 +266,12 @@ def _peek(sock: socket.socket) -> bytes | None:
 
 
 def _is_half_closed(sock: socket.socket) -> bool:
-    """Return whether the client has ended its side; what it sent before may still be unread."""
+    """Return whether the client has closed its side; bytes it sent before may still be unread."""
     poll = select.poll()
     poll.register(sock, _HANG_UP)
     return bool(poll.poll(0))
 
 
 def _shut(conn: TConn, how: int) -> None:
-    with contextlib.suppress(OSError):  # it may have ended by itself
+    with contextlib.suppress(OSError):  # it may already be closed
         conn.sock.shutdown(how)

@@ -1,4 +1,4 @@
-"""Hands connections that ask for the stream of events over to the controller; see
+"""Handover: pass connections that request the stream of events to the controller; see
 ``controller.handed_sockets``.
 """
 
@@ -14,12 +14,12 @@ from app.runtime import sockets
 log = logs.get(__name__)
 
 _WANTED = re.compile(rb"GET /events[? ]")
-#: The first byte is there because a message without bytes carries no descriptor.
+#: The first byte, because a message without bytes carries no descriptor.
 _MARK = b"\n"
 
 
 class Handover:
-    """One web process's line to the controller; connects when it is first needed.
+    """One web process's connection to the controller, opened on first use.
 
     Args:
         path: socket of the controller.
@@ -30,23 +30,24 @@ class Handover:
         self._line: socket.socket | None = None
 
     def hand_over(self, sock: socket.socket, head: bytes, buffered: bytes) -> bool:
-        """Hand a connection over if its request is for the controller; then it is the caller's to close.
+        """Hand a connection over if its request is for the controller; the caller then closes its own end.
 
         Args:
-            seen: the request's head.
-            buffered: what of it has been read from the socket already.
+            sock: the connection.
+            head: the request's head.
+            buffered: the part of it that has already been read from the socket.
 
         Returns:
-            False when it is for somebody else, or the controller is not there.
+            False if the request isn't for the controller, or the controller isn't available.
         """
         if not _WANTED.match(head):
             return False
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-        # A second try: the first one finds out that the controller was started anew.
+        # Try twice: the first attempt fails if the controller has restarted.
         return self._send(sock, buffered) or self._send(sock, buffered)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection to the controller."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -57,7 +58,7 @@ class Handover:
                 self._line = _connected(self._path)
             socket.send_fds(self._line, [_MARK, buffered], [sock.fileno()])
         except BlockingIOError:
-            return False  # it has more of them than it can take: the browser comes back
+            return False  # the controller's queue is full: the browser will reconnect
         except OSError as e:
             log.debug("handover_failed", error=type(e).__name__)
             self.close()

@@ -1,4 +1,4 @@
-"""``eventr opml check``: what an import would find in a subscription list."""
+"""``eventr opml check``: print what an import would find in a subscription list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports that are to be listened on: free or taken, said in one sentence."""
+"""Port checks: find out whether a port is free, with an error message that names the setting."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from app.embedded.child import poll
 from app.errors import StartupError
 
-#: After a kill -9 the old workers hold the port for a moment.
+#: Seconds to wait for a port: after a kill -9 the old workers hold it for a moment.
 _PATIENCE = 3.0
 
 
 def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST", "EVENTR_PORT")) -> int:
-    """Return ``port``, or a free one for 0.
+    """Return ``port``, or a free port for 0.
 
     Args:
-        settings: the variables that say host and port, in this order; one may say both.
+        host: the address to listen on.
+        port: the port; 0 for any free one.
+        settings: the variables for host and port, in this order; one variable may set both.
 
     Raises:
-        StartupError: it is taken or cannot be listened on.
+        StartupError: the port is in use, or listening on it isn't possible.
     """
     failure: list[OSError] = []
     bound: list[int] = []
@@ -32,7 +34,7 @@ def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST",
         except OSError as e:
             failure.append(e)
         except UnicodeError:
-            failure.append(socket.gaierror())  # no name at all, as "a..b"
+            failure.append(socket.gaierror())  # not a host name at all, such as "a..b"
         return not failure or failure[0].errno != errno.EADDRINUSE
 
     poll(try_bind, _PATIENCE, step=0.1)

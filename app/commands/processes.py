@@ -1,7 +1,7 @@
 """``eventr web | manager | controller | updater``: one process each, in the foreground.
 
-All they do is read the settings, send the logs to stderr and call the part's own ``run``; how
-processes are kept alive is the business of ``eventr up`` or of the machine's service manager.
+These commands read the settings, send the logs to stderr and call the part's own ``run``. Keeping
+processes alive is the task of ``eventr up`` or of the machine's service manager.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from app.runtime.gc import freeze_loaded
 
 
 def prepare(name: str) -> Settings:
-    """Do what every process does first: settings, logs, title, addresses of the servers.
+    """Do the first steps of every process: settings, logs, title, addresses of the servers.
 
     Raises:
-        SettingsError: a setting is wrong.
-        StartupError: a store does not answer.
+        SettingsError: a setting is invalid.
+        StartupError: a store isn't responding.
     """
     given = Settings.from_env()
     logs.configure(given.log_level, given.log_format)
@@ -76,7 +76,7 @@ def updater() -> None:
 @click.command()
 def web() -> None:
     """Run the web server (gunicorn)."""
-    # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
+    # Flask would read this variable; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
     settings = ensure_secret_key(prepare("web"))
     ensure_indexes(settings)
@@ -86,19 +86,19 @@ def web() -> None:
 
 
 def ensure_indexes(settings: Settings) -> None:
-    """Create the indexes that are missing, before anybody writes what they forbid.
+    """Create missing indexes, before any process writes data that they forbid.
 
     Raises:
-        StoreError: MongoDB does not answer.
+        StoreError: MongoDB isn't responding.
     """
-    from app.bootstrap import services as bootstrap  # all of Eventr: the other processes start without it
+    from app.bootstrap import services as bootstrap  # all of Eventr, which other processes don't need
 
     with contextlib.closing(bootstrap.build(settings)) as services:
         services.ensure_indexes()
 
 
 def _allow_many_connections(wanted: int = 4096) -> None:
-    # A worker waits for a thousand clients at once, and the usual limit of open files is just that.
+    # A worker waits for a thousand clients at once, which is the usual limit of open files.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -121,13 +121,13 @@ def _gunicorn(settings: Settings) -> None:
         def load(self) -> Any:
             return application.build(settings)
 
-    # All is loaded before the first worker is forked: each then starts sooner, and they share these pages.
+    # Everything is loaded before the first fork, so workers start faster and share these pages.
     freeze_loaded()
     Server().run()
 
 
 def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
-    """Return gunicorn's settings: threads, and nothing open that is not needed (security.md W17)."""
+    """Return gunicorn's settings: threads, and no open interface that isn't needed (security.md W17)."""
     return {
         "bind": f"[{settings.host}]:{settings.port}"
         if ":" in settings.host
@@ -138,7 +138,7 @@ def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
         "umask": 0o077,
         "control_socket_disable": True,
         "header_map": "refuse",
-        # The application counts trusted proxies itself; gunicorn must believe nobody.
+        # The application counts trusted proxies itself, so gunicorn must not trust any.
         "forwarded_allow_ips": "",
         "keepalive": 5,
         "timeout": 60,

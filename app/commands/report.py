@@ -1,4 +1,4 @@
-"""``eventr report``: the hourly report, printed or sent now."""
+"""``eventr report``: print or send the hourly report now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report(now: bool, dry_run: bool) -> None:
     """Report on the current hour: feeds, jobs, errors, wait times, queues and memory."""
     if now and dry_run:
         raise click.UsageError("Use --now or --dry-run, not both.")
-    from app.bootstrap import services as bootstrap  # all of Eventr
+    from app.bootstrap import services as bootstrap  # imports all of Eventr
 
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)

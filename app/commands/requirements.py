@@ -1,4 +1,4 @@
-"""Are the Python libraries that Eventr needs there, new enough and loadable?"""
+"""Library checks: are the required Python libraries installed, new enough and loadable?"""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from importlib import metadata
 
 from app.errors import StartupError
 
-#: Modules that rest on a shared library of their own or of the system: installed is not yet loadable.
+#: Modules that need a shared library of their own or of the system, so an installed one may not load.
 NATIVE = ("argon2", "hiredis", "isal.igzip", "lxml.etree", "nh3", "psutil", "pycurl", "xxhash")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*?>=(?P<floor>[\d.]+)")
 _HOW = "Run 'make run', or pip install -e '.[embedded]' in your environment."
 
 
 def require_libraries() -> None:
-    """Check all, before any process is started that would die of it.
+    """Check all libraries, before any process starts that would fail without them.
 
     Raises:
-        StartupError: one is missing, too old or cannot be loaded; names it and what to do.
+        StartupError: a library is missing, too old or can't be loaded; the message names it and what to do.
     """
     problems = list(find_library_problems())
     if problems:
@@ -27,7 +27,7 @@ def require_libraries() -> None:
 
 
 def find_library_problems(native: Sequence[str] = NATIVE) -> Iterator[str]:
-    """Yield a sentence for each library that is missing, too old or cannot be loaded."""
+    """Yield a sentence for each library that is missing, too old or can't be loaded."""
     for line in metadata.requires("eventr") or ():
         if "extra ==" not in line and (match := _REQUIREMENT.match(line)):
             yield from _installed(match["name"], match["floor"])

@@ -1,4 +1,4 @@
-"""``eventr search``: what the search knows can be made anew from the entries."""
+"""``eventr search``: rebuild the search index from the entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def search() -> None:
 @search.command()
 def rebuild() -> None:
     """Rebuild the search index in the background. Searches use the old index until it's done."""
-    from app.bootstrap import services as bootstrap  # all of Eventr
+    from app.bootstrap import services as bootstrap  # imports all of Eventr
 
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)

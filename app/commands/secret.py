@@ -1,4 +1,4 @@
-"""The secret key of a one-machine set-up: made at the first start, kept in HOME (security.md W19)."""
+"""The secret key of a one-machine set-up: created at the first start, stored in HOME (security.md W19)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.web.security import keyfile
 
 
 def ensure_secret_key(settings: Settings) -> Settings:
-    """Return the settings with a secret key: the set one, else the one in HOME/secret_key.
+    """Return the settings with a secret key: the configured one, else the one in HOME/secret_key.
 
     Raises:
-        SettingsError: the key is weak, or its file can be read by others.
-        StartupError: the file cannot be read or made.
+        SettingsError: the key is weak, or others can read its file.
+        StartupError: the file can't be read or created.
     """
     if not settings.secret_key:
         layout = Layout.from_settings(settings)
@@ -45,8 +45,8 @@ def _read_or_make(path: Path) -> str:
 
 
 def _make(path: Path) -> None:
-    # Written apart and then linked: two processes that start at once end up with the same key, and
-    # a kill in between leaves no half of one.
+    # Written to a draft and then linked: two processes that start at once get the same key, and
+    # a kill in between never leaves half a key.
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -56,6 +56,6 @@ def _make(path: Path) -> None:
     try:
         os.link(draft, path)
     except FileExistsError:
-        pass  # the other process was first, and its key is the one
+        pass  # the other process was first, and its key counts
     finally:
         draft.unlink()

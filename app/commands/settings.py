@@ -1,4 +1,4 @@
-"""``eventr settings``: the table of all settings with the values that hold here."""
+"""``eventr settings``: show all settings with their values in effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings as they were given, looked at by all who would refuse one of them after the start."""
+"""Settings checks: detect values that a part would refuse only after the start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _log = logs.get(__name__)
 
 
 def require_usable(settings: Settings) -> None:
-    """Ask those who read more of a setting than its form, before anything runs that would die of it.
+    """Let the parts that interpret settings check them, before any process starts that would fail.
 
     Raises:
-        SettingsError: one cannot be used; says which and what fits.
+        SettingsError: a setting can't be used; the message names it and the valid values.
     """
     Policy(settings)
     groups.load(settings)
@@ -24,6 +24,6 @@ def require_usable(settings: Settings) -> None:
 
 
 def warn_unknown_settings() -> None:
-    """Log the variables that look like settings and are none, most often a slip of the pen."""
+    """Log variables that look like settings but aren't, most often typing errors."""
     for text in config.find_unknown_settings():
         _log.warning("setting_unknown", why=text)

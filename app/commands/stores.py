@@ -1,4 +1,4 @@
-"""Do the stores answer? Asked once at the start of a process, so that the sentence names the setting."""
+"""Store checks at the start of a process: are the stores responding? Errors name the setting."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PATIENCE = 5.0
 
 
 def require_stores(given: Settings) -> Settings:
-    """Return the settings with the addresses of stores that answer.
+    """Return the settings with the addresses of responding stores.
 
     Raises:
-        StartupError: one does not; says what to start or which setting to check.
+        StartupError: a store isn't responding; the message says what to start or which setting to check.
     """
     running = embedded.EmbeddedServers(given)
     for server in running.servers:
@@ -33,10 +33,10 @@ def require_stores(given: Settings) -> Settings:
 
 
 def require_external_stores(settings: Settings) -> None:
-    """Ask the stores that are not ours, those whose addresses are set.
+    """Check the external stores, the ones with an address in the settings.
 
     Raises:
-        StartupError: as above.
+        StartupError: as in :func:`require_stores`.
     """
     if settings.mongodb_uri:
         _require_mongodb(settings.mongodb_uri)

@@ -34,17 +34,17 @@ from app.models.jobs import redis_keys
 from app.monitoring import admin_port
 from app.runtime.redis_errors import OUTAGE
 
-#: Our processes, in the order of their start: who is asked comes before who asks.
+#: Our processes in start order: a process comes after the ones that it uses.
 PROCESSES = ("controller", "manager", "updater", "web")
-#: Work is cut off at its sources first, then those end who do it, then those who hear of it …
+#: Stop order: first the sources of work, then the processes that do it, then the ones that hear of it …
 STOP_FIRST = ("updater", "web", "manager", "controller")
-#: … and the stores last, because everybody writes a last word into them.
+#: … and last the stores, because every process writes to them until its end.
 STOP_LAST = ("redis", "mongodb")
-#: How long all processes together get until they answer, in seconds.
+#: Seconds that all processes together get until they respond.
 READY_TIMEOUT = 120.0
-#: Time between two looks at the children, in seconds.
+#: Seconds between two checks of the children.
 _LOOK = 0.2
-#: What a process gets to end by itself, beyond the time that running jobs get.
+#: Seconds that a process gets to exit, in addition to the time for running jobs.
 _GRACE = 5.0
 
 
@@ -56,17 +56,17 @@ def up() -> None:
     warn_unknown_settings()
     require_libraries()
     require_usable(settings)
-    require_external_stores(settings)  # before our own are started in vain
+    require_external_stores(settings)  # before our own servers start in vain
     with _stop_requests() as stop, embedded.hold_instance_lock(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)
         _require_admin_ports(settings)
-        # The key too is made or refused here, before anything runs that would die of it.
+        # The key is also created or refused here, before any process starts that would fail without it.
         _run(ensure_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
 
 
 class StopRequests:
-    """Counts the requests to stop. A plain number: a signal handler must not wait for a lock."""
+    """Counts the requests to stop. A plain number, because a signal handler must not wait for a lock."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -78,7 +78,7 @@ class StopRequests:
         return self.count > 0
 
     def is_forced(self) -> bool:
-        """A second request: whoever has not ended by now is killed."""
+        """Return whether a second request came: processes that are still running are killed."""
         return self.count > 1
 
 
@@ -110,7 +110,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
         click.echo("Stopping Eventr…")
     finally:
         supervisor.stop(STOP_FIRST, stop.is_forced)
-        supervisor.stop(STOP_LAST)  # never in a hurry: a clean stop saves the next start its repair
+        supervisor.stop(STOP_LAST)  # never forced: a clean stop spares the next start a repair
         running.stop(include_found=True)
     click.echo("Eventr has stopped.")
 
@@ -122,7 +122,7 @@ def _servers(running: embedded.EmbeddedServers) -> list[ProcessSpec]:
             try:
                 server.wait()
             except StartupError:
-                server.stop()  # or it would hold its folder against the next attempt
+                server.stop()  # otherwise it would lock its folder against the next attempt
                 raise
             return server.process
 
@@ -159,7 +159,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[ProcessSpec]
 
 
 def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
-    """Whether this very process says that it is well; signs of killed ones last for seconds."""
+    """Return whether this very process has a heartbeat; those of killed ones last for seconds."""
     try:
         found = signs.scan_iter(match=redis_keys.make_alive_key(name, "*"), count=1000)
         return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
@@ -168,7 +168,7 @@ def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
 
 
 def _require_admin_ports(settings: Settings) -> None:
-    """Raise StartupError for one that is taken: those processes would run, but nobody would answer there."""
+    """Raise StartupError for a port in use: the processes would run, but without their admin port."""
     if settings.metrics_listen:
         for name in admin_port.OFFSETS:
             ports.require_free(
@@ -192,7 +192,7 @@ def _admin_ports(settings: Settings) -> str:
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """Our own log; that its disk takes nothing is said once, until it takes something again."""
+    """Our own log file; reports a failing disk once, until a write succeeds again."""
 
     _failed = _told = False
 
@@ -203,7 +203,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
         self._told = self._failed
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say in one sentence that the file cannot be written; faults of ours keep their traceback."""
+        """Report in one sentence that the file can't be written; other errors keep their traceback."""
         error = sys.exception()
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -214,7 +214,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
 
 def _log_to_file(layout: embedded.Layout) -> None:
-    """Keep our own log beside the others; the terminal shows warnings only."""
+    """Write our own log next to the others; the terminal shows warnings only."""
     terminal = logging.getLogger().handlers[0]
     path = layout.log / "up.log"
     try:

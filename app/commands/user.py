@@ -1,4 +1,4 @@
-"""``eventr user create``: an account made by whoever runs the server."""
+"""``eventr user create``: create an account on the server's command line."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def create(name: str, email: str, password: str | None, admin: bool) -> None:
     """Create an account and print it as JSON. Starts the embedded databases if they aren't running."""
     if password is None:
         password = _asked()
-    elif password == "-":  # noqa: S105 — the word for standard input
+    elif password == "-":  # noqa: S105 — means standard input
         password = _piped()
     with (
         embedded.use_servers(Settings.from_env()) as settings,
         contextlib.closing(build(settings)) as services,
     ):
         services.ensure_indexes()
-        # Whoever may run this command on the server is its admin.
+        # Anyone who may run this command on the server is its admin.
         made = services.accounts.create_user(
             Actor(0, Role.ADMIN), email, name, password, Role.ADMIN if admin else Role.USER
         )
@@ -52,7 +52,7 @@ def _asked() -> str:
 
 
 def _piped() -> str:
-    # As bytes: in a locale without UTF-8 the text would be another one than that of a browser.
+    # Read bytes: in a locale without UTF-8, the text would differ from a browser's.
     line = get_standard_input().buffer.readline()
     try:
         return line.decode().rstrip("\r\n")

@@ -1,0 +1,1 @@
+"""The REPL of the command line, which controls a running queue manager."""

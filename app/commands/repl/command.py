@@ -1,4 +1,4 @@
-"""``eventr repl``: talk to a running queue manager."""
+"""``eventr repl``: control a running queue manager."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def repl(
             run_all(manager, commands, as_json)
         elif get_standard_input().isatty() and sys.stdout.isatty():
             from app.commands.repl.shell import (
-                Shell,  # late: it loads prompt_toolkit, which scripts do not need
+                Shell,  # imported late: it loads prompt_toolkit, which scripts don't need
             )
 
             Shell(manager, settings.home).run()
         else:
             run_all(manager, get_standard_input(), as_json)
     except BrokenPipeError:
-        # `eventr repl -c tail | head` has seen enough; the interpreter must not try to flush the rest.
+        # The reader of `eventr repl -c tail | head` has gone; the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         manager.close()

@@ -1,4 +1,4 @@
-"""Runs commands on a manager and prints their answers, for scripts and for the terminal."""
+"""Run commands on a manager and print their results, for scripts and for the terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TAIL = "tail"
 
 
 def run_all(manager: ManagerClient, lines: Iterable[str], as_json: bool) -> None:
-    """Run commands one after the other and print their answers; the first error ends it.
+    """Run commands one after the other and print their results; stop at the first error.
 
     Raises:
-        EventrError: what the manager said, or why it cannot be asked.
+        EventrError: the manager's error, or why the manager can't be reached.
     """
     for line in lines:
         run(manager, split_words(line), as_json)
 
 
 def run(manager: ManagerClient, command: list[str], as_json: bool) -> None:
-    """Run one command and print its answer; ``tail`` prints until Ctrl-C."""
+    """Run one command and print its result; ``tail`` prints until Ctrl-C."""
     if command[:1] == [TAIL]:
         for event in manager.follow_events(command):
             click.echo(_json(event) if as_json else tables.format_event(event))
@@ -40,7 +40,7 @@ def split_words(line: str) -> list[str]:
     """Split a line as a shell would; empty for an empty line or a comment.
 
     Raises:
-        InvalidError: a quote is not closed.
+        InvalidError: a quotation mark isn't closed.
     """
     try:
         return [word for word in shlex.split(line, comments=True) if word]
@@ -49,7 +49,7 @@ def split_words(line: str) -> list[str]:
 
 
 def _json(document: Any) -> str:
-    # ASCII: what comes from Redis may hold characters that steer a terminal.
+    # ASCII only, because data from Redis may contain terminal control characters.
     return json.dumps(document)
 
 

@@ -1,4 +1,4 @@
-"""The line from the command line to one queue manager. Blocking; one command at a time."""
+"""The connection from the command line to one queue manager. Blocking; one command at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.config import Settings
 from app.errors import EventrError, InvalidError, StartupError, StoreError
 from queue_manager.control import listen
 
-#: Longest answer, bytes; a thousand dead tasks with their arguments fit.
+#: Longest response, bytes; enough for a thousand dead tasks with their arguments.
 _ANSWER_MAX = 128 << 20
-#: The manager answers within 30 s, whatever a command does; longer, and it is frozen.
+#: Seconds. The manager responds within 30 s to any command; after that, it is frozen.
 _PATIENCE = 40.0
 _LOST = (
     "The manager closed the connection before it replied. The command may or may not "
@@ -28,7 +28,7 @@ Dial = Callable[[], socket.socket]
 
 
 class RemoteError(EventrError):
-    """The manager said no."""
+    """The manager reported an error."""
 
     def __init__(self, word: str, message: str) -> None:
         super().__init__(message)
@@ -40,10 +40,10 @@ class RemoteError(EventrError):
 
 
 class ManagerClient:
-    """Talks to one manager, and finds it again when it was restarted.
+    """A connection to one manager, which reconnects after the manager has restarted.
 
     Args:
-        dial: opens a connection, or raises StartupError with a sentence; called again after a loss.
+        dial: opens a connection, or raises StartupError with a message; called again after a loss.
     """
 
     def __init__(self, dial: Dial) -> None:
@@ -52,15 +52,15 @@ class ManagerClient:
         self._rest = b""
         self._number = 0
         self._lock = threading.Lock()
-        #: What the manager said of itself: ``manager``, ``host``, ``pid``, ``since``.
+        #: The manager's description of itself: ``manager``, ``host``, ``pid``, ``since``.
         self.manager: dict[str, Any] = {}
 
     def connect(self) -> bool:
-        """Make sure that somebody listens; returns whether it is another manager than before.
+        """Connect if needed; return whether the manager is a different one than before.
 
         Raises:
-            StartupError: none does; says what to do.
-            RemoteError: it takes no more clients.
+            StartupError: no manager is listening; the message says what to do.
+            RemoteError: the manager accepts no more clients.
         """
         with self._lock:
             return self._connect()
@@ -69,17 +69,17 @@ class ManagerClient:
         """Run a command and return its result.
 
         Raises:
-            RemoteError: the manager refused, with its word and sentence.
-            StoreError: it hung up, or does not answer.
+            RemoteError: the manager refused the command, with its error word and message.
+            StoreError: the manager closed the connection or isn't responding.
         """
         with self._lock:
             self._connect()
             return self._ask(command)
 
     def follow_events(self, command: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield events until the caller stops; the line is closed then, as that ends a tail.
+        """Yield events until the caller stops; then close the connection, which ends a tail.
 
-        Raises: see :meth:`call`.
+        Raises: as :meth:`run_command`.
         """
         with self._lock:
             self._connect()
@@ -91,7 +91,7 @@ class ManagerClient:
                 self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._line is not None:
             self._line.close()
         self._line, self._rest = None, b""
@@ -111,7 +111,7 @@ class ManagerClient:
     def _ask(self, words: Sequence[str]) -> Any:
         self._number += 1
         text = json.dumps({"id": self._number, "cmd": list(words)})
-        assert self._line is not None  # noqa: S101 — it has been connected
+        assert self._line is not None  # noqa: S101 — connected before
         try:
             self._line.sendall(text.encode() + b"\n")
             return self._result(self._read(_PATIENCE))
@@ -119,7 +119,7 @@ class ManagerClient:
             self.close()
             raise StoreError(_LOST) from e
         except KeyboardInterrupt:
-            self.close()  # the answer would be taken for that of the next command
+            self.close()  # the next command would receive this command's response
             raise
 
     def _result(self, answer: dict[str, Any]) -> Any:
@@ -128,7 +128,7 @@ class ManagerClient:
         raise RemoteError(answer["error"]["word"], answer["error"]["message"])
 
     def _read(self, timeout: float | None) -> dict[str, Any]:
-        assert self._line is not None  # noqa: S101 — it has been connected
+        assert self._line is not None  # noqa: S101 — connected before
         self._line.settimeout(timeout)
         parts = [self._rest]
         while b"\n" not in parts[-1]:
@@ -152,13 +152,13 @@ class ManagerClient:
 
 
 def _is_open(line: socket.socket) -> bool:
-    """Whether the manager has not hung up meanwhile, as it does after five minutes of silence."""
-    # What it says unasked is why it hangs up.
+    """Return whether the manager hasn't closed the connection, as it does after five silent minutes."""
+    # An unsolicited message is the reason why the manager closes the connection.
     return not select.select([line], [], [], 0)[0]
 
 
 def make_local_dial(settings: Settings, pid: int | None) -> Dial:
-    """Return how to reach a manager of this host: the named one, or the only one."""
+    """Return the dial function for a manager on this host: by process id, or the only one."""
 
     def dial() -> socket.socket:
         chosen = pid if pid is not None else _only(listen.list_running(settings))
@@ -181,7 +181,7 @@ def make_local_dial(settings: Settings, pid: int | None) -> Dial:
 
 
 def make_remote_dial(settings: Settings, address: str, token_file: Path | None) -> Dial:
-    """Return how to reach a manager by its loopback port, here or through a tunnel.
+    """Return the dial function for a manager's loopback port, here or through a tunnel.
 
     Raises:
         InvalidError: the address has no port.
@@ -226,7 +226,7 @@ def _only(pids: list[int]) -> int:
 
 
 def list_managers(settings: Settings) -> list[dict[str, Any]]:
-    """Return the managers of this host, each with what it says of itself."""
+    """Return the managers on this host, each with its own description."""
     found = []
     for pid in listen.list_running(settings):
         link = ManagerClient(make_local_dial(settings, pid))
@@ -241,10 +241,10 @@ def list_managers(settings: Settings) -> list[dict[str, Any]]:
 
 
 def make_private_file(path: Path) -> None:
-    """Make a file that only this user can read, or make it one.
+    """Create a file that only this user can read, or restrict an existing one.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file can't be created.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     if path.stat().st_mode & 0o077:

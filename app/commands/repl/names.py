@@ -1,4 +1,4 @@
-"""What can be typed next: commands, then the names that a manager knows."""
+"""REPL completion: commands, and the names that a manager knows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.commands.repl.link import ManagerClient
 from app.errors import EventrError
 from queue_manager.control.commands import ALL, TABLE
 
-#: Names of the manager are asked for again after so long, seconds.
+#: Seconds after which the manager's names are fetched again.
 _FRESH = 5.0
-#: Command → kinds of names, argument by argument; what is in quotes here is meant as it stands.
+#: Command → kinds of names, per argument; quoted words are literal completions.
 _ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "help": (("commands",),),
     "settings": (("groups", "queues"),),
@@ -28,12 +28,12 @@ _ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "drop": (("dead", f"'{ALL}'"),),
     "tail": (("queues", "workers", "'finished'", "'failed'", "'retry'", "'started'"),) * 8,
 }
-#: For completion alone; people need not see it.
+#: Commands for completion only; people don't need to see them.
 HIDDEN = frozenset({"words"})
 
 
 class CommandCompleter(Completer):
-    """Completes commands and names; a manager that does not answer leaves the commands."""
+    """Completes commands and names; without a responding manager, only commands."""
 
     def __init__(self, manager: ManagerClient) -> None:
         self._manager = manager
@@ -41,7 +41,7 @@ class CommandCompleter(Completer):
         self._asked = float("-inf")
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what starts with the word before the cursor."""
+        """Yield the completions of the word before the cursor."""
         before, _, started = document.text_before_cursor.rpartition(" ")
         for name in self._fitting(before.split()):
             if name.startswith(started):
@@ -68,5 +68,5 @@ class CommandCompleter(Completer):
             try:
                 self._names = self._manager.run_command(["words"])
             except EventrError:
-                self._names = {}  # what is wrong is said when a command is run
+                self._names = {}  # the error is shown when a command is run
         return self._names

@@ -1,4 +1,4 @@
-"""The REPL in a terminal: line editing, completion, and a history that is kept."""
+"""The REPL in a terminal: line editing, completion, and a persistent history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.commands.repl.names import CommandCompleter
 from app.errors import EventrError, StartupError
 
 HISTORY = "repl_history"
-#: A history that has grown beyond this is cut to its newer half at the next start, bytes.
+#: Bytes above which the history is cut to its newer half at the next start.
 HISTORY_MAX = 256 << 10
 _LEAVE = frozenset({"exit", "quit"})
 
@@ -25,7 +25,8 @@ class Shell:
     """Reads commands from a terminal until Ctrl-D or ``exit``.
 
     Args:
-        home: folder in which the history is kept.
+        manager: the connection to the manager.
+        home: folder of the history file.
     """
 
     def __init__(self, manager: ManagerClient, home: Path) -> None:
@@ -38,10 +39,10 @@ class Shell:
         )
 
     def run(self) -> None:
-        """Work until the person leaves.
+        """Run until the person exits.
 
         Raises:
-            StartupError: no manager answers at the start.
+            StartupError: no manager is responding at the start.
         """
         self._manager.connect()
         known = self._manager.manager
@@ -51,7 +52,7 @@ class Shell:
             try:
                 line = self._session.prompt(f"eventr {self._manager.manager['pid']}> ")
             except KeyboardInterrupt:
-                continue  # as a shell does: the line is given up, not the session
+                continue  # as in a shell: this discards the line, not the session
             except EOFError:
                 return
             if line.strip() in _LEAVE:
@@ -59,7 +60,7 @@ class Shell:
             try:
                 self._run(line)
             except KeyboardInterrupt:
-                click.echo()  # behind the ^C; it ends a tail, or the waiting for an answer
+                click.echo()  # a new line after the ^C, which ends a tail or the wait for a response
 
     def _run(self, line: str) -> None:
         try:
@@ -74,7 +75,7 @@ class Shell:
 
 
 def open_history(path: Path) -> History:
-    """Return the history in a file that only this user can read; in memory where there can be none."""
+    """Return the history in a file that only this user can read; in memory if the file can't be used."""
     try:
         make_private_file(path)
         _shorten(path)

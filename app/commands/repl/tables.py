@@ -1,4 +1,4 @@
-"""Answers of a manager as text for people: aligned tables, nothing that could steer a terminal."""
+"""REPL output: results of a manager as aligned tables, without terminal control characters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ARGS_MAX = 60
 
 
 def format_result(command: str, result: Any) -> str:
-    """Return the answer to a command as lines."""
+    """Return the result of a command as lines."""
     return _RENDER.get(command, _pairs)(result)
 
 
 def format_event(fields: Mapping[str, Any]) -> str:
-    """Return one event as a line: time, kind, then what is known of it."""
+    """Return one event as a line: time, kind, then its other fields."""
     at = str(fields.get("at", ""))[11:23]
     rest = " ".join(f"{name}={_plain(value)}" for name, value in fields.items() if name not in _EVENT_FIRST)
     kind, task = _plain(fields.get("kind", "")), _plain(fields.get("task", ""))
@@ -27,7 +27,7 @@ _EVENT_FIRST = ("at", "kind", "task", "id", "since")
 
 
 def format_managers(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the managers of a host as a table."""
+    """Return the managers on a host as a table."""
     if not rows:
         return "No manager is running here."
     return _table(
@@ -240,7 +240,7 @@ def _table(head: Sequence[str] | None, rows: Sequence[Sequence[Any]], right: set
 
 
 def _plain(value: object) -> str:
-    """Return a text without control and format characters: names come from Redis, and may be anybody's."""
+    """Return a text without control and format characters: names from Redis may be anyone's input."""
     return "".join("�" if unicodedata.category(c)[0] == "C" else c for c in str(value))
 
 
