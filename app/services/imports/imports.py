@@ -1,4 +1,4 @@
-"""What a person does with files of subscriptions: preview, import, retry, export."""
+"""Imports and exports of OPML files: preview, start, cancel, retry, unsubscribe and export."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from app.services.validation import check_id, check_text
 log = logs.get(__name__)
 
 LISTED = 50
-#: Outlines of a page of the preview: ticks of so many fit into one form.
+#: Outlines per page of the preview: the checkboxes of so many fit into one form.
 PAGE = 500
 NAME_MAX, FOLDER_MAX = 256, 128
 
 
 class ImportService:
-    """Previews, imports and exports of an actor."""
+    """Previews, runs and undoes an actor's imports, and exports their subscriptions."""
 
     def __init__(
         self,
@@ -49,14 +49,15 @@ class ImportService:
         self._settings = settings
 
     def preview(self, actor: Actor, body: bytes, name: str) -> Import:
-        """Read a file and keep what is in it; nothing is subscribed yet.
+        """Read an OPML file and store its outlines; nothing is subscribed yet.
 
         Args:
-            name: of the file, as the person knows it.
+            name: name of the file as uploaded.
 
         Raises:
-            InvalidError: it is no OPML; the sentence says what it is, where that shows, and what to do.
-            TooLargeError: a limit of the settings ``opml_…``.
+            InvalidError: the file isn't OPML; the message says what it is, if that can be seen, and what to
+                do.
+            TooLargeError: the file exceeds one of the settings ``opml_…``.
             RateLimitedError: too many files within the hour.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
@@ -73,10 +74,10 @@ class ImportService:
         throttle(self._limiter, who, limit=limit, window=clock.HOUR)
 
     def import_list(self, actor: Actor, subscription_list: SubscriptionList, name: str) -> Import:
-        """Import a list at once, as it is.
+        """Import a whole list without a preview.
 
         Raises:
-            InvalidError: there is nothing in it that he has not got.
+            InvalidError: the actor already has everything in the list.
             RateLimitedError: too many lists within the hour.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
@@ -91,12 +92,12 @@ class ImportService:
             raise
 
     def list_recent(self, actor: Actor) -> list[Import]:
-        """Return the actor's imports, the newest first."""
+        """Return the actor's imports, newest first."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._imports.find_by_user(actor.user_id, LISTED)
 
     def find_active(self, actor: Actor) -> Import | None:
-        """Return the import that runs or waits for its turn, if there is one."""
+        """Return the actor's import that is running or queued, if there is one."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._imports.find_active_by_user(actor.user_id)
 
@@ -104,19 +105,19 @@ class ImportService:
         """Return an import.
 
         Raises:
-            NotFoundError: he has no such import.
+            NotFoundError: the actor has no such import.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._imports.get(actor.user_id, check_id(import_id, "import_id"))
 
     def list_page(self, actor: Actor, import_id: int, page_number: int = 0) -> Sequence[ImportItem]:
-        """Return a page of :data:`PAGE` outlines, from page 0 on."""
+        """Return a page of :data:`PAGE` outlines; the first page is 0."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         first = max(0, min(page_number, 1000)) * PAGE
         return self._imports.find_items(actor.user_id, check_id(import_id, "import_id"), first, PAGE)
 
     def list_failures(self, actor: Actor, import_id: int) -> Sequence[ImportItem]:
-        """Return the outlines that failed; only admins learn what listens where (S13)."""
+        """Return the outlines that failed; only admins learn what listens on which host (S13)."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         items = self._imports.find_items(actor.user_id, check_id(import_id, "import_id"))
         return [_seen(actor, item) for item in items if item.state is ItemState.FAILED]
@@ -128,11 +129,11 @@ class ImportService:
         return [_seen(actor, item) for item in items]
 
     def choose_items(self, actor: Actor, import_id: int, page_number: int, chosen: Collection[int]) -> Import:
-        """Take in which outlines of a page are ticked; doubles and faults cannot be.
+        """Store which outlines of a page are selected; duplicates and invalid outlines can't be selected.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has been started.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has already started.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         first = max(0, min(page_number, 1000)) * PAGE
@@ -141,11 +142,11 @@ class ImportService:
         )
 
     def choose_all(self, actor: Actor, import_id: int, on: bool) -> Import:
-        """Tick all outlines that he has not got, or none.
+        """Select all outlines that the actor isn't subscribed to yet, or none.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has been started.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has already started.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         found = self._imports.get(actor.user_id, check_id(import_id, "import_id"))
@@ -154,16 +155,16 @@ class ImportService:
         return self._imports.choose_items(actor.user_id, found.id, 0, max(1, found.total), chosen)
 
     def start(self, actor: Actor, import_id: int, *, keep_folders: bool = True, into: str = "") -> Import:
-        """Import what is ticked.
+        """Start importing the selected outlines.
 
         Args:
-            into: without ``keep_folders`` the one folder for all; empty: none.
+            into: the folder for all feeds, if ``keep_folders`` is False; empty: no folder.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has been started.
-            InvalidError: nothing is ticked.
-            StoreError: MongoDB does not answer. Without Redis it is started all the same.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has already started.
+            InvalidError: nothing is selected.
+            StoreError: MongoDB does not answer. Without Redis the import still starts.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         into = check_text(into, "into", limit=FOLDER_MAX, empty=True)
@@ -173,11 +174,11 @@ class ImportService:
         return self._queued(found)
 
     def cancel(self, actor: Actor, import_id: int) -> Import:
-        """Stop an import; what is subscribed stays.
+        """Cancel an import; subscriptions added so far stay.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has ended.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has ended.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         found = self._imports.cancel(actor.user_id, check_id(import_id, "import_id"), clock.now())
@@ -185,11 +186,11 @@ class ImportService:
         return found
 
     def resume(self, actor: Actor, import_id: int) -> Import:
-        """Take back a cancel.
+        """Resume a canceled import.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it was not cancelled.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import was not canceled.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         return self._queued(
@@ -197,45 +198,46 @@ class ImportService:
         )
 
     def retry(self, actor: Actor, import_id: int, index: int | None = None) -> Import:
-        """Try failed outlines again: one, or all.
+        """Retry one failed outline, or all if ``index`` is None.
 
         Raises:
-            NotFoundError: he has no such import, or there is no such failure in it.
-            ConflictError: it has not ended.
+            NotFoundError: the actor has no such import, or it has no such failed outline.
+            ConflictError: the import has not ended.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         import_id = check_id(import_id, "import_id")
         return self._queued(self._imports.retry(actor.user_id, import_id, index, clock.now()))
 
     def remove(self, actor: Actor, import_id: int) -> None:
-        """Forget a preview or an import that has ended; subscriptions stay.
+        """Delete a preview or an import that has ended; subscriptions stay.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has not ended.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has not ended.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         self._imports.remove(actor.user_id, check_id(import_id, "import_id"))
 
     def find_imported_feeds(self, actor: Actor, import_id: int) -> ImportedFeeds:
-        """Return the feeds that an import subscribed him to: those he follows still, and those he has left.
+        """Return the feeds that an import subscribed the actor to: still subscribed ones, and unsubscribed
+        ones.
 
         Raises:
-            NotFoundError: he has no such import.
+            NotFoundError: the actor has no such import.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         found = self._imports.get(actor.user_id, check_id(import_id, "import_id"))
         return self._imports.find_imported_feeds(found)
 
     def unsubscribe(self, actor: Actor, import_id: int) -> tuple[str, int]:
-        """Unsubscribe from what an import has brought; folders stay.
+        """Unsubscribe from the feeds that an import added; folders stay.
 
         Returns:
-            As ``BulkEditService.unsubscribe``, whose ``restore`` takes it back.
+            As ``BulkEditService.unsubscribe``, whose ``restore`` undoes this.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has not ended, or nothing is left of what it brought.
+            NotFoundError: the actor has no such import.
+            ConflictError: the import has not ended, or none of its feeds is still subscribed.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         found = self._imports.get(actor.user_id, check_id(import_id, "import_id"))
@@ -251,14 +253,14 @@ class ImportService:
         """Return an OPML file of the outlines that failed.
 
         Raises:
-            NotFoundError: he has no such import.
+            NotFoundError: the actor has no such import.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         found = self.get(actor, import_id)
         return export_items(found, self.list_failures(actor, import_id))
 
     def export(self, actor: Actor) -> bytes:
-        """Return the actor's subscriptions as OPML 2.0: a feed in several folders is in each of them."""
+        """Return the actor's subscriptions as OPML 2.0: a feed in several folders appears in each of them."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._exports.export_subscriptions(actor.user_id)
 
@@ -266,7 +268,7 @@ class ImportService:
         try:
             self._jobs.enqueue(make_import_job(found.user_id, found.id))
         except EventrError as e:
-            # It is stored: the updater queues it as soon as it can.
+            # The import is stored, so the updater queues the job later.
             log.warning("import_not_queued", import_id=found.id, error=e.word)
         self._events.notify_progress(found.user_id, found.id, found.build_report(clock.now()))
         return found

@@ -1,4 +1,4 @@
-"""Starter packs: what is in them, subscribing to some of it, and editing them as an administrator."""
+"""Starter packs: listing them, subscribing to their feeds, and editing them as an admin."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SLUG_MAX, TITLE_MAX, ABOUT_MAX = 80, 80, 400
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackView:
-    """A pack with its feeds, in their order and each once."""
+    """A pack with its feeds in their order, without duplicates."""
 
     pack: Pack
     feeds: tuple[Outline, ...]
 
 
 class PackService:
-    """Starter packs."""
+    """Lists starter packs, subscribes users to them, and lets admins edit them."""
 
     def __init__(self, packs: PackGateway, imports: ImportService) -> None:
         self._packs = packs
@@ -44,24 +44,24 @@ class PackService:
         """Return a pack.
 
         Raises:
-            NotFoundError: there is none of this name.
+            NotFoundError: there is no such pack.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._view(self._packs.get(check_text(slug, "slug", limit=SLUG_MAX)))
 
     def subscribe(self, actor: Actor, slug: str, chosen: Collection[int] | None = None) -> Import:
-        """Import a pack: all of it, or the feeds at these places.
+        """Import a pack: all its feeds, or those at the positions in ``chosen``.
 
         Raises:
-            NotFoundError: there is none of this name.
-            InvalidError: nothing is chosen, or he has all of it.
+            NotFoundError: there is no such pack.
+            InvalidError: nothing is selected, or the actor already has all the feeds.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         view = self._view(self._packs.get(check_text(slug, "slug", limit=SLUG_MAX)))
         feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
         if not feeds:
             raise InvalidError("Select at least one feed first.")
-        # A pack becomes a folder, so that its feeds stay together among others.
+        # A pack becomes a folder, so that its feeds stay together.
         title = view.pack.title
         placed = tuple(dataclasses.replace(f, folders=f.folders or (title,)) for f in feeds)
         found = self._packs.read(view.pack)
@@ -69,12 +69,12 @@ class PackService:
         return self._imports.import_list(actor, only, title)
 
     def add(self, actor: Actor, title: str, about: str, body: bytes) -> Pack:
-        """Make a pack of an OPML file.
+        """Create a pack from an OPML file.
 
         Raises:
-            InvalidError: it is no OPML, or has no feed in it.
-            TooLargeError: a limit of the settings ``opml_…``.
-            ExistsError: there is one of this name.
+            InvalidError: the file isn't OPML, or has no feeds.
+            TooLargeError: the file exceeds one of the settings ``opml_…``.
+            ExistsError: there is a pack with this name.
         """
         require_permission(actor, Permission.PACK_EDIT)
         title, about = _texts(title, about)
@@ -83,12 +83,12 @@ class PackService:
         return pack
 
     def update(self, actor: Actor, slug: str, title: str, about: str, body: bytes | None = None) -> Pack:
-        """Change a pack; without ``body`` its list stays.
+        """Change a pack; if ``body`` is None, its list of feeds stays.
 
         Raises:
-            NotFoundError: there is none of this name.
-            InvalidError: it is no OPML, or has no feed in it.
-            TooLargeError: a limit of the settings ``opml_…``.
+            NotFoundError: there is no such pack.
+            InvalidError: the file isn't OPML, or has no feeds.
+            TooLargeError: the file exceeds one of the settings ``opml_…``.
         """
         require_permission(actor, Permission.PACK_EDIT)
         title, about = _texts(title, about)
@@ -100,7 +100,7 @@ class PackService:
         """Delete a pack; subscriptions stay.
 
         Raises:
-            NotFoundError: there is none of this name.
+            NotFoundError: there is no such pack.
         """
         require_permission(actor, Permission.PACK_EDIT)
         self._packs.remove(check_text(slug, "slug", limit=SLUG_MAX))

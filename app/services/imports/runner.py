@@ -1,8 +1,8 @@
-"""Importing: subscribes outline by outline and awaits their first fetches; for the worker.
+"""The worker's side of an import: subscribes outline by outline, and awaits the first fetches of the feeds.
 
-The truth is what is stored: which outlines are done, which subscriptions exist, how feeds' last polls
-ended. So a run can end anywhere, by a kill or an emptied Redis, and the next one goes on. Jobs and their
-results only tell when to look.
+All state is in the store: finished outlines, subscriptions, and the last poll of each feed. So a run can end
+anywhere, by a kill or an emptied Redis, and the next run continues. Jobs and their results only say when to
+look at the store.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from app.services.sharing.following import FollowingService
 
 log = logs.get(__name__)
 
-#: Outlines subscribed between two looks at what was fetched.
+#: Outlines subscribed between two checks of the fetched feeds.
 STEP = 40
-#: Feeds in one pull job: few, so that a slow one holds back few others.
+#: Feeds in one pull job: few, so that a slow feed delays few others.
 BATCH = 10
-#: Longest wait for results before the next step, seconds.
+#: Longest wait for job results before the next step, seconds.
 PAUSE = 0.5
-#: Feeds whose job told nothing are looked at so often, and asked for again after so long, seconds.
+#: Seconds between checks of all pending feeds, and until a feed without a result is queued again.
 LOOK, AGAIN = 3.0, 30.0
-#: Pages are told so often at most, seconds.
+#: Shortest time between two progress events, seconds.
 TELL = 1.0
 
 
@@ -50,13 +50,13 @@ class Waiter(Protocol):
     """Awaits jobs; ``controller.client.AsyncResultReader``."""
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
-        """Yield outcomes as they come."""
+        """Yield outcomes as they arrive."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """An outline whose feed is being fetched; ``before`` is how the feed was when it was asked for."""
+    """An outline whose feed is being fetched; ``before`` is the feed's last poll before that."""
 
     item: ImportItem
     feed_id: int
@@ -65,7 +65,7 @@ class _Asked:
 
 
 class ImportRunner:
-    """Runs imports whose turn it is, and tells which those are."""
+    """Finds the imports that are due, and runs them."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class ImportRunner:
         self._settings = settings
 
     def find_due_jobs(self) -> list[Job]:
-        """Return the jobs of imports that should run and that nobody works on."""
+        """Return the jobs of imports that should run and have no live run."""
         return [make_import_job(found.user_id, found.id) for found in self._imports.find_due(clock.now())]
 
     async def run(self, user_id: int, import_id: int, run: str, waiter: Waiter) -> dict[str, Any]:
-        """Work on an import until it has ended, and return its counts.
+        """Run an import until it ends, and return its counts.
 
-        Safe to run twice and to be killed anywhere. All calls to the store are made in threads.
+        Safe to run twice and to be killed anywhere. All store calls run in threads.
 
         Args:
-            run: names this attempt and no other one.
+            run: unique name of this attempt.
 
         Raises:
             StoreError: the store did not answer; the import waits for the next run.
@@ -113,7 +113,7 @@ class ImportRunner:
             async for outcome in waiter.await_many(tickets, PAUSE):
                 ended.add(outcome.id)
             work.note_ended_jobs(ended)
-            if not tickets:  # nothing tells when a host lets its feeds be asked again: only the clock
+            if not tickets:  # no job ends while hosts are rate-limited: wait by the clock
                 await asyncio.sleep(PAUSE if work.waits else 0)
         done = await asyncio.to_thread(self._end, work)
         await asyncio.to_thread(self._next)
@@ -141,7 +141,7 @@ class ImportRunner:
         if work.lost:
             user_id = work.running.user_id
             if not self._imports.is_stored(work.running) and self._erasing.is_begun(user_id):
-                # This last step may have come behind the deletion of his account (G02).
+                # This run may have written data after the account was deleted (G02).
                 self._erasing.finish(user_id, clock.now())
             return None
         done = self._imports.end_run(work.running, work.run, clock.now())
@@ -154,12 +154,12 @@ class ImportRunner:
 
 
 def make_import_job(user_id: int, import_id: int) -> Job:
-    """Return the job of an import; ids only, the rest is stored."""
+    """Return the job that runs an import."""
     return Job(Task.IMPORT, {"user_id": user_id, "import_id": import_id}, Queue.IMPORT)
 
 
 class _Work:
-    """One run: which outlines wait, which are being fetched."""
+    """The state of one run: the outlines that wait, and those being fetched."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class _Work:
         self._states = {item.index: item.state for item in items}
         open_states = (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING)
         self._queue = [item for item in items if item.state in open_states][::-1]
-        # What is tried again lies where its reader has put it; the folders of the file he may have deleted.
+        # A retried feed stays where its reader put it; they may have deleted the folders of the file.
         fresh = [item for item in self._queue if item.state is not ItemState.RETRY]
         used = {place for item in fresh for place in item.folders}
         self._folders = imports.get_or_create_folders(running, used) if fresh else {}
@@ -202,16 +202,16 @@ class _Work:
 
     @property
     def waits(self) -> bool:
-        """Whether there is nothing to do but to wait for feeds."""
+        """Whether the run can only wait for feeds."""
         return not self._queue or len(self._asked) >= self._window
 
     def note_ended_jobs(self, ended: Iterable[str]) -> None:
-        """Take in which jobs have ended."""
+        """Record which jobs have ended."""
         for job_id in ended:
             self._heard.update(self._jobs_of.pop(job_id)[1])
 
     def run_step(self) -> bool:
-        """Settle what was fetched, subscribe to the next few, write it all; False: nothing is left."""
+        """Settle fetched feeds, subscribe to the next few and save; return False if nothing is left."""
         changes = self._settle()
         moved = bool(changes)
         room = min(STEP, self._window - len(self._asked))
@@ -240,7 +240,7 @@ class _Work:
             except StoreError:
                 raise
             except EventrError as e:
-                # The feed of another state is one that he had before.
+                # In any other state, the feed id is of an older subscription.
                 known = item.feed_id if item.state is ItemState.RETRY else None
                 changes[item.index] = ItemChange(ItemState.FAILED, _word(e), known)
                 continue
@@ -254,18 +254,21 @@ class _Work:
         return changes | self._ask(fresh)
 
     def _had(self, feed_id: int) -> bool:
-        """Whether he followed a feed before this import began; what an earlier run of it added he had not."""
+        """Return whether the user followed a feed before this import began.
+
+        Feeds that an earlier run of this import added don't count.
+        """
         mine, since = self._subscriptions.get(self.running.user_id, feed_id), self.running.started
         return since is not None and mine.id < since.timestamp() * 1_000_000
 
     def _merged(self, items: Sequence[ImportItem]) -> list[ImportItem]:
-        """Let what is tried again name the feed that its own one was merged into meanwhile."""
+        """Replace the feeds of retried outlines that were merged into other feeds meanwhile."""
         again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
         into = self._imports.find_successors(again) if again else {}
         return [dataclasses.replace(one, feed_id=into.get(one.feed_id or 0, one.feed_id)) for one in items]
 
     def _left(self, items: Sequence[ImportItem]) -> set[int]:
-        """Return the feeds to be tried again that he has unsubscribed from since."""
+        """Return the feeds of retried outlines that the user has unsubscribed from since."""
         again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
         mine = self._subscriptions.find_by_user(self.running.user_id, again) if again else []
         return set(again) - {one.feed_id for one in mine}
@@ -275,7 +278,7 @@ class _Work:
         user_id, now = self.running.user_id, clock.now()
         if item.state is ItemState.RETRY and item.feed_id:
             return item.feed_id, False
-        # What his file calls a feed is his own: others who follow it are never shown that (V08, W22).
+        # The title in the user's file is private: other subscribers of the feed never see it (V08, W22).
         feed = self._feeds.get_or_create(item.url, now=now)
         name = "" if item.title in (feed.title, item.url) else item.title
         folder_ids = self._folders_of(item)
@@ -287,7 +290,9 @@ class _Work:
         return feed.id, True
 
     def _follow_person(self, item: ImportItem, handle: str) -> ItemChange:
-        """Follow whose feed here an outline names, or ask him; as if his address had been typed.
+        """Follow the local person whose feed an outline names, or send a follow request.
+
+        The result is the same as if the user had typed the address.
 
         Raises:
             EventrError: as :meth:`FollowingService.follow`.
@@ -296,7 +301,7 @@ class _Work:
         whom = self._following.get_person(actor, handle)
         feed_id = whom.profile.feed_id
         if not (whom.tie.follows or self._following.follow(actor, handle).follows):
-            return ItemChange(ItemState.ADDED, None, None)  # he decides
+            return ItemChange(ItemState.ADDED, None, None)  # a follow request is pending
         self._add_folders(feed_id, self._folders_of(item))
         return ItemChange(ItemState.ALREADY if self._had(feed_id) else ItemState.ADDED, None, feed_id)
 
@@ -313,9 +318,9 @@ class _Work:
     # -- fetching
 
     def _ask(self, items: Sequence[tuple[int, ImportItem]]) -> dict[int, ItemChange]:
-        """Queue the first fetches of these feeds; those that have entries need none.
+        """Queue the first fetches of these feeds; feeds that already have entries need none.
 
-        Two outlines may be of one feed, whose addresses only differed in the file.
+        Several outlines may have the same feed, if their addresses in the file differ only in form.
         """
         ends = self._imports.find_poll_results([feed_id for feed_id, _ in items])
         changes: dict[int, ItemChange] = {}
@@ -342,7 +347,7 @@ class _Work:
             self._pulled |= dict.fromkeys(batch, time.monotonic())
 
     def _settle(self) -> dict[int, ItemChange]:
-        """Look at the feeds whose jobs have ended, and now and then at all."""
+        """Check the feeds whose jobs have ended, and every :data:`LOOK` seconds all pending feeds."""
         now = time.monotonic()
         every = now - self._looked >= LOOK
         wanted = list(self._asked) if every else [i for i in self._heard if i in self._asked]
@@ -358,12 +363,12 @@ class _Work:
         return changes
 
     def _judge(self, asked: _Asked, poll_results: Mapping[int, PollResult], now: float) -> ItemChange | None:
-        """Return what has become of a feed that was asked for, None while it is not known."""
+        """Return the result of a pending feed, or None while there is no result."""
         end = poll_results.get(asked.feed_id)
         if end is None:
             return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
         if end.error == CUT:
-            return self._added(asked.item, asked.feed_id, end)  # what came of it as a whole is there
+            return self._added(asked.item, asked.feed_id, end)  # its complete entries are stored
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
             return settle_item(asked.feed_id, end)
         if (
@@ -374,11 +379,11 @@ class _Work:
             return self._added(asked.item, asked.feed_id, end)
         if now - asked.since < self._patience:
             return None
-        # Its host lets nobody ask that often, or is stopped: it comes by itself, later.
+        # The host is rate-limited or paused: the updater fetches the feed later.
         return settle_item(asked.feed_id, end)
 
     def _ask_again(self, now: float) -> None:
-        """Queue once more what nobody has told anything of: its job was lost, or put off by its host."""
+        """Queue feeds without a result again: their job was lost, or postponed for their host."""
         late = {i for i in self._asked if now - self._pulled[i] >= AGAIN}
         lost = [job for job, (_, batch) in self._jobs_of.items() if late.intersection(batch)]
         for job in lost:
@@ -390,14 +395,14 @@ class _Work:
         return ItemChange(ItemState.ADDED, None, feed_id)
 
     def _name(self, item: ImportItem, feed_id: int, end: PollResult) -> None:
-        """Let a feed go by its own name, now that it is known, where the file says the same."""
+        """Clear the user's title of a feed if it equals the feed's own title, now known."""
         if item.title and item.title == end.title and item.state is not ItemState.RETRY:
             self._subscriptions.clear_title(self.running.user_id, feed_id, item.title)
 
     # -- writing
 
     def _write(self, changes: Mapping[int, ItemChange], *, moved: bool) -> None:
-        """Write how far it is, first of all to learn whether it is ours still."""
+        """Save the progress, and find out whether this run still owns the import."""
         self._states |= {index: change.state for index, change in changes.items()}
         counts = Counter(state.value for state in self._states.values())
         found = self._imports.save_progress(
@@ -414,6 +419,6 @@ class _Work:
 
 
 def _word(error: EventrError) -> str:
-    """Return why an outline came to no feed, as one word; a list that is full is no fault of the feed's."""
+    """Return the error code of a failed outline; a full list gets its own code with the limit."""
     limit = error.ids.get("limit") if isinstance(error, TooLargeError) else None
     return error.word if limit is None else f"{NO_ROOM}{limit}"
