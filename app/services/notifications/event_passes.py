@@ -1,4 +1,4 @@
-"""Lets a browser listen to what happens while its page is open."""
+"""Passes with which a browser opens its stream of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.services.access import require_permission
 
 
 class EventPassService:
-    """Hands out passes to the stream of events."""
+    """Issues passes for the stream of events."""
 
     def __init__(
         self,
@@ -27,19 +27,19 @@ class EventPassService:
         self._events = events
 
     def create_pass(self, actor: Actor, credential: Session | Token) -> str:
-        """Return a pass with which a browser of the actor may listen; it holds for a minute.
+        """Return a pass for the actor's stream of events; the pass is valid for a minute.
 
         Args:
-            by: what he has come with.
+            credential: the session or token of this request.
 
         Raises:
-            AuthRequiredError: that has just ended.
+            AuthRequiredError: the session or token has just ended.
             StoreError: MongoDB or Redis does not answer.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        # The place first: what he subscribes to while his feeds are read lies behind it.
+        # Read the position first: subscriptions added while the feed ids are read come after it.
         at = self._events.get_position()
-        # An end that was told before this place is no news behind it; so it is looked at once more.
+        # A logout published before this position is not repeated after it, so check again here.
         if isinstance(credential, Token):
             lives = self._tokens.is_token_alive(actor.user_id, credential.id)
         else:

@@ -1,4 +1,4 @@
-"""What the actor is told of: his rows, how many are unread, and that he has read them."""
+"""Notifications of a user: listing, counting unread ones and marking them as read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DIGITS = 16
 
 
 class NotificationService:
-    """Reads and marks the rows of the actor."""
+    """Lists and marks the actor's notifications."""
 
     def __init__(self, notes: NotificationGateway, events: EventPort) -> None:
         self._notes, self._events = notes, events
 
     def list_notifications(self, actor: Actor, cursor: str | None = None) -> NotificationRows:
-        """Return a page of what the actor may see, the newest first; feeds that fail come before all."""
+        """Return a page of the actor's notifications, newest first; page 1 starts with failing feeds."""
         require_permission(actor, Permission.ENTRY_READ)
         found = self._notes.list_notifications(
             actor.user_id, "" if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
@@ -35,24 +35,25 @@ class NotificationService:
         return NotificationRows((*broken, *found.notes), found.cursor)
 
     def find_notification(self, actor: Actor, kind: NotificationKind, subject: int) -> NotificationRow | None:
-        """Return a row as the page shows it, None: he would not find it there."""
+        """Return a notification as the page shows it, or None if the page doesn't show it."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._notes.find_notification(actor.user_id, kind, subject)
 
     def count_unread(self, actor: Actor) -> int:
-        """Return how many unread rows there are, up to 99."""
+        """Return how many notifications are unread, up to 99."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._notes.count_unread(actor.user_id)
 
     def mark_read(self, actor: Actor, ref: str, until: object = None) -> None:
-        """Mark a row (``like.1234``) as read; twice is the same as once.
+        """Mark a notification (``like.1234``) as read; twice is the same as once.
 
         Args:
-            until: what came into the row after this time, or text of one, is not read yet. None: nothing is.
+            until: events added to the notification after this time (or its ISO text) stay unread. None: mark
+                all.
 
         Raises:
-            InvalidError: this names no row, or no time.
-            NotFoundError: it is about a feed that he does not follow.
+            InvalidError: the id or the time is invalid.
+            NotFoundError: it is about a feed that the actor doesn't follow.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         kind, _, subject = check_text(ref, "row", limit=CURSOR_MAX).partition(".")
@@ -64,10 +65,10 @@ class NotificationService:
         self._events.notify_counts(actor.user_id)
 
     def mark_all_read(self, actor: Actor, until: object = None) -> None:
-        """Mark all as read, ``until``: without what came after it; twice is the same as once.
+        """Mark all notifications as read, up to the time ``until`` if given; twice is the same as once.
 
         Raises:
-            InvalidError: this is no time.
+            InvalidError: the time is invalid.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         self._notes.mark_all_read(actor.user_id, clock.now(), _upto(until))

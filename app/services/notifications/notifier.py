@@ -1,4 +1,4 @@
-"""Tells people of what others do; what it cannot tell is lost, and stops nobody."""
+"""Notifications about other people's actions; a failure to notify never fails the action itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 
 def _by_the_way(call: Callable[Concatenate[Notifier, P], None]) -> Callable[Concatenate[Notifier, P], None]:
-    """What is told of is done already: without the store nobody hears of it."""
+    """Log a StoreError instead of raising it: the action is done, only the notification is lost."""
 
     @functools.wraps(call)
     def call_safely(self: Notifier, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -33,7 +33,7 @@ def _by_the_way(call: Callable[Concatenate[Notifier, P], None]) -> Callable[Conc
 
 
 class Notifier:
-    """One method per happening; each is one line where it happens."""
+    """Creates notifications and announces them; has one method per kind of event."""
 
     def __init__(self, notes: NotificationGateway, events: EventPort, push: PushService) -> None:
         self._notes, self._events, self._push = notes, events, push
@@ -42,26 +42,26 @@ class Notifier:
     def notify_followed(
         self, by: int, target_id: int, old_relationship: Relationship, relationship: Relationship
     ) -> None:
-        """Somebody follows, or asks to; ``was``: what they were before."""
+        """Notify a person of a new follower or follow request; only a change counts."""
         if relationship.follows and not old_relationship.follows:
             self._tell(target_id, NotificationKind.FOLLOWER, 0, by)
         elif relationship.requested and not old_relationship.requested:
             self._tell(target_id, NotificationKind.REQUEST, 0, by)
 
     def notify_follow_requested(self, by: int, people: Sequence[int]) -> None:
-        """Somebody asks to follow these people."""
+        """Notify these people of a follow request, and publish their changed counts."""
         for whom in people:
             self._events.notify_counts(whom)
             self.notify_followed(by, whom, STRANGER, Relationship(requested=True))
 
     @_by_the_way
     def notify_shared(self, share: Share) -> None:
-        """Somebody shares, or posts."""
+        """Notify the source of a re-share, and the people mentioned in the note."""
         self._reshared(share)
         self._mention(share, share.note, share.user_id, 0, set())
 
     def _reshared(self, share: Share, was: Share | None = None) -> None:
-        """Tell from whom something was taken; not who saw it as it ``was`` before: he has been told."""
+        """Notify the person whose share was re-shared, unless they could see it as it ``was`` before."""
         source = self._notes.find_share(share.source) if share.source else None
         if source is None or (was is not None and self._notes.can_see(source.user_id, was)):
             return
@@ -70,7 +70,7 @@ class Notifier:
 
     @_by_the_way
     def notify_share_edited(self, was: Share, share: Share) -> None:
-        """Somebody changes what he wrote, or for whom it is."""
+        """Notify people who are newly mentioned or newly see the share after an edit."""
         if was.audience is not share.audience:
             self._reshared(share, was)
         if was.note != share.note or was.audience is not share.audience:
@@ -78,7 +78,7 @@ class Notifier:
 
     @_by_the_way
     def notify_liked(self, by: int, share: Share, on: bool) -> None:
-        """Somebody likes a share, or no more."""
+        """Notify the sharer of a like, or remove an undone like from the notification."""
         if on:
             self._tell(share.user_id, NotificationKind.LIKE, share.id, by, share=share)
         else:
@@ -86,7 +86,7 @@ class Notifier:
 
     @_by_the_way
     def notify_commented(self, comment: Comment, share: Share, parent: Comment | None) -> None:
-        """Somebody comments; who is meant in more than one way is told once."""
+        """Notify the parent's author, the sharer and mentioned people of a comment, each only once."""
         by, told = comment.user_id or 0, set[int]()
         if parent is not None and parent.user_id:
             told.add(parent.user_id)
@@ -98,18 +98,21 @@ class Notifier:
 
     @_by_the_way
     def notify_comment_edited(self, comment: Comment, share: Share) -> None:
-        """Somebody changes his comment; the sharer and whom it answers were told when it was made."""
+        """Notify people whom an edited comment mentions.
+
+        The sharer and the parent's author were notified when the comment was made.
+        """
         told = {share.user_id, self._notes.find_author(comment.parent)}
         self._mention(share, comment.text, comment.user_id or 0, comment.id, told)
 
     @_by_the_way
     def notify_import_finished(self, user_id: int, import_id: int) -> None:
-        """An import has ended."""
+        """Notify a user that their import has ended."""
         self._tell(user_id, NotificationKind.IMPORT, import_id, 0)
 
     @_by_the_way
     def notify_export_finished(self, user_id: int) -> None:
-        """The file of all that is somebody's own is ready; there is one at a time."""
+        """Notify a user that their data export is ready; there is one export at a time."""
         self._tell(user_id, NotificationKind.EXPORT, 0, 0)
 
     def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:

@@ -1,9 +1,9 @@
-"""Tells people on their devices (web push): asked for in the settings, sent by workers, never in a request.
+"""Web push: devices are registered in the settings, and workers send the messages, never a request.
 
-A row of notifications that somebody wants to hear of is one job (``push.queue_pushes``), and each of his
-devices one
-more (``push.send``), which looks at the row again right before it sends: what was read meanwhile, or may be
-seen no more, is not sent. A message that is lost with Redis is lost; its row is on the page all the same.
+Each notification that the user wants pushed is one job (``push.queue_pushes``). That job queues another one
+per device (``push.send``), which reads the notification again right before sending. Messages that were read
+meanwhile, or may not be seen anymore, are not sent. A message that is lost with Redis still has its row on
+the page.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _SHORTER = 0.8
 
 
 class PushService:
-    """What the settings page, what tells of things, and the workers call.
+    """Registers devices, queues messages and sends them.
 
     Args:
-        said: a row as a device shows it, in a language. trial: what shows that something comes.
+        build_message: builds the message of a notification in a language.
+        build_test_message: builds a test message in a language.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class PushService:
         self._jobs, self._limiter, self._settings = jobs, limiter, settings
         self._pause = dt.timedelta(seconds=settings.push_pause)
         self._ttl = dt.timedelta(seconds=settings.push_ttl)
-        # Shorter than the pauses of messages: the next try finds the host free again.
+        # Shorter than the retry delays of messages, so that the next attempt finds the host free.
         self._patience = PushBackoff(
             dt.timedelta(seconds=_SHORTER * settings.push_backoff_min),
             dt.timedelta(seconds=_SHORTER * settings.push_backoff_max),
@@ -68,24 +69,24 @@ class PushService:
     # -- the settings page
     @property
     def disabled_reason(self) -> PushDisabledReason | None:
-        """Why nobody can be told on his devices, None: everybody can."""
+        """Why web push is off on this server, or None if it is on."""
         return self._devices.disabled_reason
 
     def list_devices(self, actor: Actor) -> list[Device]:
-        """Return the actor's devices, the newest first."""
+        """Return the actor's devices, newest first."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._devices.read_devices(actor.user_id)
 
     def get_public_key(self, actor: Actor) -> str:
-        """Return the key that browsers know us by; empty: nobody has asked for one yet."""
+        """Return our public VAPID key for browsers; empty: the key hasn't been made yet."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._devices.find_public_key() or ""
 
     def make_key(self, actor: Actor) -> str:
-        """Return the same, made if need be.
+        """Return our public VAPID key, made now if needed.
 
         Raises:
-            ForbiddenError: there is no telling on devices here.
+            ForbiddenError: web push is off on this server.
         """
         self._check(actor)
         self._devices.make_key(clock.now())
@@ -102,13 +103,13 @@ class PushService:
         agent: str,
         language: str,
     ) -> Device:
-        """Tell the actor on the device of this session from now on.
+        """Register the device of this session for the actor's notifications.
 
         Raises:
-            InvalidError: endpoint or keys do not fit.
-            TooLargeError: he has as many devices as may be.
-            RateLimitedError: too many within the hour.
-            ForbiddenError: there is no telling on devices here.
+            InvalidError: the endpoint or the keys are invalid.
+            TooLargeError: the actor has the maximum number of devices.
+            RateLimitedError: too many registrations and tests within the hour.
+            ForbiddenError: web push is off on this server.
         """
         self._check(actor)
         self._throttle(actor)
@@ -125,10 +126,10 @@ class PushService:
         return device
 
     def remove(self, actor: Actor, device_id: int) -> None:
-        """Tell the actor on one of his devices no more.
+        """Remove one of the actor's devices.
 
         Raises:
-            NotFoundError: it is none of his.
+            NotFoundError: the actor has no such device.
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
         if not self._devices.remove(actor.user_id, device_id):
@@ -136,11 +137,11 @@ class PushService:
         log.info("device_removed", user_id=actor.user_id, device_id=device_id)
 
     def send_test(self, actor: Actor) -> int:
-        """Send something to all of the actor's devices; return how many these are.
+        """Queue a test message to all of the actor's devices; return their number.
 
         Raises:
-            RateLimitedError: too many within the hour.
-            ForbiddenError: there is no telling on devices here.
+            RateLimitedError: too many registrations and tests within the hour.
+            ForbiddenError: web push is off on this server.
             StoreError: Redis does not answer.
         """
         self._check(actor)
@@ -160,9 +161,9 @@ class PushService:
             self._limiter, f"push:{actor.user_id}", limit=self._settings.push_per_hour, window=clock.HOUR
         )
 
-    # -- what tells of things
+    # -- the notifier
     def notify_devices(self, user_id: int, kind: NotificationKind, subject: int, now: dt.datetime) -> None:
-        """Let somebody's devices be told soon of a row that has just changed; by the way: it never fails."""
+        """Queue the push messages of a notification that has just changed; never raises StoreError."""
         with contextlib.suppress(StoreError):
             if self._devices.wants_push(user_id, kind):
                 args = {"user_id": user_id, "kind": kind.value, "subject": subject, "at": _millis(now)}
@@ -176,13 +177,14 @@ class PushService:
 
     # -- workers
     def enqueue_messages(self, user_id: int, kind: NotificationKind, subject: int, at: int) -> int:
-        """Queue a message to each device of somebody, unless that row has rung a moment ago.
+        """Queue a message to each of a user's devices, unless this notification was pushed a moment ago.
 
         Args:
-            at: when the row changed, in milliseconds. The same again queues the same jobs.
+            at: when the notification changed, milliseconds since the epoch. The same value queues the same
+                jobs.
 
         Returns:
-            How many messages that are.
+            The number of messages.
         """
         note = self._note(user_id, kind, subject)
         if note is None or not self._notes.mark_pushed(note, _moment(at), self._pause):
@@ -192,7 +194,7 @@ class PushService:
         return len(jobs)
 
     def _note(self, user_id: int, kind: NotificationKind, subject: int) -> NotificationRow | None:
-        """Return a row if somebody wants to hear of it and has not read it; as its page shows it to him."""
+        """Return a notification as the page shows it, if its user wants it pushed and hasn't read it."""
         if not self._devices.wants_push(user_id, kind):
             return None
         note = self._notifications.find_notification(Actor(user_id), kind, subject)
@@ -201,13 +203,13 @@ class PushService:
     async def send_message(
         self, device_id: int, kind: str, subject: int, at: int, fetcher: FetchStreamer, *, failures: int
     ) -> dict[str, Any]:
-        """Send one message, if there is still something to tell.
+        """Send one message, unless the notification was read or hidden meanwhile.
 
         Args:
-            failures: tries before this one.
+            failures: failed attempts before this one.
 
         Raises:
-            LaterError: the push service is to be asked again, and when.
+            LaterError: the message must be sent again later; the error says when.
         """
         device = await asyncio.to_thread(self._devices.find_live_device, device_id)
         if device is None:
@@ -239,7 +241,7 @@ class PushService:
     def _request(self, device: Device, kind: str, subject: int, at: int) -> FetchRequest | None:
         now = clock.now()
         left = self._ttl - (now - _moment(at))
-        # Kept by a service for no time at all it is still sent at once.
+        # A TTL setting of 0 still sends the message, which the service then does not keep.
         if left <= dt.timedelta() and self._ttl:
             return None
         language = self._devices.get_language(device)

@@ -1,7 +1,8 @@
-"""Whose messages wait, so that addresses which never answer hold up nobody else's (tarpits).
+"""Back-off of push hosts and users, so that addresses that never answer (tarpits) don't delay other people's
+pushes.
 
-A worker sends few messages at a time. So an address costs it one place, for as long as one message may
-take, while nothing speaks for its host and for who registered it; after each silence both are left alone.
+A worker sends few messages at a time. While neither the host nor the user has answered before, only one
+message at a time may wait for them. After each timeout both rest for a while.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import dataclasses
 import datetime as dt
 from collections.abc import Hashable
 
-#: Hosts and people that are remembered, the latest; the others count as unknown.
+#: Hosts and users to remember, most recent first; the others count as unknown.
 KNOWN_MAX = 10_000
 _DOUBLINGS = 24
 
 
 @dataclasses.dataclass(slots=True)
 class _Record:
-    """What is known of a host or a person; ``until``: left alone so long. ``proved``: it answered last."""
+    """A host or user; ``until``: the end of its rest; ``proved``: the last message was answered."""
 
     silences: int = 0
     until: dt.datetime | None = None
@@ -27,11 +28,12 @@ class _Record:
 
 
 class PushBackoff:
-    """One process's memory of who answers; not for several threads at once.
+    """Remembers which hosts and users answer, for one process; not thread-safe.
 
     Args:
-        pause: how long who was silent is left alone; doubles with each further silence, up to ``most``.
-        turn: how long one message takes at most, and so who comes meanwhile waits.
+        pause: rest after the first timeout; doubles with each further one.
+        max_pause: the longest rest.
+        turn: the longest time that one message takes, and so the wait for messages behind it.
     """
 
     def __init__(self, pause: dt.timedelta, max_pause: dt.timedelta, turn: dt.timedelta) -> None:
@@ -39,9 +41,9 @@ class PushBackoff:
         self._records: collections.OrderedDict[Hashable, _Record] = collections.OrderedDict()
 
     def acquire(self, host: str, user_id: int, now: dt.datetime) -> dt.timedelta:
-        """Return how long a message is to be put off; nothing: it may go, and :meth:`leave` must follow.
+        """Return how long to postpone a message; zero: send it, and then call :meth:`release`.
 
-        A host that answers is asked for whoever comes, and as often.
+        A host whose last message was answered has no such limit, for any user.
         """
         records = self._record(host), self._record(user_id)
         if not records[0].proved:
@@ -53,7 +55,7 @@ class PushBackoff:
         return dt.timedelta()
 
     def release(self, host: str, user_id: int, now: dt.datetime, *, unanswered: bool | None) -> None:
-        """Note how a message ended; ``silent`` None: nothing was learnt."""
+        """Record the result of a message; ``unanswered`` None: unknown."""
         for key, record in ((host, self._record(host)), (user_id, self._record(user_id))):
             record.busy = max(0, record.busy - 1)
             if unanswered is None:
@@ -63,7 +65,8 @@ class PushBackoff:
                 pause = self._pause * (1 << min(record.silences, _DOUBLINGS))
                 record.silences, record.until = record.silences + 1, now + min(pause, self._most)
             else:
-                # By one alone, of a person: else every second address of his could be a tarpit.
+                # A user's count only falls by one: otherwise every second address of theirs could be a
+                # tarpit.
                 record.silences = max(0, record.silences - 1) if key == user_id else 0
                 record.until = None
 

@@ -1,4 +1,4 @@
-"""What somebody is told, in words: for the page and, where no page is open, for his devices."""
+"""Texts of notifications, for the page and for push messages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from urllib.parse import quote
 from app.models.discussion.comments import NotificationKind, NotificationRow, PersonSummary
 from app.models.notifications.push import TEST, Message
 
-#: Characters of a title in a message to a device: lines there are short.
+#: Longest title in a push message, in characters: lines on devices are short.
 TITLE_MAX = 120
 
 
 class Translations(Protocol):
-    """A catalogue of gettext."""
+    """A gettext catalog."""
 
     def gettext(self, message: str) -> str: ...
     def ngettext(self, msgid1: str, msgid2: str, num: int) -> str: ...
 
 
 def format_sentence(note: NotificationRow, translations: Translations) -> str:
-    """Return a row in words; not of feeds that fail."""
+    """Return the sentence of a notification; not for failing feeds."""
     said = note.kind in (NotificationKind.COMMENT, NotificationKind.REPLY)
     who = _who(note.faces, len(note.faces) if said else note.count, translations)
     what = _apart(note.title) if note.title else translations.gettext("a post")
@@ -30,7 +30,7 @@ def format_sentence(note: NotificationRow, translations: Translations) -> str:
 
 
 def build_path(note: NotificationRow) -> str:
-    """Return the path that a row leads to, empty: nowhere."""
+    """Return the path that a notification links to; empty: no link."""
     if note.kind is NotificationKind.FEED:
         return f"/feeds/{note.subject}"
     if note.kind is NotificationKind.IMPORT:
@@ -50,8 +50,8 @@ def build_path(note: NotificationRow) -> str:
 
 
 def build_message(note: NotificationRow, language: str) -> Message:
-    """Return a row as a device shows it: what the page says of it, and nothing more."""
-    from app.runtime import translations  # late: workers that tell nobody need no catalogues
+    """Return the push message of a notification, with the same text as the page."""
+    from app.runtime import translations  # late: workers that send no pushes need no catalogs
 
     words = translations.load_translations(language)
     if len(note.title) > TITLE_MAX:
@@ -67,7 +67,7 @@ def build_message(note: NotificationRow, language: str) -> Message:
 
 
 def build_test_message(language: str) -> Message:
-    """Return what shows that something comes."""
+    """Return the push message that tests whether a device gets messages."""
     from app.runtime import translations
 
     words = translations.load_translations(language)
@@ -160,7 +160,7 @@ _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Trans
 
 
 def _who(faces: tuple[PersonSummary, ...], count: int, words: Translations) -> str:
-    """Return people for a sentence: two by name, the others by their number."""
+    """Return people for a sentence: two by name, the others as a number."""
     names = [_apart(face.name) for face in faces[:2]]
     if count <= 1 or len(names) < 2:
         return names[0] if names else ""
@@ -175,5 +175,5 @@ def _who(faces: tuple[PersonSummary, ...], count: int, words: Translations) -> s
 
 
 def _apart(name: str) -> str:
-    """Return foreign words for a sentence, whatever direction they are written in."""
+    """Isolate a name or title, so that its text direction doesn't affect the sentence."""
     return f"\u2068{name}\u2069"
