@@ -1,4 +1,4 @@
-"""The health of all feeds, for administrators; every change is in the log (W20)."""
+"""The health of all feeds, for administrators; every change is logged (W20)."""
 
 from __future__ import annotations
 
@@ -19,27 +19,25 @@ from app.services.validation import check_id, check_text
 log = logs.get(__name__)
 
 PAGE = 50
-#: Quarters of an hour that the chart of the schedule shows in advance.
+#: Quarter hours ahead that the schedule chart shows.
 AHEAD = 8
 _WORD, _TEXT, _CURSOR = 64, 256, 40
 
 
 class FeedListService:
-    """Lists of feeds and what an administrator may do to one.
+    """Lists feeds by their health; checks, pauses and resumes them.
 
-    All methods raise:
-        ForbiddenError: the actor is no admin.
-        StoreError: MongoDB or Redis does not answer.
+    All methods raise: ForbiddenError: the actor isn't an admin. StoreError: MongoDB or Redis does not answer.
     """
 
     def __init__(self, lists: FeedListGateway, engine: EnginePort, jobs: JobPort) -> None:
         self._lists, self._engine, self._jobs = lists, engine, jobs
 
     def list_feeds(self, actor: Actor, query: FeedQuery) -> FeedList:
-        """Return a page of a list.
+        """Return a page of the feeds that match a query.
 
         Raises:
-            InvalidError: a text is too long, or the cursor is none of ours.
+            InvalidError: a text is too long, or the cursor is invalid.
         """
         require_permission(actor, Permission.ADMIN_SEE)
         checked = FeedQuery(
@@ -51,12 +49,12 @@ class FeedListService:
         return self._lists.list_feeds(checked, clock.now(), PAGE)
 
     def count_feeds(self, actor: Actor) -> FeedCounts:
-        """Return how many feeds there are of which kind."""
+        """Return the number of feeds of each kind."""
         require_permission(actor, Permission.ADMIN_SEE)
         return self._lists.count_feeds()
 
     def list_day_slots(self, actor: Actor) -> tuple[Slot, ...]:
-        """Return what all schedules did in the last 24 hours and plan for the next two, by quarters."""
+        """Return the polls of the last 24 hours and those planned for the next two, by quarter hour."""
         require_permission(actor, Permission.ADMIN_SEE)
         now = clock.now()
         hour = int(now.timestamp() * 1000) // HOUR_MS
@@ -65,30 +63,29 @@ class FeedListService:
         return throughput.list_day_slots(found, planned, now, AHEAD)
 
     def check_now(self, actor: Actor, feed_id: int) -> None:
-        """Pull a feed now."""
+        """Queue a pull of a feed now."""
         require_permission(actor, Permission.FEED_MANAGE)
         feed_id = check_id(feed_id, "feed")
         self._jobs.enqueue(Job(Task.PULL, {"feed_ids": [feed_id]}, Queue.PULL))
         log.info("feed_checked", feed_id=feed_id, by=actor.user_id)
 
     def pause(self, actor: Actor, feed_id: int) -> None:
-        """Poll a feed no more; its readers may still ask for it by hand.
+        """Stop polling a feed; its readers can still refresh it by hand.
 
-        Raises, as the next two:
-            NotFoundError: there is no such feed.
+        Raises, like :meth:`resume` and :meth:`clear`: NotFoundError: there is no such feed.
         """
         require_permission(actor, Permission.FEED_MANAGE)
         self._lists.pause(check_id(feed_id, "feed"))
         log.info("feed_paused", feed_id=feed_id, by=actor.user_id)
 
     def resume(self, actor: Actor, feed_id: int) -> None:
-        """Poll a feed again, at once."""
+        """Resume polling a feed, starting now."""
         require_permission(actor, Permission.FEED_MANAGE)
         self._lists.resume(check_id(feed_id, "feed"), clock.now())
         log.info("feed_resumed", feed_id=feed_id, by=actor.user_id)
 
     def clear(self, actor: Actor, feed_id: int) -> None:
-        """Forget a feed's errors and poll it at once."""
+        """Clear a feed's errors and poll it now."""
         require_permission(actor, Permission.FEED_MANAGE)
         self._lists.clear(check_id(feed_id, "feed"), clock.now())
         log.info("feed_cleared", feed_id=feed_id, by=actor.user_id)

@@ -1,4 +1,4 @@
-"""The hourly report: when it is due, what it says, and that it goes out once."""
+"""The hourly report: when it is due, its content, and sending it once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.models.operations.hourly_stats import HOUR_MS
 
 _log = logs.get(__name__)
 
-#: What happened at the very end of an hour is counted some seconds later.
+#: Events at the very end of an hour are counted some seconds later.
 _COUNTED = dt.timedelta(seconds=30)
 
 
 class Figures(Protocol):
-    """Where figures come from; ``app.adapters.redis.stats.RedisFigures``. All raise StoreError."""
+    """The source of the figures; ``app.adapters.redis.stats.RedisFigures``. All methods raise StoreError."""
 
     def read_figures(self, hour: int) -> ReportFigures: ...
     def get_reported_hour(self) -> int: ...
@@ -30,23 +30,24 @@ class Figures(Protocol):
 
 
 class ReportSender(Protocol):
-    """Who sends; ``app.adapters.apprise.AppriseNotifier``."""
+    """Sends reports; ``app.adapters.apprise.AppriseNotifier``."""
 
     def send(self, title: str, body: str) -> tuple[int, int]: ...
 
 
 class ReportService:
-    """There is no actor: the administrator has set whom to tell."""
+    """Composes and sends the report; has no actor, because the settings name the recipients."""
 
     def __init__(self, figures: Figures, notifier: ReportSender, settings: Settings) -> None:
         self._figures, self._notifier, self._settings = figures, notifier, settings
         self._queued = 0
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the job that reports the hour that has ended, if that is to be queued now.
+        """Return the job that reports the last full hour, if it must be queued now.
 
-        However many processes ask: the job's identity is its hour, and what was sent is noted. It stays due
-        until :meth:`queued` is told: an outage at that moment must not cost the report.
+        Several processes may call this: the job's identity is its hour, and a sent report is recorded. The
+        job stays due until :meth:`mark_queued` is called, so that an outage at that moment doesn't lose the
+        report.
         """
         hour = _number(now - _COUNTED) - 1
         if not self._settings.report_urls or hour <= self._queued:
@@ -57,20 +58,21 @@ class ReportService:
         return [Job(Task.REPORT, {"hour": hour}, Queue.MAINTENANCE)]
 
     def mark_queued(self, jobs: Sequence[Job]) -> None:
-        """Note that what was due is queued now; one that fails for good is not queued anew."""
+        """Record that the due jobs are queued; a job that finally fails is not queued again."""
         self._queued = max([self._queued, *(job.args["hour"] for job in jobs)])
 
     def compose_current(self) -> HourlyReport:
-        """Return the report about the running hour as far as it has come."""
+        """Return the report about the current hour so far."""
         return self._compose(_number(clock.now()))
 
     def send(self, hour: int) -> dict[str, int]:
-        """Send the report about an hour unless that was done; returns ``sent`` and ``refused`` addresses.
+        """Send the report about an hour unless it was sent; return the number of ``sent`` and ``refused``
+        addresses.
 
-        It may be sent twice when a worker dies between sending and noting it.
+        The report may be sent twice if a worker dies between sending and recording it.
 
         Raises:
-            UnsentError: no address took it.
+            UnsentError: no address accepted the report.
         """
         if self._figures.get_reported_hour() >= hour:
             return {"sent": 0, "refused": 0}
@@ -79,10 +81,10 @@ class ReportService:
         return done
 
     def send_now(self) -> dict[str, int]:
-        """Send a report about the running hour; returns and raises as :meth:`send`.
+        """Send a report about the current hour; returns and raises like :meth:`send`.
 
         Raises:
-            InvalidError: there is no address to send to.
+            InvalidError: no address is configured.
         """
         if not self._settings.report_urls:
             raise InvalidError("There's nowhere to send the report. Set EVENTR_REPORT_URLS.")

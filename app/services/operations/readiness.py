@@ -1,6 +1,6 @@
-"""Whether the stores answer: asked once a second at most, however many want to know.
+"""Readiness of the stores: checked at most once a second, however many requests come in.
 
-Strangers may ask too, so an answer must cost next to nothing, most of all while a store is away.
+Anyone may send such requests, so an answer must cost next to nothing, above all while a store is down.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 
 from app.errors import StoreError
 
-#: How long an answer holds, seconds.
+#: How long an answer is cached, seconds.
 KEPT = 1.0
 
 
 class Readiness:
-    """Asks the stores of a process.
+    """Checks the stores of a process.
 
     Args:
-        checks: name of a part → raises StoreError when it does not answer.
+        checks: for each part's name, a function that raises StoreError if the part does not answer.
     """
 
     def __init__(
@@ -30,7 +30,10 @@ class Readiness:
         self._known: tuple[float, list[str]] | None = None
 
     def find_missing(self) -> list[str]:
-        """Return the names of the parts that do not answer; while somebody asks already, as it was before."""
+        """Return the names of the parts that do not answer.
+
+        While another thread runs the checks, return the previous answer.
+        """
         known = self._known
         if known and (self._timer() - known[0] < KEPT or not self._asking.acquire(blocking=False)):
             return known[1]
@@ -39,7 +42,7 @@ class Readiness:
         try:
             if self._known is known:
                 self._known = (self._timer(), self._ask())
-            assert self._known is not None  # noqa: S101 — set now, or by whom this one waited for
+            assert self._known is not None  # noqa: S101 — set here, or by the thread that held the lock
             return self._known[1]
         finally:
             self._asking.release()

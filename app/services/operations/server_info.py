@@ -1,4 +1,4 @@
-"""The server itself, for administrators: settings that hold, versions, whether all is well."""
+"""Information about the server, for administrators: settings, versions and health checks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from app.models.operations import settings_view
 from app.models.operations.check_result import CheckResult
 from app.services.access import require_permission
 
-#: Libraries whose versions are told, beside our own and Python's.
+#: Libraries whose versions are shown, besides Eventr's and Python's.
 _LIBRARIES = ("flask", "gunicorn", "pymongo", "redis", "rq", "lxml", "nh3", "pycurl")
 
 
 class ServerInfoService:
-    """Nothing secret leaves it.
+    """Shows settings, versions and check results, without secrets.
 
     Args:
-        examine: runs the checks of a machine.
+        examine: runs the health checks of this machine.
 
-    All methods raise:
-        ForbiddenError: the actor is no admin.
+    All methods raise: ForbiddenError: the actor isn't an admin.
     """
 
     def __init__(self, settings: Settings, examine: Callable[[Settings], Iterable[CheckResult]]) -> None:
@@ -36,12 +35,12 @@ class ServerInfoService:
         return settings_view.list_settings(self._settings)
 
     def list_versions(self, actor: Actor) -> list[tuple[str, str]]:
-        """Return what runs here, with its version."""
+        """Return the names and versions of Eventr, Python and the main libraries."""
         require_permission(actor, Permission.ADMIN_SEE)
         found = [("Eventr", metadata.version("eventr")), ("Python", platform.python_version())]
         return found + [(name, metadata.version(name)) for name in _LIBRARIES]
 
     def run_checks(self, actor: Actor) -> list[CheckResult]:
-        """Run the checks; stores that do not answer take three seconds each."""
+        """Run the health checks; each store that does not answer takes three seconds."""
         require_permission(actor, Permission.ADMIN_SEE)
         return list(self._examine(self._settings))
