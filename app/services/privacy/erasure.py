@@ -1,7 +1,8 @@
-"""The end of accounts, as a job. There is no actor: he has gone, and only his account's mark says so.
+"""The deletion of accounts, as a job. There is no actor: the user is gone, and only a mark on the account
+remains.
 
-That an account goes is written in itself before anything else, and it is deleted last. So whatever ends
-a run (a kill, an emptied Redis, a store that is silent), the next one finds it and goes on.
+The mark is written before anything else, and the account's document is deleted last. So when a run ends early
+(a kill, an emptied Redis, a store that doesn't answer), the next run finds the account and continues.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from app.models.jobs.jobs import Job, Queue, Task
 
 log = logs.get(__name__)
 
-#: Accounts whose jobs are queued at once.
+#: Accounts whose jobs are queued at a time.
 AT_ONCE = 100
 
 
 class ErasureService:
-    """Finds accounts that go, and deletes them."""
+    """Finds the accounts to delete, and deletes them."""
 
     def __init__(self, erasure: ErasureGateway) -> None:
         self._erasing = erasure
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the jobs of accounts that go; however often asked, each is one."""
+        """Return the jobs of accounts to delete; a repeated call returns jobs with the same identity."""
         return [make_erasure_job(user_id) for user_id in self._erasing.find_leaving(AT_ONCE, now)]
 
     def run(self, user_id: int) -> dict[str, str]:
-        """Delete an account that goes, with all that is in it; one that stays is left alone.
+        """Delete an account marked for deletion, with all its data; leave any other account alone.
 
-        Safe to run twice, at once too, and to be killed anywhere.
+        Safe to run twice, even concurrently, and to be killed anywhere.
 
         Raises:
-            StoreError: the store did not answer; the next run goes on.
+            StoreError: the store did not answer; the next run continues.
         """
         if not self._erasing.is_begun(user_id):
             return {"state": "stays"}

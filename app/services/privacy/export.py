@@ -1,4 +1,4 @@
-"""All that is somebody's own, as a file: he asks for it, a job makes it, he downloads it (G01)."""
+"""Data exports: a user requests a file of all their data, a job makes it, the user downloads it (G01)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from app.services.notifications.notifier import Notifier
 
 log = logs.get(__name__)
 
-#: A run that takes longer is ended, and the next one begins again; seconds.
+#: Longest run, seconds; after this time the run is ended, and the next one starts over.
 LONGEST = personal.LONGEST
-#: Files whose jobs are queued at once.
+#: Exports whose jobs are queued at a time.
 AT_ONCE = 100
 _DAY = 86400
 
 
 class PersonalExportService:
-    """Asks for, makes and serves files.
+    """Requests, makes and serves data exports.
 
-    The password is asked for (W11) both to have a file made and to download it, unless this session entered
-    it within the last minutes: a session left open, or a stolen one, must get none.
+    Both requesting and downloading a file need the password (W11), unless this session entered it within the
+    last minutes: an open or stolen session must not be enough.
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class PersonalExportService:
         self._per_day = settings.exports_per_day
 
     def find_latest(self, actor: Actor) -> PersonalExport | None:
-        """Return the actor's file, being made or made; None: he has none."""
+        """Return the actor's export, finished or not; None: there is none."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._exports.find_by_user(actor.user_id, clock.now())
 
     def is_proved(self, session: Session) -> bool:
-        """Whether the password is not asked for at the moment."""
+        """Return whether the password was entered recently, so that no form has to request it."""
         return self._people.is_proved(session)
 
     def verify_password(self, actor: Actor, session: Session, password: str) -> None:
-        """Let a session have and download a file, for some minutes.
+        """Check the password, and let the session request and download files for some minutes.
 
         Raises:
             InvalidError: this is not the actor's password; field ``proof``.
-            RateLimitedError: too many wrong ones.
+            RateLimitedError: too many wrong passwords.
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
         if not password and not self.is_proved(session):
@@ -72,12 +72,12 @@ class PersonalExportService:
         self._people.verify_password(actor, session, password)
 
     def request_export(self, actor: Actor, session: Session, password: str = "") -> None:
-        """Let a job make a file of all that is the actor's, in the place of the one he has.
+        """Let a job make a file of all the actor's data, which replaces the previous file.
 
         Raises:
-            InvalidError: his password is wanted and wrong.
-            RateLimitedError: too many wrong ones, or too many files within a day.
-            StoreError: MongoDB does not answer. Without Redis it is made all the same.
+            InvalidError: the password is required and wrong.
+            RateLimitedError: too many wrong passwords, or too many files within a day.
+            StoreError: MongoDB does not answer. Without Redis the file is still made.
         """
         self.verify_password(actor, session, password)
         found = self.find_latest(actor)
@@ -88,14 +88,14 @@ class PersonalExportService:
         try:
             self._jobs.enqueue(make_export_job(actor.user_id))
         except EventrError as e:
-            # It is stored: the updater queues it as soon as it can.
+            # The request is stored, so the updater queues the job later.
             log.warning("export_not_queued", user_id=actor.user_id, error=e.word)
 
     def get(self, actor: Actor, export_id: str) -> PersonalExport:
-        """Return a file of the actor's that can be downloaded.
+        """Return an export of the actor that can be downloaded.
 
         Raises:
-            NotFoundError: he has no such file, it is not made yet, or its time is over.
+            NotFoundError: the actor has no such file, it isn't ready, or it has expired.
         """
         found = self.find_latest(actor)
         if found is None or found.id != export_id or found.state is not ExportState.READY:
@@ -105,11 +105,11 @@ class PersonalExportService:
     def open_download(
         self, actor: Actor, session: Session, export_id: str
     ) -> tuple[PersonalExport, Iterator[bytes]]:
-        """Return a file and its bytes, in parts of some megabytes.
+        """Return an export and its bytes, in parts of some megabytes.
 
         Raises:
             NotFoundError: as :meth:`get`.
-            InvalidError: the password is wanted first; field ``proof``.
+            InvalidError: the password is required first; field ``proof``.
         """
         found = self.get(actor, export_id)
         self.verify_password(actor, session, "")
@@ -118,16 +118,16 @@ class PersonalExportService:
 
     # -- for workers and the updater
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the jobs of files that wait and that nobody works on; however often asked, each is one."""
+        """Return the jobs of exports that wait without a live run; each job's identity is unique."""
         return [make_export_job(user_id) for user_id in self._exports.find_stalled(now, AT_ONCE)]
 
     def run(self, user_id: int) -> dict[str, str]:
         """Make the file that a user waits for.
 
-        Safe to run twice, at once too, and to be killed anywhere: the next run begins again.
+        Safe to run twice, even concurrently, and to be killed anywhere: the next run starts over.
 
         Raises:
-            StoreError: the store did not answer; the next run begins again.
+            StoreError: the store did not answer; the next run starts over.
         """
         begun = self._exports.begin(user_id, clock.now())
         if begun is None:
