@@ -1,4 +1,4 @@
-"""People: following them, and being followed; muting, blocking; profiles."""
+"""Profiles, follows, follow requests, mutes and blocks."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from app.services.validation import check_text, check_words
 log = logs.get(__name__)
 
 NAME_MAX, BIO_MAX, LINKS_MAX, LINK_MAX = 64, 500, 5, 2048
-#: People on a page of followers; asks that are shown at once.
+#: People on a page of followers; follow requests on a page.
 ROWS = 100
-#: Requests that become follows when a stream opens; whoever is left is free to follow by himself.
+#: Follow requests accepted when a stream becomes public; the remaining people can then follow on their own.
 LET_IN = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody's profile, as one who looks at it sees it."""
+    """A person's profile, as the viewer sees it."""
 
     profile: Profile
     tie: Relationship
@@ -42,10 +42,11 @@ class Person:
 
 
 class FollowingService:
-    """What the actor is to others.
+    """Manages the actor's profile, and their relationships with other people.
 
     Args:
-        per_hour: people whom one user may begin to follow. undo_ttl: seconds.
+        per_hour: people whom one user may start to follow per hour.
+        undo_ttl: seconds for which an unfollow can be undone.
     """
 
     def __init__(
@@ -70,13 +71,13 @@ class FollowingService:
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def get_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
-        """Return somebody's profile.
+        """Return a person's profile.
 
         Args:
-            known: what was read of people for the same answer, with this one from then on.
+            cache: data about people read for the same response; this profile's data is added.
 
         Raises:
-            NotFoundError: there is none of this name, or it is not for this viewer.
+            NotFoundError: there is no such person, or the viewer may not see them.
         """
         profile = self._profiles.get_by_name(handle)
         tie = self._sight.find_relationship(actor.user_id if actor else None, profile, cache)
@@ -85,13 +86,13 @@ class FollowingService:
         return Person(profile, tie, self._follows.count_followers([profile]).get(profile.user_id, 0))
 
     def resolve_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
-        """Return the profile that a name leads to: of who has it, or had it not long ago.
+        """Return the profile that a name leads to: the person who has the name now, or had it recently.
 
         Args:
-            known: as for :meth:`person`.
+            cache: as for :meth:`get_person`.
 
         Raises:
-            NotFoundError: as for :meth:`person`.
+            NotFoundError: as for :meth:`get_person`.
         """
         try:
             return self.get_person(actor, handle, cache)
@@ -105,12 +106,12 @@ class FollowingService:
             return self.get_person(actor, name, cache)
 
     def preview_profile(self, actor: Actor) -> Profile:
-        """Return the actor's own profile, or what it would be; nothing is made."""
+        """Return the actor's own profile, or the one that would be created; stores nothing."""
         require_permission(actor, Permission.SHARE_EDIT)
         return self._profiles.preview_profile(self._user(actor))
 
     def find_feed_owner(self, actor: Actor, feed_id: int) -> str | None:
-        """Return whose stream a feed is, by name; None: it is of the web, or of nobody he may see."""
+        """Return the name of a shared feed's owner; None: a web feed, or an owner hidden from the actor."""
         require_permission(actor, Permission.FEED_SEE)
         owner = self._profiles.find_owner(feed_id)
         profile = self._profiles.find(owner) if owner is not None else None
@@ -119,7 +120,7 @@ class FollowingService:
         return profile.handle
 
     def get_or_create_profile(self, actor: Actor) -> Profile:
-        """Return the actor's own profile, which is made where he has none yet."""
+        """Return the actor's own profile, creating it if needed."""
         require_permission(actor, Permission.SHARE_EDIT)
         return self._profiles.get_or_create_profile(self._user(actor), clock.now())
 
@@ -141,10 +142,10 @@ class FollowingService:
         open_lists: bool | None = None,
         similar: bool | None = None,
     ) -> Profile:
-        """Change the actor's profile; None: that stays as it is, whatever others make of it meanwhile.
+        """Change the actor's profile; None leaves a field as it is, even if another request changes it.
 
         Raises:
-            InvalidError: a text is too long, or a link is no web address.
+            InvalidError: a text is too long, or a link isn't a web address.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         given: dict[str, Any] = {
@@ -167,26 +168,26 @@ class FollowingService:
         return changed
 
     def _let_all_in(self, mine: Profile) -> None:
-        """Let those follow who have asked to, where nobody has to ask any more; safe to run again."""
+        """Accept the pending follow requests of a stream that is now public; safe to run again."""
         asking = self._follows.list_requests(mine.user_id, LET_IN)
-        # Looked at after the asks: who asks once it has been narrowed again is not among them.
+        # Checked after reading the requests, so that none made after a new restriction is accepted.
         if self._profiles.get_audience(mine.user_id) is not Audience.PUBLIC:
             return
         known = self._accounts.find_names(asking)
         for asker in asking:
-            # Blocked just now; or he has as many subscriptions as he may, and goes on asking.
+            # The person was just blocked, or has too many subscriptions; then the request stays.
             with contextlib.suppress(NotFoundError, TooLargeError):
                 if asker in known:
                     self._answer(mine, asker, True)
 
     def follow(self, actor: Actor, handle: str) -> Relationship:
-        """Follow somebody, or ask to; return what they are then.
+        """Follow a person, or send a follow request; return the relationship after that.
 
         Raises:
-            NotFoundError: there is nobody of this name to follow.
-            ForbiddenError: it is himself, or somebody he blocks.
-            RateLimitedError: too many within the hour.
-            TooLargeError: he has as many subscriptions as he may.
+            NotFoundError: there is no such person to follow.
+            ForbiddenError: the person is the actor, or blocked by the actor.
+            RateLimitedError: too many follows within the hour.
+            TooLargeError: the actor has the maximum number of subscriptions.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.get_by_name(handle)
@@ -201,10 +202,10 @@ class FollowingService:
         return tie
 
     def unfollow(self, actor: Actor, handle: str) -> str | None:
-        """Stop following, or asking; return the token that takes it back, None: there is nothing to.
+        """Unfollow a person, or withdraw a request; return the undo token, None: nothing to undo.
 
         Raises:
-            NotFoundError: there is nobody of this name, or nobody whom the actor may see.
+            NotFoundError: there is no such person, or the actor may not see them.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.get_by_name(handle)
@@ -217,18 +218,18 @@ class FollowingService:
         return token or None
 
     def answer_request(self, actor: Actor, handle: str, yes: bool) -> bool:
-        """Let somebody follow who asked to, or not; False: he does not ask any more.
+        """Accept or decline a follow request; return False if there is no such request anymore.
 
         Raises:
-            NotFoundError: there is nobody of this name.
-            TooLargeError: that one has as many subscriptions as he may, and goes on asking.
+            NotFoundError: there is no such person.
+            TooLargeError: the follower has the maximum number of subscriptions; the request stays.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         asker, mine = self._account(handle), self.get_or_create_profile(actor)
         try:
             return self._answer(mine, asker, yes)
         except TooLargeError as e:
-            raise TooLargeError(handle=handle[:64]) from e  # its words are for who has too many
+            raise TooLargeError(handle=handle[:64]) from e  # its message is for the follower
 
     def _answer(self, mine: Profile, asker: int, yes: bool) -> bool:
         done = self._follows.answer_request(mine, asker, yes, clock.now())
@@ -237,27 +238,27 @@ class FollowingService:
         return done
 
     def set_muted(self, actor: Actor, handle: str, on: bool) -> None:
-        """Leave somebody out of what one's list of all shows, or take him in again.
+        """Leave a person out of the actor's list of all entries, or include them again.
 
         Raises:
-            NotFoundError: there is nobody of this name, or nobody whom the actor may see.
-            ForbiddenError: it is himself.
+            NotFoundError: there is no such person, or the actor may not see them.
+            ForbiddenError: the person is the actor.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self.get_person(actor, handle).profile if on else self._profiles.get_by_name(handle)
         if whom.user_id == actor.user_id:
             raise ForbiddenError("This is you.")
         self._follows.set_muted(actor.user_id, whom, on, clock.now())
-        if actor.synced and not on:  # not before, as in ReadingService.set_starred
+        if actor.synced and not on:  # after the change, as in ReadingService.set_starred
             self._changes.record_feed(actor.user_id, whom.feed_id)
         self._events.notify_counts(actor.user_id)
 
     def block(self, actor: Actor, handle: str) -> None:
-        """Neither sees the other from now on.
+        """Block a person: neither sees the other from now on.
 
         Raises:
-            NotFoundError: there is nobody of this name.
-            ForbiddenError: it is himself.
+            NotFoundError: there is no such person.
+            ForbiddenError: the person is the actor.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._account(handle)
@@ -269,12 +270,12 @@ class FollowingService:
         log.info("blocked", user_id=actor.user_id, whom=whom)
 
     def unblock(self, actor: Actor, handle: str) -> bool:
-        """Let somebody see again what everybody sees; False: he was not blocked."""
+        """Unblock a person; return False if they were not blocked."""
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         return self._follows.unblock(actor.user_id, self._account(handle))
 
     def remove_follower(self, actor: Actor, handle: str) -> bool:
-        """Take a follower away; False: he was none."""
+        """Remove a follower; return False if the person didn't follow."""
         require_permission(actor, Permission.SHARE_EDIT)
         reader, mine = self._account(handle), self.get_or_create_profile(actor)
         gone = self._follows.remove_follower(mine, reader, clock.now())
@@ -283,7 +284,7 @@ class FollowingService:
         return gone
 
     def list_requests(self, actor: Actor) -> list[str]:
-        """Return the names of those who ask to follow the actor."""
+        """Return the names of people with a pending request to follow the actor."""
         require_permission(actor, Permission.SHARE_EDIT)
         return self._names(self._follows.list_requests(actor.user_id, ROWS))
 

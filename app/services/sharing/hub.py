@@ -1,7 +1,7 @@
-"""Our own WebSub hub: public streams are pushed to whoever subscribes to them (W3C WebSub §5 to §7).
+"""Our own WebSub hub: pushes public streams to their subscribers (W3C WebSub §5 to §7).
 
-There is no actor here: anybody may subscribe to what anybody may read. What he can cause is bound by limits,
-and by the word of each callback that it wants what was asked in its name.
+There is no actor here: anyone may subscribe to what anyone may read. Rate limits bound the requests, and each
+callback must confirm that it wants the subscription.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from app.services.access import Limiter, throttle
 
 log = logs.get(__name__)
 
-#: A batch of pushes gets so many times what one callback may take: some hosts have several.
+#: The time limit of a batch, in timeouts of one callback: some hosts have several callbacks.
 _TURNS = 2
 
 
 class HubService:
-    """The hub: what its page, shares, the updater and the workers call.
+    """Accepts subscriptions, verifies them and pushes changes; its page, shares, the updater and the workers
+    call it.
 
     Args:
-        on: False: there is none.
-        per_hour: requests from one network address. patience: seconds that one callback may take.
+        enabled: False: this server has no hub.
+        per_hour: requests per network address and hour.
+        timeout: seconds that one callback may take.
     """
 
     def __init__(
@@ -51,19 +53,19 @@ class HubService:
 
     @property
     def address(self) -> str | None:
-        """Where to subscribe, for feeds to name; None: there is no hub."""
+        """The hub's address, which feeds link to; None: there is no hub."""
         return self._hubs.address if self._on else None
 
     def submit_request(self, form: HubForm, network: str) -> None:
-        """Take a request; its callback is asked in the background whether it meant it.
+        """Accept a request; a job then verifies the intent with its callback.
 
         Args:
-            network: the network address it comes from.
+            network: the network address that the request comes from.
 
         Raises:
-            InvalidError, NotFoundError, TooLargeError: it does not fit; ``field`` says what of it.
+            InvalidError, NotFoundError, TooLargeError: the request is invalid; ``field`` names the part.
             NotFoundError: there is no hub.
-            RateLimitedError: too many within the hour.
+            RateLimitedError: too many requests within the hour.
         """
         if not self._on:
             raise NotFoundError
@@ -73,9 +75,9 @@ class HubService:
             self._queue(_verify_job(sub_id))
 
     def notify_subscribers(self, feed_id: int) -> None:
-        """Let subscribers of a stream hear soon that it changed; takes no longer the more they are.
+        """Queue the push of a stream's change; takes the same time for any number of subscribers.
 
-        It is written down with the change already: what fails here the updater finds.
+        The push is already stored with the change, so the updater finds it if this fails.
         """
         if not self._on:
             return
@@ -101,10 +103,11 @@ class HubService:
     # -- workers
 
     async def verify_intents(self, sub_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
-        """Ask a callback whether it meant what was asked in its name, and all others that are due.
+        """Verify the intent of a subscription with its callback, and of all others that are due.
 
-        Together, and one such job at a time: strangers name these addresses, and slow ones hold up neither
-        each other nor a worker's other jobs. What comes meanwhile the updater finds.
+        They are verified together, and one such job runs at a time. Strangers choose these addresses, so slow
+        ones must not delay each other or a worker's other jobs. The updater finds requests that arrive
+        meanwhile.
         """
         if self._asking:
             return {"confirmed": None}
@@ -128,11 +131,12 @@ class HubService:
         return await asyncio.to_thread(self._hubs.finish_verification, question, fetched, clock.now())
 
     async def push_changes(self, feed_id: int, fetcher: FetchStreamer, *, seconds: float) -> dict[str, int]:
-        """Push what changed in a stream to all who are owed it, for a while; the updater finds the rest.
+        """Push a stream's change to all subscribers that lack it, for a limited time; the updater finds the
+        rest.
 
         Args:
-            seconds: the job's time. A batch gets half of it at most: what has not ended then has failed, so
-                that hosts which are slow on purpose hold nobody else up for long.
+            seconds: the job's time limit. A batch gets at most half of it; deliveries not done by then have
+                failed, so that deliberately slow hosts don't delay others for long.
         """
         of_batch = min(seconds / 2, _TURNS * self._patience)
         last_begin = time.monotonic() + seconds / 3

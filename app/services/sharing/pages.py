@@ -1,4 +1,4 @@
-"""Shared streams as everybody sees them: people's pages, single shares, chains, and feeds."""
+"""Public views of shared streams: people's pages, single shares, chains and feeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.services.sharing.following import FollowingService, Person
 from app.services.sharing.sharing import CURSOR_MAX
 from app.services.validation import check_id, check_text
 
-#: The ends of the addresses of feeds, and what they hold.
+#: File names at the end of feed addresses.
 FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
 TYPES = {
     FeedFormat.ATOM: "application/atom+xml; charset=utf-8",
@@ -35,7 +35,7 @@ TYPES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PersonPage:
-    """A person's page; ``bio`` is HTML, ``count`` how many shares of his the viewer may see."""
+    """A person's page; ``bio`` is HTML, ``count`` the number of shares visible to the viewer."""
 
     person: Person
     bio: str
@@ -44,19 +44,20 @@ class PersonPage:
 
 
 class SharedService:
-    """Looks at what people share; ``actor`` is None for a stranger, and nobody needs a permission."""
+    """Reads what people share; ``actor`` None is a stranger, and no permission is needed."""
 
     def __init__(self, shared: SharedGateway, chains: ChainGateway, following: FollowingService) -> None:
         self._shared, self._chains, self._following = shared, chains, following
 
     def get_person_page(self, actor: Actor | None, handle: str, before: int | None = None) -> PersonPage:
-        """Return a page of somebody's stream.
+        """Return a page of a person's stream.
 
         Args:
-            handle: in whatever case. before: the share after which it goes on.
+            handle: the person's name, in any case.
+            before: the share after which the page starts; None: the first page.
 
         Raises:
-            NotFoundError: there is nobody of this name, or his page is not for this viewer.
+            NotFoundError: there is no such person, or the viewer may not see their page.
         """
         known = RequestCache()
         person = self._following.resolve_person(actor, handle, known)
@@ -70,10 +71,10 @@ class SharedService:
         )
 
     def get_share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
-        """Return one share of somebody, with its text.
+        """Return one share of a person, with its text.
 
         Raises:
-            NotFoundError: he has no such share, or it is not for this viewer.
+            NotFoundError: the person has no such share, or the viewer may not see it.
         """
         return self._share(actor, handle, share_id, RequestCache())
 
@@ -87,11 +88,11 @@ class SharedService:
     def get_chain(
         self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
     ) -> tuple[Person, ChainView]:
-        """Return a page of the tree of all shares of what somebody shared.
+        """Return a page of the tree of all shares of the entry that a share is of.
 
         Raises:
-            NotFoundError: as for :meth:`share`.
-            InvalidError: the cursor does not fit.
+            NotFoundError: as for :meth:`get_share`.
+            InvalidError: the cursor is invalid.
         """
         known = RequestCache()
         person, item = self._share(actor, handle, share_id, known)
@@ -103,14 +104,15 @@ class SharedService:
     def build_feed(
         self, handle: str, form: FeedFormat, etags: Collection[str] = (), since: dt.datetime | None = None
     ) -> FeedDocument:
-        """Return the feed of what everybody may see of a stream.
+        """Return the feed document of the public part of a stream.
 
         Args:
-            known: tags of documents that the one who asks has. since: how old his is, if he knows no tag.
-                The answer has no body if he has what there is.
+            etags: the client's entity tags.
+            since: the time of the client's copy, if the client has no tag. The result has no body if the copy
+                is current.
 
         Raises:
-            NotFoundError: there is nobody of this name, or his stream is not for everybody.
+            NotFoundError: there is no such person, or their stream isn't public.
         """
         return self._shared.build_feed(
             self._following.resolve_person(None, handle).profile, form, etags, since
@@ -118,17 +120,17 @@ class SharedService:
 
     @property
     def hub(self) -> str | None:
-        """The address of this server's hub, None: it has none."""
+        """The address of this server's hub; None: there is no hub."""
         return self._shared.hub
 
     def find_document(self, topic: str) -> Document | None:
-        """Return what anybody is served at the address of a feed of ours, None where there is none."""
+        """Return the public document at the address of one of our feeds, or None if there is none."""
         start, _, end = topic.rpartition("/")
         form = next((f for f, file in FILES.items() if file == end), None)
         if form is None:
             return None
         try:
-            # By its own name alone: a topic is one address.
+            # Only by the current name, because a topic has a single address.
             person = self._following.get_person(None, unquote(start.rpartition("@")[2]))
             found = self._shared.build_feed(person.profile, form, (), None)
         except NotFoundError:

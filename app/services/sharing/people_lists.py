@@ -1,4 +1,4 @@
-"""Lists of people: whom somebody follows, who follows him, whom he mutes and blocks."""
+"""Lists of people: followed people, followers, requests, mutes and blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from app.services.sharing.following import ROWS, FollowingService, Person
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Contact:
-    """Somebody in a list of people; ``name`` is what he is called.
+    """A person in a list; ``name`` is their display name.
 
-    ``open``: he has a page that the one who looks may open.
+    ``open``: the viewer may open this person's page.
     """
 
     handle: str
@@ -31,9 +31,9 @@ class Contact:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Contacts:
-    """A page of people; ``next`` is what the next one begins after, None at the end.
+    """A page of people; ``next`` is where the next page starts, None at the end.
 
-    ``owner``: whose people they are, None: those of the one who looks.
+    ``owner``: the person whose list this is; None: the viewer.
     """
 
     people: tuple[Contact, ...]
@@ -44,7 +44,7 @@ class Contacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Circle:
-    """The people of the actor, as far as one page shows them."""
+    """The actor's lists of people, as one page shows them."""
 
     following: Contacts
     followers: Contacts
@@ -55,7 +55,7 @@ class Circle:
 
 
 class PeopleListService:
-    """Lists of people, each as far as the one who looks may see it."""
+    """Lists people, each list as far as the viewer may see it."""
 
     def __init__(
         self,
@@ -70,26 +70,26 @@ class PeopleListService:
         self._accounts = accounts
 
     def list_followers(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
-        """Return a page of who follows somebody.
+        """Return a page of a person's followers.
 
         Raises:
-            NotFoundError: there is nobody of this name, or he shows nobody who follows him.
+            NotFoundError: there is no such person, or they hide their followers.
         """
         person = self._shown(actor, handle)
         return self._followers(actor, person.profile, after, all=person.tie.own)
 
     def list_following(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
-        """Return a page of whom somebody follows; ``after`` counts.
+        """Return a page of the people whom a person follows; ``after`` is the number to skip.
 
         Raises:
-            NotFoundError: there is nobody of this name, or he does not show it.
+            NotFoundError: there is no such person, or they hide this list.
         """
         person = self._shown(actor, handle)
         found = self._following(actor, person.profile.user_id, after, all=person.tie.own)
         return dataclasses.replace(found, owner=person.profile)
 
     def list_circle(self, actor: Actor, following: int = 0, followers: int = 0) -> Circle:
-        """Return the actor's people; the two numbers say where a page of them begins."""
+        """Return the actor's lists; the two numbers say where a page of each list starts."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         me, mine = actor.user_id, self._people.preview_profile(actor)
         readers = self._followers(actor, mine, followers, all=True) if mine.feed_id else Contacts((), None, 0)
@@ -103,7 +103,7 @@ class PeopleListService:
         )
 
     def list_by_kind(self, actor: Actor, kind: RelationshipKind) -> tuple[Contact, ...]:
-        """Return whom the actor mutes, blocks or asked to follow: the first hundred."""
+        """Return the first hundred people whom the actor mutes, blocks or has asked to follow."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._laid(actor, kind)
 
@@ -131,7 +131,7 @@ class PeopleListService:
         return self._contacts(actor, self._follows.list_by_kind(actor.user_id, kind, ROWS), all=True)
 
     def _contacts(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> tuple[Contact, ...]:
-        """Return people in this order, also those without a page where ``all`` are wanted."""
+        """Return people in this order; with ``all``, even people without a page."""
         profiles = self._profiles.find_many(user_ids)
         ties = self._sight.find_relationships(actor.user_id if actor else None, profiles.values())
         names = self._accounts.find_names([u for u in user_ids if u not in profiles]) if all else {}
@@ -141,7 +141,7 @@ class PeopleListService:
                 tie = ties[user_id]
                 seen = profile.has_page(tie)
                 if all or (seen and profile.allows_view(Audience.PUBLIC, tie)):
-                    # What he calls himself is his to show; the account's name is known anyway.
+                    # The display name is only shown with the page; the account's name is known already.
                     name = profile.name if seen else profile.handle
                     found.append(Contact(profile.handle, name, tie, open=seen))
             elif user_id in names:

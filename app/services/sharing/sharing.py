@@ -1,4 +1,4 @@
-"""Sharing: what a person passes on, what he writes himself, and the chains that come of it."""
+"""Sharing: shares of entries, posts, re-shares and their chains."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ TITLE_MAX = 256
 
 
 class SharingService:
-    """Shares, posts and chains of the actor, and chains as strangers see them.
+    """Creates, edits and removes the actor's shares and posts, and reads chains, even for strangers.
 
     Args:
-        note_length: characters of a note or post. per_hour: shares and posts of one user, and as many
-            changes of them.
-        undo_ttl: seconds.
+        note_length: longest note or post, in characters.
+        per_hour: shares and posts of one user per hour, and separately edits of them.
+        undo_ttl: seconds for which an unshare can be undone.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class SharingService:
     def share(
         self, actor: Actor, entry_id: int, *, note: str = "", audience: Audience | None = None
     ) -> ShareResult:
-        """Share an entry with whoever follows; twice is the same as once.
+        """Share an entry with the actor's followers; twice is the same as once.
 
         Args:
-            audience: None: that of the stream.
+            audience: None: the audience of the actor's stream.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see.
-            InvalidError: it may not be passed on, or the note is too long.
-            RateLimitedError: too many within the hour.
+            NotFoundError: there is no such entry, or the actor may not see it.
+            InvalidError: the entry may not be shared, or the note is too long.
+            RateLimitedError: too many shares and posts within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         note, now = check_words(note, "note", limit=self._note_length), clock.now()
@@ -118,16 +118,16 @@ class SharingService:
             self._changes.record_changes(actor.user_id, {}, entry_ids)
 
     def _check_open(self, feed_id: int) -> None:
-        """Refuse what comes from an address that is a key itself: who reads it has paid, or was trusted."""
+        """Refuse entries of a feed whose address is a secret, such as a paid feed."""
         if self._feeds.is_secret(feed_id):
             raise InvalidError("This feed's address is private, so you can't share its entries.")
 
     def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
-        """Publish something of one's own.
+        """Publish a post of the actor.
 
         Raises:
-            InvalidError: there are no words, or too many.
-            RateLimitedError: too many within the hour.
+            InvalidError: the text is empty or too long.
+            RateLimitedError: too many shares and posts within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         text, now = check_words(text, "note", limit=self._note_length), clock.now()
@@ -145,15 +145,15 @@ class SharingService:
     def update_share(
         self, actor: Actor, share_id: int, *, note: str | None = None, audience: Audience | None = None
     ) -> Share:
-        """Change what one wrote to a share, or for whom it is; readers see that it was edited.
+        """Change the note or the audience of one of the actor's shares; readers see that it was edited.
 
         Args:
-            note, audience: None: they stay as they are, whatever another edit makes of them meanwhile.
+            note, audience: None leaves the value as it is, even if another edit changes it meanwhile.
 
         Raises:
-            NotFoundError: he has no such share.
-            InvalidError: the note is too long, or there are no words left in a post.
-            RateLimitedError: too many within the hour.
+            NotFoundError: the actor has no such share.
+            InvalidError: the note is too long, or a post would have no text.
+            RateLimitedError: too many edits within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         note = None if note is None else check_words(note, "note", limit=self._note_length)
@@ -162,24 +162,24 @@ class SharingService:
             raise NotFoundError(share_id=share_id)
         if known.is_post and note == "":
             raise InvalidError("Write something first.", field="note")
-        # Each change can tell others that they are mentioned.
+        # Each edit can notify people whom it mentions.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
         was, edited = self._sharing.update_share(profile, known.id, now, note=note, audience=audience)
         if edited.feed_id != was.feed_id:
-            self._tell(was, new=0)  # whoever saw it there sees it no more
+            self._tell(was, new=0)  # the readers of that feed lose sight of the share
         self._tell(edited, new=int(edited.feed_id != was.feed_id))
         self._notifier.notify_share_edited(was, edited)
         return edited
 
     def remove_share(self, actor: Actor, share_id: int) -> str:
-        """Take a share back; what others made of it stays.
+        """Unshare: remove one of the actor's shares; re-shares by other people stay.
 
         Returns:
-            A token for :meth:`restore`, good for a day.
+            A token for :meth:`restore_share`, valid for ``undo_ttl``.
 
         Raises:
-            NotFoundError: he has no such share.
+            NotFoundError: the actor has no such share.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         now = clock.now()
@@ -192,10 +192,10 @@ class SharingService:
         return token
 
     def unshare(self, actor: Actor, entry_id: int) -> str | None:
-        """Take back the actor's own share of an entry, or of what a share is of.
+        """Remove the actor's own share of an entry, or of the entry that a share is of.
 
         Returns:
-            As :meth:`remove`; None: he does not share it.
+            As :meth:`remove_share`; None: the actor doesn't share the entry.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         entry_id = check_id(entry_id, "entry_id")
@@ -209,11 +209,11 @@ class SharingService:
         return self.remove_share(actor, mine.id) if mine else None
 
     def restore_share(self, actor: Actor, token: str) -> Share:
-        """Take a ``remove`` back.
+        """Undo a :meth:`remove_share`.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
-            ExistsError: he has shared it again; that stays as it is.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
+            ExistsError: the actor has shared the entry again; that share stays as it is.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         now = clock.now()
@@ -224,7 +224,7 @@ class SharingService:
         return share
 
     def get_share_box(self, actor: Actor, entry: Entry) -> ShareBox:
-        """Return what the actor can do with an entry that he sees, and how it came to him."""
+        """Return how the actor can share an entry that they see, and through whom it reached them."""
         require_permission(actor, Permission.SHARE_EDIT)
         of = entry.of or Origin(entry.id, entry.feed_id)
         mine = self._sharing.find_own_share(actor.user_id, of.entry_id)
@@ -238,29 +238,29 @@ class SharingService:
         return dataclasses.replace(box, via=via, widest=widest, can_reshare=passable and not entry.lost)
 
     def find_own_share(self, actor: Actor, entry: Entry) -> int | None:
-        """Return the actor's own share of what an entry is or holds, None: he has not shared it."""
+        """Return the id of the actor's own share of an entry, or of a share's entry; None: not shared."""
         require_permission(actor, Permission.ENTRY_READ)
         found = self._sharing.find_own_share(actor.user_id, entry.of.entry_id if entry.of else entry.id)
         return found.id if found else None
 
     def get_audience(self, actor: Actor) -> Audience:
-        """Return for whom the actor's stream is, or would be."""
+        """Return the audience of the actor's stream, or the default if there is no profile yet."""
         return self._profiles.get_audience(actor.user_id)
 
     def get_share(self, actor: Actor | None, share_id: int) -> Share:
-        """Return a share that may be seen.
+        """Return a share that the actor may see.
 
         Raises:
-            NotFoundError: there is none, or it is not for this person.
+            NotFoundError: there is no such share, or the actor may not see it.
         """
         return self._sharing.get_share(actor.user_id if actor else None, check_id(share_id, "share"))
 
     def list_chain(self, actor: Actor | None, share_id: int, cursor: str | None = None) -> ChainPage:
-        """Return a page of the tree of all shares of what a share is of, as far as the viewer may see.
+        """Return a page of the tree of all shares of a share's entry, as far as the viewer may see them.
 
         Raises:
-            NotFoundError: there is no such share, or it is not for this person.
-            InvalidError: the cursor does not fit.
+            NotFoundError: there is no such share, or the viewer may not see it.
+            InvalidError: the cursor is invalid.
         """
         share = self.get_share(actor, share_id)
         viewer = actor.user_id if actor else None
@@ -268,22 +268,22 @@ class SharingService:
         return self._chains.list_chain(viewer, share.of, after)
 
     def list_chain_sharers(self, actor: Actor | None, share: Share) -> Sequence[Sharer | None]:
-        """Return the way of a share, from the one it was taken from back to the root's first.
+        """Return the sharers in a share's chain, from its source back to the first share of the root entry.
 
-        None stands for one whom the viewer may not see, or who took it back.
+        None stands for a sharer whom the viewer may not see, or who unshared the entry.
         """
         return self._chains.list_chain_sharers(actor.user_id if actor else None, share)
 
     def find_sources(self, actor: Actor, shares: Sequence[Share]) -> dict[int, int]:
-        """Return the share that each of these was taken from, where the viewer may see that one (W04)."""
+        """Return the source of each of these shares, if the viewer may see the source (W04)."""
         wanted = {share.id: share.source for share in shares if share.source is not None}
         seen = self._chains.filter_visible(actor.user_id, list(set(wanted.values())))
         return {share_id: source for share_id, source in wanted.items() if source in seen}
 
     def build_chain(self, actor: Actor | None, share: Share) -> Chain:
-        """Return the way of a share as a feed tells it: hops on other servers, then those here, itself last.
+        """Return the chain of a share for a feed: hops on other servers, then those here, this share last.
 
-        What the viewer may not see of it, or what was taken back, is a hop without a name.
+        A hop that the viewer may not see, or that was unshared, has no name.
         """
         return self._chains.build_chain(actor.user_id if actor else None, share)
 
@@ -294,7 +294,7 @@ class SharingService:
         return self._profiles.get_or_create_profile(user, now)
 
     def _tell(self, share: Share, new: int = 1) -> None:
-        # Nobody but himself follows what he keeps to himself; of a closed stream nobody hears anything.
+        # A private or closed stream has no audience to notify.
         mine = self._profiles.find(share.user_id)
         if mine is not None and mine.visible_to is not Audience.PRIVATE:
             self._events.notify_new_entries({share.feed_id: new})
