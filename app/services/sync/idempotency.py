@@ -1,4 +1,4 @@
-"""Requests of programs that may come twice run once (draft-ietf-httpapi-idempotency-key-header)."""
+"""Idempotency keys: a repeated API request runs once (draft-ietf-httpapi-idempotency-key-header)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = 64
 
 
 class IdempotencyService:
-    """Keeps the first answer to each key of a user."""
+    """Runs a request once per key of a user, and replays the first answer."""
 
     def __init__(self, idempotency: IdempotencyGateway) -> None:
         self._kept = idempotency
@@ -24,17 +24,17 @@ class IdempotencyService:
     def run_once(
         self, actor: Actor, key: str, digest: bytes, operation: Callable[[], Answer]
     ) -> tuple[Answer, bool]:
-        """Run ``work`` and return its answer, or the one that it gave before and True.
+        """Run ``operation`` and return its answer and False, or the earlier answer to this key and True.
 
-        What came to nothing through no fault of the request (5xx, too often) is not kept.
+        Answers that failed through no fault of the request (5xx, 429) are not stored.
 
         Args:
-            digest: of the whole request.
+            digest: digest of the whole request.
 
         Raises:
             InvalidError: the key is too long, or not of printable characters.
-            KeyReusedError: another request came with it.
-            KeyBusyError: the first one with it still runs.
+            KeyReusedError: the key was used for another request.
+            KeyBusyError: the first request with this key is still running.
         """
         if not (0 < len(key) <= KEY and key.isascii() and key.isprintable()):
             raise InvalidError(

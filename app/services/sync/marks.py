@@ -1,4 +1,4 @@
-"""Marks by time that native apps set: all of a stream that had come when they last looked."""
+"""Mark-all-as-read of native apps: marks the entries of a stream that arrived before a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logs.get(__name__)
 
 
 class SyncMarkService:
-    """Marks on behalf of programs."""
+    """Marks streams as read for native apps."""
 
     def __init__(
         self,
@@ -41,14 +41,15 @@ class SyncMarkService:
     def mark_before(
         self, actor: Actor, stream: SyncStream, before: dt.datetime | None
     ) -> MassMarkResult | None:
-        """Mark what of a stream had come by a time as read, None: all of it; it can be undone for a day.
+        """Mark the entries of a stream that arrived before a time (None: all) as read; can be undone for a
+        day.
 
         Returns:
-            What it did; None: there is nothing that could be marked.
+            The result; None: there is nothing that could be marked.
 
         Raises:
-            NotFoundError: no such feed or label of his.
-            InvalidError: this stream is not one that is marked.
+            NotFoundError: the actor has no such feed or label.
+            InvalidError: this stream can't be marked as read.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         scope = self._scopes.build_for_query(actor, SyncQuery((stream,)))
@@ -58,10 +59,10 @@ class SyncMarkService:
         return self._mark_feeds(actor, scope, feeds, _ref(scope, stream), before) if feeds else None
 
     def mark_folder_before(self, actor: Actor, folder_id: int, before: dt.datetime | None) -> None:
-        """Mark what of a folder had come by a time as read, as :meth:`mark_before` does.
+        """Mark the entries of a folder that arrived before a time as read, like :meth:`mark_before`.
 
         Raises:
-            NotFoundError: he has no such folder.
+            NotFoundError: the actor has no such folder.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         if all(folder.id != folder_id for folder in self._folders.find_by_user(actor.user_id)):
@@ -78,7 +79,7 @@ class SyncMarkService:
     def _markable(self, scope: SyncScope, stream: SyncStream) -> list[int] | None:
         mine = scope.sources.subscriptions
         match stream.kind:
-            # Who is muted is in none of these lists.
+            # These lists leave out muted people.
             case SyncStreamKind.READING | SyncStreamKind.UNREAD:
                 return [f for f, s in mine.items() if is_in_mixed_lists(s)]
             case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
@@ -97,14 +98,14 @@ class SyncMarkService:
     def _mark_listed(
         self, actor: Actor, scope: SyncScope, stream: SyncStream, when: dt.datetime | None
     ) -> MassMarkResult | None:
-        """Mark entries one by one: their feeds hold others too."""
+        """Mark the entries of a list one by one, because their feeds hold other entries too."""
         query = SyncQuery((stream,), include=(SyncStream(SyncStreamKind.UNREAD),), until=when, limit=KEYS_MAX)
         keys, _ = self._sync.load_page(scope, query)
         return self._mass_marks.mark_entries(actor, keys, _ref(scope, stream)) if keys else None
 
 
 def _ref(scope: SyncScope, stream: SyncStream) -> StreamRef:
-    """Return the list of the web that is named in the history of what can be taken back."""
+    """Return the matching list of the web pages, which the undo history names."""
     match stream.kind:
         case SyncStreamKind.FEED:
             return StreamRef(StreamKind.FEED, stream.id)

@@ -1,4 +1,4 @@
-"""What native apps read, whatever protocol they speak: streams, items, counts."""
+"""Reading for native apps, for all sync protocols: streams, items and counts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from app.services.sync.scope import SyncScopeBuilder
 
 log = logs.get(__name__)
 
-#: Keys of a page, and items with their texts of one answer.
+#: Keys per page, and items with texts per response.
 KEYS_MAX, ITEMS_MAX = 10_000, 1_000
 #: Ids that one request may name.
 IDS_MAX = 10_000
-#: Microseconds within which an entry that has an id can be seen, and within which a place is new.
+#: Microseconds after which an entry with an id is surely visible, and for which a position counts as new.
 SETTLE, RECENT = 5_000_000, 60_000_000
 
 
 class SyncService:
-    """Reads on behalf of programs."""
+    """Reads streams, items and counts for native apps."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SyncService:
         self._streams, self._gathering = streams, grouping
         self._sync, self._items = sync, items
 
-    # -- what there is
+    # -- folders, tags, feeds, people and counts
     def list_folders(self, actor: Actor) -> list[Folder]:
         """Return the actor's folders."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
@@ -71,7 +71,7 @@ class SyncService:
         return self._tags.find_by_user(actor.user_id)
 
     def list_feeds(self, actor: Actor) -> list[SyncFeed]:
-        """Return the actor's subscriptions by name, people whom he follows among them."""
+        """Return the actor's subscriptions sorted by title, including followed people."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         names = {f.id: f.name for f in self._folders.find_by_user(actor.user_id)}
         sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
@@ -90,14 +90,14 @@ class SyncService:
         return sorted(found, key=lambda feed: (feed.title.casefold(), feed.card.id))
 
     def find_feed_by_url(self, actor: Actor, url: str) -> int | None:
-        """Return the feed that the actor reads at an address, None: none."""
+        """Return the feed at an address if the actor subscribes to it, or else None."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         feed = self._feeds.find_by_url(url)
         mine = self._subscriptions.find_by_user(actor.user_id, [feed.id]) if feed else []
         return mine[0].feed_id if mine else None
 
     def get_feed_title(self, actor: Actor, feed_id: int) -> str:
-        """Return what the actor calls a feed; "" for none."""
+        """Return the actor's title of a feed; "" if there is no such feed."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         mine = self._subscriptions.find_by_user(actor.user_id, [feed_id])
         return self._streams.load_sources(mine, extra_feed_ids=[feed_id]).get_title(feed_id)
@@ -108,25 +108,25 @@ class SyncService:
         return self._accounts.find_names(list(user_ids)) if user_ids else {}
 
     def find_user_ids(self, actor: Actor, handles: Sequence[str]) -> dict[str, int]:
-        """Return the accounts of people whom the actor knows by name."""
+        """Return the user ids of people by their names."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         found = {handle: self._accounts.find_by_name(handle) for handle in handles}
         return {handle: user_id for handle, user_id in found.items() if user_id is not None}
 
     def resolve_address(self, actor: Actor, text: str) -> str:
-        """Return the address that somebody means by what he typed.
+        """Return the feed address in a text that a person typed.
 
         Raises:
-            InvalidError: there is no address in it.
+            InvalidError: there is no address in the text.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._feeds.resolve_address(text)
 
     def get_handle(self, actor: Actor, user_id: int) -> str:
-        """Return the name of an account, for who may be asked about by that name.
+        """Return the name of an account.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such account.
         """
         found = self.find_handles(actor, [user_id])
         if user_id not in found:
@@ -152,20 +152,20 @@ class SyncService:
 
     # -- streams
     def load_page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
-        """Return the keys of a page, and its end where another one may follow.
+        """Return the keys of a page, and the cursor of the next page if there may be one.
 
         Raises:
-            NotFoundError: no such feed or label of his.
+            NotFoundError: the actor has no such feed or label.
             InvalidError: too many streams at once.
         """
         require_permission(actor, Permission.ENTRY_READ)
         return self._sync.load_page(self._shelves.build_for_query(actor, query), query)
 
     def load_contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], SyncCursor | None]:
-        """Return the items of a page, and its end where another one may follow.
+        """Return the items of a page, and the cursor of the next page if there may be one.
 
         Raises:
-            As :meth:`page`.
+            As :meth:`load_page`.
         """
         require_permission(actor, Permission.ENTRY_READ)
         shelf = self._shelves.build_for_query(actor, query)
@@ -176,7 +176,7 @@ class SyncService:
         """Return how many entries a stream has, and the sort time of its newest.
 
         Raises:
-            As :meth:`page`.
+            As :meth:`load_page`.
         """
         require_permission(actor, Permission.ENTRY_READ)
         shelf = self._shelves.build_for_query(actor, query)
@@ -185,7 +185,7 @@ class SyncService:
     def load_items(
         self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True
     ) -> list[SyncItem]:
-        """Return items by id, sorted; ids that are gone or not for him are left out.
+        """Return items by id, sorted by time; ids that are gone or hidden from the actor are left out.
 
         Raises:
             TooLargeError: more than :data:`IDS_MAX` ids.
@@ -206,10 +206,10 @@ class SyncService:
         newest_first: bool = False,
         feed_ids: Collection[int] | None = None,
     ) -> list[SyncItem]:
-        """Return the next items in the order in which they came, between two ids.
+        """Return the next items in the order of their arrival, with ids between two ids.
 
         Args:
-            feed_ids: only of these of his feeds; None: of all but those of people whom he mutes.
+            feed_ids: only these of the actor's feeds; None: all except those of muted people.
         """
         require_permission(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
@@ -220,39 +220,39 @@ class SyncService:
         return self._items.load_items(actor.user_id, keys, shelf.folders)
 
     def list_unread_ids(self, actor: Actor) -> list[int]:
-        """Return all that is unread, rising: apps take everything else for read.
+        """Return the ids of all unread entries, ascending; apps consider every other entry read.
 
-        Who is muted stays out of it, as out of the lists of all.
+        Muted people are left out, as in the lists of all.
         """
         require_permission(actor, Permission.ENTRY_READ)
         mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
         return self._sync.find_unread_ids(self._shelves.build(actor, mine))
 
     def list_starred_ids(self, actor: Actor) -> list[int]:
-        """Return all that is starred, rising: what bears the star, and each share of that in his feeds."""
+        """Return the ids of all starred entries and of their shares in the actor's feeds, ascending."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._sync.find_starred_ids(
             self._shelves.build(actor, self._gathering.find_people(actor.user_id))
         )
 
     def count_all_entries(self, actor: Actor) -> int:
-        """Return how many entries the actor's feeds hold, without those of people whom he mutes."""
+        """Return how many entries the actor's feeds hold, without those of muted people."""
         require_permission(actor, Permission.ENTRY_READ)
         mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
         sources = self._streams.load_sources(mine)
         return sum(feed.total for feed in self._streams.build_source_feeds(sources).values())
 
     def make_stamp(self, actor: Actor, feed_id: int) -> str | None:
-        """Return what differs as soon as a page of a feed would, without reading it; None: not his feed."""
+        """Return a stamp that changes whenever a page of the feed does; None: no stamp is possible."""
         require_permission(actor, Permission.ENTRY_READ)
         found = self._subscriptions.find_by_user(actor.user_id, [feed_id])
         card = self._feeds.find_cards([feed_id]).get(feed_id)
         if not found or card is None:
             return None
         if card.owner is not None:
-            return None  # what others say of shares is in it too
+            return None  # pages of shares also contain other people's reactions
         mine = found[0]
-        # Who subscribes again begins with another state, whose revisions are counted from nothing.
+        # A new subscription to the same feed starts with a new read state, at revision 0.
         numbers = (mine.id, mine.rev, card.first_seq, card.last_seq)
         folders = self._folders.find_by_user(actor.user_id) if mine.folder_ids else []
         names = sorted((f.id, f.name) for f in folders if f.id in mine.folder_ids)
@@ -262,11 +262,11 @@ class SyncService:
 
 
 def _settled(above: int) -> int:
-    """Return up to which id entries are told of to who goes on after one.
+    """Return the highest id to deliver to an app that continues after ``above``.
 
-    Ids are given a little before entries can be seen, by many processes. Who was told of one would never hear
-    of a smaller one that came to light after it; so the very newest wait until he asks the next time. Not for
-    who is reading page after page, whose place is new itself.
+    Many processes assign ids a little before the entries become visible. An app that got one id would never
+    see a smaller one that appears later, so the newest entries wait for the next request. This doesn't apply
+    to an app that pages through, whose position is new itself.
     """
     now = to_micros(clock.now())
     return now - SETTLE if 0 < above < now - RECENT else MAX_ID

@@ -1,4 +1,4 @@
-"""What a question of a native app is asked of: somebody's feeds, folders and tags, as they are now."""
+"""The scope of a native app's query: a user's current feeds, folders and tags."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.models.accounts.actor import Actor
 from app.models.subscriptions.subscription import Subscription
 from app.models.sync.sync import SyncQuery, SyncStreamKind, find_by_name
 
-#: Streams that one question may join or sift by.
+#: Streams that one query may combine or filter by.
 PARTS_MAX = 50
 
 
 class SyncScopeBuilder:
-    """Builds shelves; who may ask is checked by who calls."""
+    """Builds scopes of queries; callers check permissions."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class SyncScopeBuilder:
         self._streams, self._gathering, self._sight = streams, grouping, visibility
 
     def build_for_query(self, actor: Actor, query: SyncQuery) -> SyncScope:
-        """Return what a query is about.
+        """Return the scope of a query.
 
         Raises:
-            NotFoundError: no such feed or label of his.
+            NotFoundError: the actor has no such feed or label.
             InvalidError: too many streams at once.
         """
         parts = (*query.streams, *query.include, *query.exclude)
@@ -63,7 +63,7 @@ class SyncScopeBuilder:
     def _others(
         self, actor: Actor, feed_ids: Sequence[int], subscriptions: Sequence[Subscription]
     ) -> list[Subscription]:
-        """Return what stands for subscriptions to people whose streams are looked at without following."""
+        """Return stand-in subscriptions to people whose streams the actor visits without following."""
         missing = set(feed_ids) - {s.feed_id for s in subscriptions}
         seen = self._sight.filter_open_streams(actor.user_id, list(missing)) if missing else []
         return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
@@ -71,10 +71,10 @@ class SyncScopeBuilder:
     def build(
         self, actor: Actor, subscriptions: Sequence[Subscription], visited: Collection[int] = ()
     ) -> SyncScope:
-        """Return these subscriptions with what they lie in.
+        """Return the scope of these subscriptions, with the actor's folders and tags.
 
         Args:
-            visited: feeds of people whose streams are looked at without following.
+            visited: feeds of people whose streams the actor visits without following.
         """
         sources = self._streams.load_sources(subscriptions)
         folders, tags = self._folders.find_by_user(actor.user_id), self._tags.find_by_user(actor.user_id)
