@@ -1,4 +1,4 @@
-"""Who may do what, and how often."""
+"""Permissions and rate limits of use cases."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from app.models.accounts.actor import Actor, Permission
 
 
 def require_permission(actor: Actor, permission: Permission) -> None:
-    """Let the call go on.
+    """Check that the actor's role holds a permission.
 
     Raises:
-        ForbiddenError: the actor's role does not hold the permission.
+        ForbiddenError: the role doesn't hold the permission.
     """
     if not actor.has_permission(permission):
         raise ForbiddenError(user_id=actor.user_id, permission=permission.value)
 
 
 class Limiter(Protocol):
-    """Counts tries over a window of seconds; made in :mod:`app.adapters.redis.rate_limit`."""
+    """Counts attempts within a window of seconds; implemented in :mod:`app.adapters.redis.rate_limit`."""
 
     def count_try(self, key: str, limit: int, window: int) -> int:
-        """Count a try; return 0 when it may go on, else the seconds to wait. A refused try is not counted."""
+        """Count an attempt; return 0 or, if it's refused and not counted, the seconds to wait."""
 
     def reset(self, key: str) -> None:
-        """Forget the tries, after a success."""
+        """Reset the count, after a success."""
 
     def refund(self, key: str, limit: int) -> None:
-        """Take one try back, after a success that says nothing about the other tries."""
+        """Uncount one attempt, after a success that says nothing about other attempts."""
 
     def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
-        """Return how many tries are left, and in how many seconds all are there again; counts nothing."""
+        """Return how many attempts are left, and the seconds until all are left again."""
 
 
 def throttle(limiter: Limiter, key: str, *, limit: int, window: int) -> None:
-    """Let a try go on or not.
+    """Count an attempt, or refuse it if there were too many.
 
     Raises:
-        RateLimitedError: too many; the sentence says when to come back.
+        RateLimitedError: too many attempts; the message says when to try again.
     """
     seconds = limiter.count_try(key, limit, window)
     if seconds:
