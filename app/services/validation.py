@@ -1,4 +1,4 @@
-"""Checks of what comes from outside: ids are numbers, texts are texts (W15)."""
+"""Checks of input from outside: ids, texts and times have the right type and size (W15)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from app.models.names import JOINERS, to_one_line
 from app.models.reading.stream import MAX_ID
 
 TITLE = 512
-#: Not printable and yet part of a text: ends of lines, and what joins letters or keeps them apart.
+#: Unprintable characters that belong to texts: line ends, and joiners and non-joiners of letters.
 _UNSEEN = f"\n\t{JOINERS}"
 
 
 def check_id(value: object, field: str) -> int:
-    """Return an id.
+    """Return a valid id.
 
     Raises:
-        InvalidError: not a positive 53-bit integer.
+        InvalidError: the value isn't a positive 53-bit integer.
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_ID:
         return value
@@ -26,10 +26,10 @@ def check_id(value: object, field: str) -> int:
 
 
 def check_ids(values: Sequence[object], field: str, limit: int) -> list[int]:
-    """Return ids without repeats, in their order.
+    """Return valid ids without duplicates, in their order.
 
     Raises:
-        InvalidError: one is not an id, or there are more than ``most``.
+        InvalidError: a value isn't an id, or there are more than ``limit``.
     """
     if not isinstance(values, list | tuple) or len(values) > limit:
         raise InvalidError("At most %(most)s items are allowed at once.", field=field, most=limit)
@@ -37,10 +37,10 @@ def check_ids(values: Sequence[object], field: str, limit: int) -> list[int]:
 
 
 def check_text(value: object, field: str, *, limit: int = TITLE, empty: bool = False) -> str:
-    """Return a text in one line, without what nobody sees.
+    """Return a text in one line, without invisible characters.
 
     Raises:
-        InvalidError: not a text, too long, or empty where it must not be.
+        InvalidError: the value isn't a text, is too long, or is empty although ``empty`` is False.
     """
     if not isinstance(value, str):
         raise InvalidError(field=field)
@@ -53,10 +53,10 @@ def check_text(value: object, field: str, *, limit: int = TITLE, empty: bool = F
 
 
 def check_time(value: object, field: str) -> dt.datetime:
-    """Return a time, or one as text (RFC 3339), in UTC.
+    """Return a time, given as such or as text (RFC 3339), in UTC.
 
     Raises:
-        InvalidError: not a time, without a zone, or none of the years that UTC can tell.
+        InvalidError: the value isn't a time, has no zone, or is outside the years 1 to 9999 in UTC.
     """
     try:
         when = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -68,10 +68,10 @@ def check_time(value: object, field: str) -> dt.datetime:
 
 
 def check_words(value: object, field: str, *, limit: int) -> str:
-    """Return what somebody wrote, in lines that are ended alike and without what nobody sees; may be empty.
+    """Return a text of any number of lines, with LF line ends and without invisible characters.
 
     Raises:
-        InvalidError: not a text, or too long.
+        InvalidError: the value isn't a text, or is too long.
     """
     if not isinstance(value, str):
         raise InvalidError(field=field)
