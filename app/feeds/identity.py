@@ -1,26 +1,26 @@
-"""What is new in a feed, decided from the hashes of its last fetch alone: pure, no look-up per entry.
+"""Entry identity: which entries of a feed are new or changed, from the hashes of its last fetch. Pure.
 
-``seen`` holds 16 bytes per current item, in feed order::
+``seen`` holds 16 bytes per listed entry, in feed order::
 
-    key (4)    xxh3 of link (whether http or https) and title
-    body (4)   xxh3 of all a reader sees
+    key (4)    xxh3 of link (http and https are equal) and title
+    body (4)   xxh3 of everything a reader sees
     guid (8)   the identity under which the entry was stored
 
-An entry is known by its guid (else link, else title, date and content). A feed that gives its entries
-other guids at each fetch is recognised by its keys: most of them are known while hardly any guid is.
-From then on (``volatile``) the key is the identity, and entries stored under an older guid keep that.
+An entry is known by its guid (else by its link, else by title, date and content). Some feeds give their
+entries new guids at each fetch: most of their keys are known, but hardly any guid is. Such a feed becomes
+``volatile``. From then on the key is the identity; entries stored under an older guid keep that guid.
 
-Mostly it is a publisher who changed all guids once. So beside ``seen`` such a feed keeps the guids of its
-last fetch: where they come back, guids identify entries again, new ones are stored under theirs, and
-once all that is known is, the feed is as any other. What is not listed any more stays known for a while,
-at the end of ``seen``: the store knows it by the guid it was stored under alone, which is not its own. It
-is known by all it says: one with its link and title alone may be the next of a series.
+Usually a publisher changed all guids once. So a volatile feed also keeps the guids of its last fetch.
+Where those guids come back, guids identify entries again and new entries are stored under their guids.
+Once all known entries have their own guid, the feed stops being volatile. Entries that left the
+document stay known for a while, at the end of ``seen``. The store knows them only under their old guid,
+so their whole content must match. Link and title alone may belong to the next of a series.
 
-Where links change as well, at each fetch or as a site moves, no guid is known and no key. Then entries are
-known by texts of their own, most of a document at once (:func:`_before_move`).
+Where links change too, at each fetch or because a site moves, no guid and no key is known. Then entries
+are matched by their text, if most of a document matches at once (:func:`_before_move`).
 
-A single entry cannot show that guids change: "Comic of the day" is another one tomorrow. Where all that is
-known is one entry, one that says the very same is the same, and the feed is never ``volatile``.
+A single entry can't show that guids change: "Comic of the day" is another entry tomorrow. Where only one
+entry is known, an entry with identical content is the same entry, and the feed never becomes ``volatile``.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ ROW = 16
 _HALF = 8
 _KEY = 4
 _PLAIN = "http:"
-#: Stands in ``Diff.guids`` before the guids of what is not listed any more.
+#: Separates, in ``Diff.guids``, the listed entries' guids from those of entries that left the document.
 _AWAY = bytes(_HALF)
-#: Of a feed that changes its guids, so many times as many rows are kept as there are entries listed.
+#: Rows kept of a volatile feed, as a multiple of its listed entries.
 _CARRIED = 2
-#: Fewer entries than this cannot show by their links and titles that guids change at each fetch.
+#: Fewer known links and titles than this can't show that guids change at each fetch.
 _FEWEST = 2
-#: Fewer cannot show by their texts that links do, where no dates tell that they were there before.
+#: Fewer texts than this can't show that links changed, unless dates prove the entries older.
 _FEWEST_YOUNG = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diff:
-    """What a fetch brought.
+    """The changes that a fetch brought.
 
     Attributes:
-        new, changed: in feed order, each identity once.
-        seen: to be stored with the feed and given to the next :func:`diff`.
-        volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
-        guids: of a volatile feed, the last guid (8) of each row of ``seen``, and a mark in front of those
-            that are not listed any more; to be stored as well.
-        plain: each entry has its row in ``seen``, in its place and under its own guid.
+        new, changed: entries in feed order, each identity once.
+        seen: to be stored with the feed and passed to the next :func:`diff_feed`.
+        volatile: whether the feed changes its guids; to be stored and passed to the next :func:`diff_feed`.
+        is_aligned: whether each entry has its row in ``seen``, at its position and under its own guid.
+        guids: of a volatile feed, the last guid (8 bytes) of each row of ``seen``, with a mark before the
+            entries that left the document; to be stored as well.
     """
 
     new: tuple[ParsedEntry, ...]
@@ -74,7 +74,7 @@ class Diff:
     def get_hash(self, entry: ParsedEntry) -> bytes:
         """Return the 8 bytes under which a new or changed entry is stored.
 
-        They are not always :func:`guid_hash`: shared and changing guids identify nothing.
+        This isn't always :func:`hash_guid`: shared and changing guids identify nothing.
         """
         return self._hashes[id(entry)]
 
@@ -90,9 +90,9 @@ def hash_guid(entry: ParsedEntry) -> bytes:
 
 
 def hash_name(url: str | None, title: str) -> bytes:
-    """Return 4 bytes of link and title: what an entry is known by where guids tell nothing."""
+    """Return 4 bytes of link and title, which identify an entry where guids can't."""
     link = url or ""
-    # A site that goes over to https changes all its links, and with them all guids that are links.
+    # A site that moves to https changes all its links, and with them all guids that are links.
     if link.startswith(_PLAIN):
         link = f"https:{link.removeprefix(_PLAIN)}"
     return _hash("k", link, title)[:_KEY]
@@ -101,13 +101,13 @@ def hash_name(url: str | None, title: str) -> bytes:
 def hash_content(entry: ParsedEntry) -> bytes:
     """Return 8 bytes: 4 of link and title, 4 of everything that is shown.
 
-    Dates are left out: many feeds stamp every entry with the time of the fetch.
+    Dates don't count: many feeds stamp every entry with the time of the fetch.
     """
     files = "\0".join([file.url for file in entry.enclosures]) if entry.enclosures else ""
     parts = ["c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files]
     if entry.chain is not None:
         parts.append(to_xml(entry.chain))
-    if entry.url and entry.url.startswith(_PLAIN):  # of which the key does not tell
+    if entry.url and entry.url.startswith(_PLAIN):  # the key ignores the scheme
         parts.append(_PLAIN)
     body = _hash(*parts)
     return hash_name(entry.url, entry.title) + body[:_KEY]
@@ -125,11 +125,11 @@ def diff_feed(
 
     Args:
         parsed: the feed as it is now.
-        seen: ``Diff.seen`` of the last fetch, empty at the first.
+        seen: ``Diff.seen`` of the last fetch; empty at the first fetch.
         volatile, guids: ``Diff.volatile`` and ``Diff.guids`` of the last fetch.
-        since: the time of the last fetch; None: not known, and no date tells what came before it.
+        since: the time of the last fetch; None if unknown: then no date proves that an entry is older.
     """
-    if not parsed.entries:  # a glitch of the publisher: what was there will be back
+    if not parsed.entries:  # a publisher's glitch: the entries will be back
         return Diff((), (), seen, volatile, guids=guids)
     known, entries = _Known(seen, guids), parsed.entries
     own = [hash_guid(entry) for entry in entries]
@@ -168,9 +168,9 @@ def _diff_volatile(
     contents: Sequence[bytes],
     known: _Known,
 ) -> Diff:
-    """Compare a feed that changes its guids, or once did.
+    """Compare a feed whose guids change at each fetch, or changed once.
 
-    ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before`.
+    ``own`` holds the current guids; ``then`` is the same, except for the guids that :func:`_before` replaced.
     """
     keys = [content[:_KEY] for content in contents]
     steady, counts = known.has_stable_guids(then, keys), Counter(keys)
@@ -180,7 +180,7 @@ def _diff_volatile(
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, tuple[bytes, bytes]] = {}
     for entry, guid, before, content in zip(entries, own, predecessors, contents, strict=True):
-        # A guid that may change tomorrow is no identity for one of several entries that look alike.
+        # A guid that may change tomorrow can't identify one of several entries with the same key.
         is_own = steady and counts[content[:_KEY]] == 1
         identity = before[_HALF:] if before else guid if is_own else _lasting(entry)
         if identity in rows:
@@ -230,22 +230,22 @@ def _carry_over(rows: dict[bytes, tuple[bytes, bytes]], known: _Known) -> None:
 
 
 def has_enough_known(known: int, total: int) -> bool:
-    """Tell whether so many known entries of all show that a feed's guids did not change."""
+    """Return whether enough entries (more than a tenth) are known to prove that the guids didn't change."""
     return 10 * known > total
 
 
 def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], seen: bytes) -> Diff | None:
-    """Compare a feed of which only some entries were read; the last diff was plain.
+    """Compare a feed of which only some entries were parsed; the last diff was aligned.
 
     Args:
-        rows: for each entry, in feed order, its row in ``seen``, or None if it is one of those read.
-            The rows have to be :func:`are_enough`.
-        unseen: the entries that were read, in the same order.
-        seen: as for :func:`diff`.
+        rows: for each entry, in feed order, its row in ``seen``, or None for a parsed entry.
+            Enough rows must be known (:func:`has_enough_known`).
+        unseen: the parsed entries, in the same order.
+        seen: as for :func:`diff_feed`.
 
     Returns:
-        The same as :func:`diff` of all entries would; None when they share guids or go over to https, which
-        needs them all.
+        The result of :func:`diff_feed` for all entries. None if entries share guids or the feed moves to
+        https; then the caller must parse all entries.
     """
     known = {row[_HALF:]: row for row in _rows(seen)}
     entries = iter(unseen)
@@ -274,7 +274,7 @@ def _rows(seen: bytes) -> list[bytes]:
 
 
 class _Known:
-    """The rows of the last fetch, by identity, by key and by the guid that the feed gave (``guids``)."""
+    """The rows of the last fetch, by identity, by key and by the feed's own guid (``guids``)."""
 
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         self._rows = _rows(seen)
@@ -285,28 +285,29 @@ class _Known:
 
     @functools.cached_property
     def aliases(self) -> list[tuple[bytes, bytes]]:
-        """Each row and the guid under which the feed last listed its entry."""
+        """Each row with the guid under which the feed last listed its entry."""
         return list(zip(self._rows, self._guids or self.by_guid, strict=False))
 
     @functools.cached_property
     def by_alias(self) -> dict[bytes, bytes]:
-        """The rows by that guid; of two that had the same one, the row of the entry that was listed last."""
+        """The rows by the guids in :attr:`aliases`; of two with the same guid, the first row."""
         if not self._guids:
             return self.by_guid
         return {guid: row for row, guid in reversed(self.aliases)}
 
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:
-        """The rows of what was listed by key; one that several entries share identifies none of them."""
+        """The rows of listed entries by key; a key that several entries share identifies none of them."""
         rows = self._rows[: self._listed]
         counts = Counter(row[:_KEY] for row in rows)
         return {row[:_KEY]: row for row in rows if counts[row[:_KEY]] == 1}
 
     @functools.cached_property
     def by_body(self) -> dict[bytes, bytes]:
-        """The guids by all that is shown but the link; what several entries show identifies none of them.
+        """The guids by everything shown but the link; a body that several entries share identifies none.
 
-        Who came back under another link is listed, and once more among what is not: the former counts.
+        An entry that came back under another link has a row among the listed entries and one among the
+        unlisted entries. The listed row counts.
         """
         bodies = [row[_KEY:_HALF] for row, _ in self.aliases]
         listed, away = Counter(bodies[: self._listed]), Counter(bodies[self._listed :])
@@ -318,24 +319,24 @@ class _Known:
 
     @functools.cached_property
     def unlisted(self) -> dict[bytes, bytes]:
-        """The rows of what was not listed any more, by content."""
+        """The rows of entries that left the document, by content."""
         return {row[:_HALF]: row for row in self._rows[self._listed :]}
 
     def find_by_text(self, lasting: bytes, content: bytes) -> bytes | None:
-        """Return the row of an entry whose guid tells nothing."""
+        """Return the row of an entry whose guid can't identify it."""
         row = self.by_guid.get(lasting)
         if row is None or self.unlisted.get(row[:_HALF]) == row:
             row = self.by_key.get(content[:_KEY])
         return row or self.unlisted.get(content)
 
     def is_known_by_guid(self, guid: bytes, content: bytes) -> bool:
-        """Tell whether an entry with this link and title is known by this guid."""
+        """Return whether the entry known by this guid has the same link and title."""
         return guid in self.by_guid and self.by_guid[guid][:_KEY] == content[:_KEY]
 
     def has_stable_guids(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
-        """Tell whether half of the entries, or of those that were listed, have the guids of the last fetch.
+        """Return whether half of the entries, or of the listed ones, have the guids of the last fetch.
 
-        Other titles and links do not count against them, unless one has those of another entry.
+        Changed titles and links are fine, unless an entry has the link and title of another one.
         """
         listed = {row[:_KEY] for row in self._rows[: self._listed]}
         pairs = [
@@ -355,7 +356,7 @@ def _before(
     known: _Known,
     since: dt.datetime | None,
 ) -> Sequence[bytes]:
-    """Return the guids; of those that are links, and are others now, the ones they had before."""
+    """Return the guids; a guid that is a link changed to https is replaced by its http predecessor."""
     before, listed = known.by_alias, set(own)
     unknown = listed.difference(before)
     if not before or not unknown:
@@ -369,7 +370,7 @@ def _before(
     ):
         return then
     keys = [content[:_KEY] for content in contents]
-    # Of entries that look alike the rules for other guids would make one: see :func:`_are_apart`.
+    # The rules for changed guids would merge entries with the same key: see :func:`_are_apart`.
     if has_enough_known(sum(key in known.by_key for key in keys), len(keys)) or len(set(keys)) < len(keys):
         return then
     return _before_move(entries, then, contents, known, since)
@@ -382,10 +383,10 @@ def _before_move(
     known: _Known,
     since: dt.datetime | None,
 ) -> Sequence[bytes]:
-    """Return the guids; of entries that say what known ones said under other links, the guids of those.
+    """Return the guids; entries that repeat a known entry's text under another link get that entry's guid.
 
-    Weather and daily columns say again what they said. But where two thirds of a document do so at once, in
-    texts of which no two are the same, those are what was there.
+    Weather reports and daily columns repeat their texts. But where two thirds of a document repeat at once,
+    in texts that all differ, they are the entries from before.
     """
     listed = set(then)
     found: dict[int, bytes] = {}
@@ -402,11 +403,11 @@ def _before_move(
 
 
 def _telling(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> dict[int, bool]:
-    """Return the places of the entries that may be known by what they say → whether their dates speak for it.
+    """Return the index of each entry that its text can identify → whether its date proves it old.
 
-    Those have to be older than the last fetch by a day: many a date tells the day alone, or comes to light
-    hours later. One time for all is that of the document. What is not so old needs a title of its own, too;
-    what is younger than the last fetch is new.
+    Such a date is at least a day before the last fetch: many dates name only the day, or appear hours
+    late. One date shared by all entries is the document's. An entry without an old date also needs a title
+    of its own. An entry dated after the last fetch is new.
     """
     texts = Counter((entry.content, entry.summary) for entry in entries)
     titles = Counter(entry.title for entry in entries)
@@ -425,7 +426,7 @@ def _telling(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> dict[
 
 
 def _bodies(entry: ParsedEntry, content: bytes) -> list[bytes]:
-    """Return what a row may say of an entry beside its link: of a site that moves, maybe before https."""
+    """Return the bodies that a row may have for this entry: as it is, and before a move to https."""
     bodies = [content[_KEY:]]
     if entry.url and not entry.url.startswith(_PLAIN):
         bodies.append(hash_content(entry._replace(url=_PLAIN))[_KEY:])
@@ -433,7 +434,7 @@ def _bodies(entry: ParsedEntry, content: bytes) -> list[bytes]:
 
 
 def _before_alone(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> Sequence[bytes]:
-    """Return the guids; of the one entry that says the very same as the one that is known, its guid."""
+    """Return the guids; the one entry with the same content as the single known entry gets its guid."""
     ((was, row),) = known.by_guid.items()
     content = row[:_HALF]
     if was in then or contents.count(content) != 1:
@@ -442,17 +443,17 @@ def _before_alone(then: Sequence[bytes], contents: Sequence[bytes], known: _Know
 
 
 def _are_apart(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> bool:
-    """Tell whether a feed that goes over to https can be taken for one that changed its guids once.
+    """Return whether a feed that moved to https can be treated as one that changed its guids once.
 
-    Only of such a feed the old guids are kept beside the new ones, for when a document is short once. But of
-    entries that look alike its rules would make one.
+    Only then are the old guids kept beside the new ones, in case a document is short once. But the rules
+    for changed guids would merge entries with the same key.
     """
     keys = [content[:_KEY] for content in contents]
     return len(set(keys)) == len(keys) and known.has_stable_guids(then, keys)
 
 
 def _with_http(entry: ParsedEntry) -> bytes | None:
-    """Return the guid that an entry with a link of https had with one of http."""
+    """Return the guid that an entry with an https link had when its link was http."""
     link = entry.guid or entry.url or ""
     return _hash("g" if entry.guid else "l", _PLAIN + link[6:]) if link.startswith("https:") else None
 
@@ -460,9 +461,9 @@ def _with_http(entry: ParsedEntry) -> bytes | None:
 def _identities(
     entries: Sequence[ParsedEntry], own: Sequence[bytes], contents: Sequence[bytes], known: _Known
 ) -> list[bytes]:
-    """Return each entry's identity; a guid that several different entries share is none.
+    """Return each entry's identity; a guid that several different entries share doesn't identify them.
 
-    Only whoever of them is known by it already keeps it: he had it before the others came.
+    Only the entry already known by a shared guid keeps it: that entry had the guid first.
     """
     shared = _shared(own, contents) if len(set(own)) < len(own) else ()
     triples = zip(entries, own, contents, strict=True)
@@ -473,23 +474,23 @@ def _identities(
 
 
 def _shared(own: Sequence[bytes], contents: Sequence[bytes]) -> set[bytes]:
-    """Return the guids of several different entries."""
+    """Return the guids that several different entries share."""
     different = {(guid, content[:_KEY]) for guid, content in zip(own, contents, strict=True)}
     return {guid for guid, n in Counter(guid for guid, _ in different).items() if n > 1}
 
 
 def _lasting(entry: ParsedEntry) -> bytes:
-    """Return an identity without the guid."""
+    """Return an identity that doesn't depend on the guid."""
     if entry.url or entry.title:
         return _hash("k", entry.url or "", entry.title)
     return _hash("b", entry.content, entry.summary)
 
 
 def _guids_changed(identities: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> bool:
-    """Tell whether the same entries came back under other guids.
+    """Return whether the same entries came back under other guids.
 
-    Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
-    feed whose entries all look alike ("Photo", no link) would lose its new ones.
+    At least two thirds of the entries must be known by a key of their own and at most a tenth by guid.
+    Otherwise a feed whose entries all look alike ("Photo", no link) would lose its new entries.
     """
     if not known.by_guid:
         return False

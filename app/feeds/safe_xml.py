@@ -1,4 +1,4 @@
-"""The one XML parser for documents from outside: no entities, no DTD, no network, libxml2's limits kept."""
+"""The one XML parser for foreign documents: no entities, DTD or network; libxml2's limits stay on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from lxml import etree
 def build_safe_parser(*, recover: bool = False) -> etree.XMLParser:
     """Return a new parser that reads UTF-8 and expands, loads and fetches nothing (security.md X01).
 
+    Don't share a parser between threads that run at the same time.
+
     Args:
         recover: read on after an error, as far as libxml2 can.
-
-    libxml2's parsers may not be shared by threads that run at the same time.
     """
     return etree.XMLParser(
         encoding="utf-8",

@@ -1,16 +1,15 @@
-"""When to ask a feed again: the hour table, hints and back-off. Pure; the caller brings time and chance.
+"""Feed schedule: when to poll a feed next, from its hour table, hints and back-off. Pure.
 
-A feed's TTL in an hour is the mean number of seconds between its entries within that hour: n entries
-cut the hour into n + 1 gaps, so it is 3600 / (n + 1), from one hour down to two minutes. (Leaving out
-the gaps at the ends, 3600 / n, makes one entry count like none: replayed on real posting times that
+A feed's TTL in an hour is the mean number of seconds between its entries in that hour. n entries
+cut the hour into n + 1 gaps, so the TTL is 3600 / (n + 1), from one hour down to two minutes. (3600 / n,
+without the gaps at the ends, would make one entry count like none. Replayed on real posting times, that
 saves 2 % of the polls and costs 29 % more median delay, see docs/performance.md.) The forecast for an
-hour of the day is the mean of the TTLs that it had on the last ten days, a day without an entry
-counting as one hour: a feed earns two-minute polling by ten days of posting at that hour, and drifts
-back to hourly at night. Times of day are UTC throughout.
+hour of the day is the mean of its TTLs on the last ten days; a day without an entry counts as one
+hour. So a feed earns two-minute polling by ten days of posting at that hour, and drifts back to hourly
+polling at night. All times of day are UTC.
 
-The history is what is counted, arrivals per hour; every TTL is computed from it when it is asked
-for. So a poll without new entries changes nothing that would have to be stored, and days that pass
-without a poll age the table by themselves.
+The history stores arrivals per hour; every TTL is computed from it on demand. So a poll without
+new entries changes nothing that must be stored, and the table ages without polls.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ HOUR: Final = 3600
 DAYS: Final = 10  #: days whose mean is the forecast
 JITTER: Final = 0.1
 UNREAD_AFTER_DAYS: Final = 30
-MAX_COUNT: Final = 29  #: arrivals counted in an hour; they make the TTL two minutes
-_ARRIVAL: Final = HOUR // (MAX_COUNT + 1)  # entries of the same two minutes are one arrival
-_BITS: Final = 5  # of a count in a day's packed row; 24 x 5 bits are 15 bytes
+MAX_COUNT: Final = 29  #: most arrivals counted in an hour; they make the TTL two minutes
+_ARRIVAL: Final = HOUR // (MAX_COUNT + 1)  # entries within the same two minutes are one arrival
+_BITS: Final = 5  # per count in a day's packed row; 24 x 5 bits are 15 bytes
 _ROW: Final = 24 * _BITS // 8
 _PACKED_DAY: Final = struct.Struct("<i")
 _from_bytes: Final = int.from_bytes
@@ -44,7 +43,7 @@ _UTC: Final = dt.UTC
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a plan in seconds; see the settings of the same names."""
+    """Bounds of a plan, in seconds; see the settings of the same names."""
 
     poll_min: int = 120
     poll_max: int = HOUR
@@ -55,32 +54,32 @@ class Limits:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Limits:
-        """Take the bounds from the settings."""
+        """Read the bounds from the settings."""
         return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(cls)})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class History:
-    """How often a feed posted in each hour of the last days.
+    """Arrivals in each hour of the last days.
 
     Attributes:
         day: the newest day with an arrival, in days since 1970-01-01 UTC.
-        rows: one packed row of 24 counts per day, ``rows[i]`` being that of ``day - i``; at most
-            eleven rows (today and the ten before), none at the end that is empty.
+        rows: one packed row of 24 counts per day; ``rows[i]`` belongs to ``day - i``. At most
+            eleven rows (today and the ten days before), without empty rows at the end.
     """
 
     day: int = 0
     rows: tuple[int, ...] = ()
 
     def count(self, day: int, hour: int) -> int:
-        """Return the arrivals in an hour (0–23) of a day, 0 for a day that is not held."""
+        """Return the arrivals in an hour (0–23) of a day; 0 for a day outside the history."""
         back = self.day - day
         return self.rows[back] >> (hour * _BITS) & 31 if 0 <= back < len(self.rows) else 0
 
     def pack(self) -> bytes:
-        """Return the form that is stored: the day and 15 bytes per row, under 170 bytes; b"" without posts.
+        """Return the stored form: the day and 15 bytes per row, under 170 bytes; b"" for an empty history.
 
-        A blob: as a list of numbers it cost each poll more to read than all else of its feed.
+        It is a blob because a list of numbers cost each poll more to read than the rest of its feed.
         """
         if not self.rows:
             return b""
@@ -88,7 +87,7 @@ class History:
 
     @classmethod
     def unpack(cls, packed: bytes) -> History:
-        """Read what :meth:`pack` wrote; nothing is an empty history."""
+        """Read the bytes that :meth:`pack` wrote; b"" is an empty history."""
         if not packed:
             return EMPTY
         starts = range(_PACKED_DAY.size, len(packed), _ROW)
@@ -96,7 +95,7 @@ class History:
         return cls(_PACKED_DAY.unpack_from(packed)[0], rows)
 
     def to_doc(self) -> dict[str, Any]:
-        """Return a form for people and JSON: a dict of ints under 2**63; empty without posts."""
+        """Return a form for people and JSON: a dict of ints under 2**63; empty for an empty history."""
         if not self.rows:
             return {}
         return {
@@ -106,7 +105,7 @@ class History:
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, Any] | bytes | None) -> History:
-        """Read what :meth:`pack` or :meth:`to_doc` wrote; nothing stored is an empty history."""
+        """Read the form that :meth:`pack` or :meth:`to_doc` wrote; an empty form is an empty history."""
         if not doc:
             return EMPTY
         if isinstance(doc, bytes):
@@ -120,16 +119,16 @@ EMPTY: Final = History()
 
 
 def record_arrivals(history: History, published: Iterable[dt.datetime], now: dt.datetime) -> History:
-    """Count new entries into the hours they came in.
+    """Count new entries in the hours in which they arrived.
 
     Args:
-        history: what is known.
-        published: aware times of the entries that are *new*; best is their sort time, which lies
-            after the fetch before. Older than ten days is left out, the future is now.
+        history: the history so far.
+        published: aware times of the *new* entries, best their sort times, which lie after the
+            previous fetch. Times more than ten days old don't count; future times count as now.
         now: aware time of this update.
 
     Returns:
-        The new history; the very same object when there is nothing to count.
+        The new history; the same object when there is nothing to count.
     """
     today = _day(now)
     slots = {min(_seconds(moment), _seconds(now)) // _ARRIVAL for moment in published}
@@ -148,28 +147,28 @@ def record_arrivals(history: History, published: Iterable[dt.datetime], now: dt.
 
 
 def seed(published: Iterable[dt.datetime], now: dt.datetime) -> History:
-    """Make the history of a feed at its first fetch from the dates that it publishes itself."""
+    """Build the history of a feed at its first fetch from the dates of its entries."""
     return record_arrivals(EMPTY, (moment for moment in published if moment <= now), now)
 
 
 def forecast_interval(history: History, at: dt.datetime) -> float:
     """Return the expected seconds between entries (120–3600) in the hour that holds ``at``.
 
-    It is the mean over the ten days before. Once the running hour has seen more than the same hour
-    ten days ago, its own actual value takes that one's place.
+    This is the mean over the ten days before. Once the current hour has more arrivals than the same
+    hour ten days ago, the current hour replaces that one.
     """
     return _forecast(history, _seconds(at) // HOUR, HOUR)
 
 
 def forecast_day(history: History, now: dt.datetime) -> list[float]:
-    """Return the forecasts of the 24 hours from that of ``now`` on, indexed by hour of day (UTC)."""
+    """Return the forecasts of the next 24 hours, starting with the current one, indexed by UTC hour."""
     first = _seconds(now) // HOUR
     found = {number % 24: _forecast(history, number, HOUR) for number in range(first, first + 24)}
     return [found[hour] for hour in range(24)]
 
 
 def count_weekly_entries(history: History, now: dt.datetime) -> float:
-    """Return how many entries a week the last ten days brought; a burst of two minutes counts as one."""
+    """Return the entries per week over the last ten days; a burst within two minutes counts as one."""
     today = _day(now)
     counts = (
         row >> shift * _BITS & 31
@@ -189,21 +188,21 @@ def plan(
     rng: random.Random,
     lateness: float = 0.0,
 ) -> Plan:
-    """Say when to ask the feed next, and why.
+    """Return when to poll the feed next, and why.
 
-    Errors come before all else; then what makes polling pointless (pushes that work, nobody reading);
-    then the hour table with what the feed asked for as a floor. A server's ``Retry-After`` is always
-    kept. After a downtime a feed gets its old place in the rhythm back (see :func:`_in_step`).
+    Errors come first. Next come the reasons that make polling pointless: working pushes, no readers.
+    Otherwise the hour table decides, with the feed's own wish as a lower bound. A server's ``Retry-After``
+    always holds. After a downtime a feed returns to its old rhythm (see :func:`_in_step`).
     ``Plan.reason`` is one of ``errors``, ``retry_after``, ``pushed``, ``unread``, ``skip_hours``,
     ``asked`` and ``hour_table``.
 
     Args:
-        history: arrivals per hour, this update's included.
+        history: arrivals per hour, including this update's.
         now: aware time of this update; the plan lies after it.
-        hints: what this and earlier polls told.
+        hints: hints from this poll and earlier ones.
         limits: bounds in seconds.
-        rng: draws the ±10 % that keep feeds of one moment from staying together.
-        late: seconds between the time this poll was planned for and now.
+        rng: draws the ±10 % jitter that spreads feeds polled at the same moment.
+        lateness: seconds between the planned time of this poll and now.
     """
     delay, low, high, reason = _base(history, now, hints, limits)
     jitter = rng.uniform(1 - JITTER, 1 + JITTER)
@@ -223,7 +222,7 @@ def plan(
 def _base(
     history: History, now: dt.datetime, hints: Hints, limits: Limits
 ) -> tuple[float, float, float, str]:
-    """Return the delay before jitter, the bounds of the jittered one, and the reason."""
+    """Return the delay before jitter, the bounds after jitter, and the reason."""
     backoff = _backoff(hints.errors, limits)
     unread = limits.poll_unread if hints.unread_days >= UNREAD_AFTER_DAYS else 0
     pushed = limits.poll_push if hints.pushed else 0
@@ -240,27 +239,27 @@ def _base(
 
 
 def _in_step(delay: float, late: float) -> float:
-    """Return the seconds until the feed's next turn in the rhythm that it was in before it was late.
+    """Return the seconds until the feed's next turn in the rhythm that it had before it was late.
 
-    After a downtime all feeds are polled within minutes; were their next polls planned from then on, they
-    would come back as one herd each hour, which ±10 % take days to spread. Their planned times, however,
-    lie as far apart as ever. So a feed is polled once sooner than its delay, whatever it asked for, and
-    is where it was; nobody asked it for longer than that before.
+    After a downtime all feeds are polled within minutes. If their next polls were planned from now, they
+    would return as one herd each hour, which ±10 % takes days to spread. Their planned times are still
+    spread. So the feed is polled once sooner than its delay, despite its own wishes, and is back in its
+    rhythm. The feed has just gone unpolled for longer than that.
     """
     return delay - late % delay
 
 
 def _backoff(errors: int, limits: Limits) -> int:
-    """Return the wait after so many errors in a row, 0 without one."""
-    doublings = min(errors - 1, 32)  # far beyond the longest wait, and no huge integers
+    """Return the seconds to wait after this many errors in a row; 0 without errors."""
+    doublings = min(errors - 1, 32)  # far beyond the longest wait, and small enough to avoid huge integers
     return min(limits.error_backoff_min << doublings, limits.error_backoff_max) if errors > 0 else 0
 
 
 def _next_arrival(history: History, now: dt.datetime, longest: float) -> float:
-    """Return the seconds until one entry is expected.
+    """Return the seconds until the next entry is expected.
 
-    Each hour brings its share at its own pace, so the wait is summed across hour borders: a fast
-    hour ahead is reached in time, a slow one ahead stretches the rest of the wait only.
+    The wait is summed across hours, each at its own pace. So a fast hour ahead is reached in time,
+    and a slow hour ahead stretches only the rest of the wait.
     """
     if not history.rows:
         return longest
@@ -274,10 +273,10 @@ def _next_arrival(history: History, now: dt.datetime, longest: float) -> float:
 
 
 def _forecast(history: History, number: int, longest: float) -> float:
-    """Return the mean TTL of an hour, numbered from 1970; ``longest`` stands for one without entries."""
+    """Return the mean TTL of an hour, numbered from 1970; ``longest`` stands for an hour without entries."""
     day, hour = divmod(number, 24)
     rows, shift, ttls = history.rows, hour * _BITS, _ttls(longest)
-    own = history.day - day  # index of that day's row; negative when it is newer than any
+    own = history.day - day  # index of that day's row; negative when the day is newer than all rows
     oldest = own + DAYS
     between = [ttls[row >> shift & 31] for row in rows[max(own + 1, 0) : max(oldest, 0)]]
     edge = max(history.count(day - DAYS, hour), history.count(day, hour))
@@ -286,12 +285,12 @@ def _forecast(history: History, number: int, longest: float) -> float:
 
 @functools.lru_cache
 def _ttls(longest: float) -> tuple[float, ...]:
-    """Return the TTL of an hour by its count."""
+    """Return the TTLs of an hour, indexed by its count."""
     return (longest, *(HOUR / (count + 1) for count in range(1, 32)))
 
 
 def _awake(now: dt.datetime, delay: float, skip: frozenset[int]) -> float:
-    """Return the delay, lengthened until its end lies outside the hours the feed asks to skip."""
+    """Return the delay, extended until it ends outside the hours that the feed asks to skip."""
     if not skip:
         return delay
     end = now.astimezone(_UTC) + dt.timedelta(seconds=delay)

@@ -1,7 +1,7 @@
-"""Sites whose feeds are known by rule: where the feed of a page is, without asking the page.
+"""Known sites: rules that give the feed of a page without fetching the page.
 
 Each rule is a pure function of the split address; it returns feed addresses, best first. The pages of these
-sites often announce no feed, or only after a script ran.
+sites often announce no feed, or do so only after a script has run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Rule = Callable[[SplitResult, list[str]], list[str]]
 
 _ACCOUNT = re.compile(r"@?([A-Za-z0-9_][A-Za-z0-9_.-]*)@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
 _SUBREDDIT = re.compile(r"/?(r|u|user)/([A-Za-z0-9_-]{2,})/?")
-#: Mail hosts: there ``user@host`` is a mail address and nothing to subscribe to.
+#: Mail hosts: ``user@host`` is a mail address there, so there is nothing to subscribe to.
 _MAIL = frozenset(
     ["gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "yahoo.com", "icloud.com", "gmx.de"]
 )
@@ -32,12 +32,12 @@ def expand_shorthand(text: str) -> str | None:
 
 
 def is_account(text: str) -> bool:
-    """Return whether the text is ``user@host``: an account or a mail address, but no web address."""
+    """Return whether the text is ``user@host``: an account or a mail address, but not a web address."""
     return _ACCOUNT.fullmatch(text) is not None
 
 
 def find_feeds(url: str) -> list[str]:
-    """Return the feed addresses that a rule knows for this page; empty when no rule fits."""
+    """Return the feed addresses that a rule gives for this page; empty when no rule matches."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").removeprefix("www.").removeprefix("m.")
@@ -141,7 +141,7 @@ def _gitlab(parts: SplitResult, path: list[str]) -> list[str]:
 
 
 def _mastodon(parts: SplitResult, path: list[str]) -> list[str]:
-    """Return the feed of ``/@user`` on any host: Mastodon and its kin answer there."""
+    """Return the feed of ``/@user`` on any host: Mastodon and related servers serve it there."""
     if not path or not re.fullmatch(r"@[A-Za-z0-9_.-]+", path[0]) or len(path) > 2:
         return []
     return [] if path[0].endswith(".rss") else [_root(parts, f"/{path[0]}.rss")]
@@ -222,7 +222,7 @@ def _hackernews(parts: SplitResult, path: list[str]) -> list[str]:
     return ["https://news.ycombinator.com/rss"]
 
 
-#: Host (or ``.suffix`` for its subdomains) → rule; the first that fits decides.
+#: Host (or ``.suffix`` for its subdomains) → rule; the first match wins.
 _RULES: list[tuple[str, Rule]] = [
     ("youtube.com", _youtube),
     ("music.youtube.com", _youtube),

@@ -1,7 +1,6 @@
-"""Web addresses: what people type, what feeds link to, and when two addresses are one feed.
+"""Web addresses: parse typed text, resolve links, normalize, redact, and compare feed addresses.
 
-Everything here is text work; whether an address may be fetched is decided by
-``app.feeds.fetch.address_policy``.
+Everything here works on text; ``app.feeds.fetch.address_policy`` decides whether an address may be fetched.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MAX_LENGTH = 2048
 _EDGES = "".join(map(chr, range(0x21)))  # C0 and space, as WHATWG URL §4.4 strips them
 _INNER = str.maketrans("", "", "\t\n\r")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-#: Most addresses: absolute, tidy already, and nothing in them that needs a second look.
+#: Most addresses: absolute, already clean, and safe to return unchanged.
 _CLEAN = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9/_.~!$&'()*+,;=:@%-]*)?"
     r"(?:\?[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?(?:#[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?"
@@ -39,7 +38,7 @@ _BARE = re.compile(
     r"(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?",
     re.IGNORECASE,
 )
-#: What in the query of an address may be a key: by its name, or by its length.
+#: Query parameters that may be a secret: by their name, or by the length of their value.
 _KEY_NAME = re.compile(
     r"tok|key|auth|secret|pass|pw|sig|sess|sid|user|mail|code|hash|private|jwt", re.IGNORECASE
 )
@@ -78,7 +77,7 @@ def _join(base: str, reference: str) -> str:
 
 
 def _slashes(text: str) -> str:
-    """Return a reference with ``\\`` read as ``/`` in front of its query, as browsers do."""
+    """Return a reference with ``\\`` replaced by ``/`` before its query, as browsers do."""
     end = min((at for at in (text.find("?"), text.find("#")) if at >= 0), default=len(text))
     return text[:end].replace("\\", "/") + text[end:]
 
@@ -98,7 +97,7 @@ def _quote(text: str) -> str:
 
 
 def strip_tracking(url: str) -> str:
-    """Return the address without the common parameters that only tell who came from where (H13)."""
+    """Return the address without the common tracking parameters (H13)."""
     head, mark, rest = url.partition("?")
     if not mark:
         return url
@@ -109,11 +108,11 @@ def strip_tracking(url: str) -> str:
 
 
 def normalise_address(text: str) -> list[str]:
-    """Return the addresses to try, in order, for what a person typed or pasted; empty: none is in it.
+    """Return the addresses to try, in order, for typed or pasted text; empty if it contains none.
 
-    ``example.org`` gives https first, then http; ``feed:`` addresses lose that scheme; of a pasted text the
-    first address counts; ``@user@host`` and ``r/name`` are known by :mod:`app.feeds.sites`. What only tells
-    who came from where is left out: a feed that many read has one address (W22).
+    ``example.org`` gives https, then http. ``feed:`` and similar schemes are removed. In pasted text the
+    first address counts. :mod:`app.feeds.sites` expands ``@user@host`` and ``r/name``. Tracking parameters
+    are removed, so that a feed with many readers has one address (W22).
     """
     text = text.strip().strip("<>\"'“”«»").strip()
     if not text or len(text) > 64 * MAX_LENGTH:
@@ -139,19 +138,19 @@ def _tries(word: str) -> list[str]:
 
 
 def _with_path(url: str) -> str:
-    """Return the address with its host in lower case and at least ``/`` as its path."""
+    """Return the address with its host in lower case and a path of at least ``/``."""
     scheme, _, rest = url.partition("://")
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     path = rest[end:]
-    who, at, host = rest[:end].rpartition("@")  # names and passwords have their case
+    who, at, host = rest[:end].rpartition("@")  # user names and passwords keep their case
     return f"{scheme}://{who}{at}{host.lower()}{path if path.startswith('/') else '/' + path}"
 
 
 def hash_url(url: str) -> str:
-    """Return 32 hex digits that are equal for addresses of one feed.
+    """Return 32 hex digits that are equal for addresses of the same feed.
 
-    Folded: http/https, case of the host, IDN spelling, default port, ``.`` segments, trailing slash, case
-    and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not folded: ``www.``, the
+    Ignored: http or https, case of the host, IDN spelling, default port, ``.`` segments, trailing slash, case
+    and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not ignored: ``www.``, the
     order of parameters, user names.
     """
     return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
@@ -183,7 +182,7 @@ def _ascii_host(host: str) -> str:
 
 
 def _path(path: str) -> str:
-    """Return the path with its escapes in one form, ``.`` segments gone and no slash at its end."""
+    """Return the path with normalized escapes, without ``.`` segments and trailing slashes."""
     out: list[str] = []
     for segment in _escapes(path).split("/"):
         if segment == "..":
@@ -194,7 +193,7 @@ def _path(path: str) -> str:
 
 
 def _escapes(text: str) -> str:
-    """Return text with escapes of unreserved characters undone and all others in upper case."""
+    """Return text with escapes of unreserved characters decoded and all others in upper case."""
 
     def normalise_escape(match: re.Match[str]) -> str:
         char = chr(int(match[1], 16))
@@ -208,9 +207,9 @@ def _escapes(text: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """Return an address as people who did not enter it may see it (W22).
+    """Return an address as it may be shown to people who didn't enter it (W22).
 
-    Left out are name and password, and values in its query that look like keys to something.
+    The user name, the password and query values that look like secrets are left out.
     """
     parts = urlsplit(url)
     query = "&".join(map(_shown_pair, parts.query.split("&"))) if parts.query else ""
@@ -218,7 +217,7 @@ def redact_url(url: str) -> str:
 
 
 def is_secret(url: str) -> bool:
-    """Return whether an address is a key itself: who has it reads what others may not (W22)."""
+    """Return whether an address contains a secret that gives access to a private feed (W22)."""
     return redact_url(url) != urlsplit(url)._replace(fragment="").geturl()
 
 

@@ -1,4 +1,4 @@
-"""From whatever a person typed to the feeds that are behind it."""
+"""Feed discovery: from a typed address to the feeds behind it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The search itself: fetch the page, prove its candidates, look further only while nothing was found.
+"""The discovery search: fetch the page, verify its candidates, and widen the search until a feed is found.
 
 address → page (https, then http) ─ is a feed → done
-            │
-            ├─ announced: site rules and <link>         ┐
-            ├─ anchors: links that look like feeds      │ each step only when the ones
-            ├─ guesses: the usual places                │ before gave no feed to want
-            └─ home page and others: what they name     ┘
+             │
+             ├─ announced: site rules and <link>         ┐
+             ├─ anchors: links that look like feeds      │ each step only when the steps
+             ├─ guesses: common feed addresses           │ before found no suitable feed
+             └─ home page and related pages: their links ┘
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from app.ports import FetchStreamer
 
 Report = Callable[[str], None]
 
-#: Candidates fetched in one step, in steps of so many at once.
+#: Most candidates fetched in one step, and how many of them at once.
 MAX_PROBES = 18
 AT_ONCE = 6
-#: And every status of 500 or more.
+#: Errors behind which a feed may well exist; statuses of 500 or more count too.
 _TROUBLES = ("http_401", "http_403", "http_407", "http_429", "too_large", "broken_feed")
 
 
 class FeedParser(Protocol):
-    """:func:`app.feeds.parse.parse`."""
+    """The signature of :func:`app.feeds.parse.parse`."""
 
     def __call__(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed: ...
 
@@ -47,9 +47,9 @@ class Discoverer:
         self._parse = parse
 
     async def run(self, address: str, report: Report = lambda step: None) -> Discovered:
-        """Return the feeds of an address as a person typed it, or the error that says why there is none.
+        """Return the feeds of an address as a person typed it, or the error that explains why there is none.
 
-        ``report`` is told in words what is being done. Never raises for a fault of the other side.
+        ``report`` gets a message for each step. Faults of the remote site never raise.
         """
         tries = urls.normalise_address(address)
         if not tries:
@@ -70,7 +70,7 @@ class Discoverer:
         return Discovered(address, tuple(feeds), more=search.more)
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None, str]:
-        """Return the first answer of the addresses, https before http, and its feed or why there is none."""
+        """Return the first response, trying https before http, with its feed or the reason it has none."""
         for number, url in enumerate(tries):
             fetched = await self._page(url)
             if fetched.error is None or number == len(tries) - 1 or not _elsewhere(fetched.error):
@@ -101,7 +101,7 @@ class _Search:
         self._proofs: list[rank.ProvenFeed] = []
         self._tried: set[str] = set()
         self.more = False  #: whether candidates were left out
-        #: Why what the page names as a feed could not be read, where that may pass or the feed is at fault.
+        #: Why a feed that the page announces couldn't be read, if the error is temporary or the feed's fault.
         self.trouble = ""
 
     async def find_feeds(self, page: Page) -> list[FoundFeed]:
@@ -121,7 +121,7 @@ class _Search:
         return any(rank.is_wanted(proof) for proof in self._proofs)
 
     async def _look_around(self, page: Page) -> None:
-        """Read the home page and others of the same site that are likely to announce its feed."""
+        """Read the site's home page and related pages that are likely to announce its feed."""
         others = page.find_related_pages()
         if not others:
             return
@@ -137,11 +137,11 @@ class _Search:
         await self._prove([*announced, *anchors], page.url, N_("Checking feeds from other pages"))
 
     async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
-        """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""
-        # The first of equal addresses counts: it stands last in the reversed list.
+        """Fetch candidates and keep the feeds; with ``stop``, only until one is found."""
+        # The first of equal addresses counts: it comes last in the reversed list.
         fresh = {key: c for c in reversed(found) if (key := urls.hash_url(c.url)) not in self._tried}
         self._tried |= fresh.keys()
-        # Comment feeds come last, so that the limit never hits what is wanted.
+        # Comment feeds come last, so that the limit never cuts off a suitable feed.
         probes = sorted(reversed(fresh.values()), key=lambda c: is_comment_feed(c.url, c.title))
         if not stop:
             self.more = self.more or len(probes) > MAX_PROBES
@@ -170,7 +170,7 @@ class _Search:
 
 
 def read_feed(parse: FeedParser, fetched: Fetched) -> tuple[ParsedFeed | None, str]:
-    """Return the feed in an answer, or None and the error word that says why there is none."""
+    """Return the feed in a response, or None and the error word that explains why there is none."""
     if not fetched.body:
         return None, fetched.error.word if fetched.error else "empty"
     try:
@@ -180,15 +180,15 @@ def read_feed(parse: FeedParser, fetched: Fetched) -> tuple[ParsedFeed | None, s
 
 
 def _trouble(why: str) -> str:
-    """Return the word if there may well be a feed behind it, which is refused, ails or is broken."""
+    """Return the error word if a feed may exist behind the error (refused, failing or broken), else ""."""
     return why if why in _TROUBLES or why.startswith("http_5") else ""
 
 
 def _lasting(fetched: Fetched) -> str:
-    """Return the address to keep: where it was asked for, unless the site says it moved for good."""
+    """Return the address to keep: the requested one, unless the site moved permanently."""
     return fetched.permanent_url or fetched.request.url
 
 
 def _elsewhere(error: FetchError) -> bool:
-    """Return whether another scheme may fare better: no connection at all, or not by https."""
+    """Return whether another scheme may succeed: the connection or the https handshake failed."""
     return error.word in ("connect_failed", "https_failed", "tls_failed", "timeout", "bad_response")

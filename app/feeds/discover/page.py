@@ -1,7 +1,7 @@
-"""What a web page tells about feeds: pure, without the network.
+"""Feed candidates on a web page: pure, without the network.
 
-In this order: rules for known sites, what the page announces (``<link rel=alternate>``, anywhere), links that
-look like feeds, and last the usual places. Nothing here is proof; only fetching is.
+In this order: rules for known sites, announcements of the page (``<link rel=alternate>``, anywhere), links
+that look like feeds, and common feed addresses. A candidate is only verified by fetching it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.models.feeds.discovery import Candidate, Source
 
 MAX_LINKS = 40
 MAX_ANCHORS = 20
-#: Links of a page that are looked at.
+#: Most links of a page that are examined.
 MAX_HREFS = 5000
 MAX_PAGES = 6
 _TITLE_MAX = 300
@@ -44,7 +44,7 @@ _TYPES = {
     "text/xml": "rss",
     "application/xml": "rss",
 }
-#: The usual places, likeliest first; each is tried at the root of the site and in the page's folder.
+#: Common feed addresses, likeliest first; each is tried at the site's root and in the page's folder.
 GUESSES = (
     "feed/",
     "rss.xml",
@@ -62,7 +62,7 @@ GUESSES = (
     "data/rss",
 )
 
-#: What programs were once registered for: the rest of the address is one of http, or a whole one.
+#: Schemes of feed programs; the rest of the address is an http one without its scheme, or a complete one.
 _SCHEME = re.compile(r"(?:feed|pcast|podcast|itpc):", re.IGNORECASE)
 _FEED_PATH = re.compile(
     r"(?:^|/)(?:feeds?|rss2?|atom|rdf|(?:feed|rss|atom|index|news|blog|posts|main)\.(?:xml|rss|atom|rdf)|feed\.json)/?$"
@@ -83,7 +83,7 @@ _FEED_TEXT = re.compile(
 _FEED_HOST = re.compile(
     r"(?:^|\.)(?:feedburner\.com|feeds?\.[a-z0-9-]+\.[a-z.]+|feedpress\.me|rss\.[a-z0-9-]+\.[a-z.]+)$"
 )
-#: Addresses that end like feeds and never are: readers' "add" links, validators, sharing.
+#: Hosts whose addresses look like feeds but never are: "add to reader" links, validators, sharing.
 _NO_FEED_HOST = re.compile(
     r"(?:^|\.)(?:feedly\.com|inoreader\.com|netvibes\.com|newsblur\.com|google\.com|yahoo\.com|feedvalidator\.org"
     r"|validator\.w3\.org|facebook\.com|twitter\.com|x\.com|wikipedia\.org|subtome\.com|follow\.it)$"
@@ -96,11 +96,12 @@ _PAGES = re.compile(
 
 
 def find_candidates(page: bytes, url: str, content_type: str | None = None) -> list[Candidate]:
-    """Return where the feeds of a page may be, in the order in which they are worth a look.
+    """Return the candidates for feeds of a page, most promising first.
 
     Args:
-        page: the body as it came, in any charset; may be empty when the page could not be had.
+        page: the body as received, in any charset; may be empty when the page couldn't be fetched.
         url: the page's own address, absolute.
+        content_type: the page's Content-Type header; None if it had none.
     """
     read = Page(page, url, content_type)
     return _distinct([*read.find_announced(), *read.find_anchors(), *read.guess_addresses()])
@@ -116,15 +117,15 @@ class Page:
 
     @property
     def title(self) -> str:
-        """What the page calls itself, plain text."""
+        """The page's own title, as plain text."""
         found = None if self._tree is None else self._tree.find(".//title")
         return extract_plain_text(_text(found))[:_TITLE_MAX] if found is not None else ""
 
     def find_announced(self) -> list[Candidate]:
-        """Return what site rules and the page's own ``<link>`` elements say."""
+        """Return the candidates from site rules and from the page's ``<link>`` elements."""
         links = list(self._links())
         by_key = {urls.hash_url(link.url): link for link in reversed(links)}
-        # A rule's address that the page announces too keeps the page's title and type.
+        # An address that a rule and the page both give keeps the page's title and type.
         ruled = [
             by_key.get(urls.hash_url(url), Candidate(url, "", None, Source.SITE))
             for url in sites.find_feeds(urls.strip_tracking(self.url))
@@ -141,7 +142,7 @@ class Page:
         return _distinct(found)[:MAX_ANCHORS]
 
     def guess_addresses(self) -> list[Candidate]:
-        """Return the usual places below the site's root and the page's folder."""
+        """Return the common feed addresses below the site's root and the page's folder."""
         try:
             parts = urlsplit(self.url)
         except ValueError:
@@ -155,7 +156,7 @@ class Page:
         return _distinct(Candidate(place, "", None, Source.GUESS) for place in places)
 
     def find_related_pages(self) -> list[str]:
-        """Return pages of the same site that are likely to know its feed: its home page, and such links."""
+        """Return pages of the same site that are likely to link its feed: home page, blog, news."""
         parts = urlsplit(self.url)
         links = (
             url.partition("#")[0]
@@ -200,12 +201,12 @@ class Page:
             if not href or href.startswith("#"):
                 continue
             if url := self._resolve(href):
-                # Such a scheme alone says what it is, whatever the link is called.
+                # A feed scheme marks a feed, whatever the link's text.
                 yield url, "Feed" if _SCHEME.match(href.strip()) else _label(anchor)
 
 
 def looks_like_feed(url: str, text: str = "") -> bool:
-    """Return whether a link's address or its text is what links to feeds have."""
+    """Return whether a link's address or text is typical of links to feeds."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _NO_FEED_HOST.search(host) or "/wp-json/" in url:
@@ -216,7 +217,7 @@ def looks_like_feed(url: str, text: str = "") -> bool:
 
 
 def is_comment_feed(candidate_url: str, title: str) -> bool:
-    """Return whether a feed is one of comments, which is hardly ever what somebody wants."""
+    """Return whether a feed is a comment feed, which people hardly ever want."""
     path = urlsplit(candidate_url).path.lower() + "?" + urlsplit(candidate_url).query.lower()
     return bool(
         re.search(r"/comments/|comments?[-_./]?(?:feed|rss|atom|xml|default)|feed=comments", path)
@@ -236,7 +237,7 @@ def _announces(rel: str | None) -> bool:
 
 
 def _is_feed_all_the_same(link: etree._Element, url: str) -> bool:
-    """Return whether a link without a known type is a feed: it says so, or has no type and looks it."""
+    """Return whether a link without a known type is a feed: by rel=feed, or untyped with a feed's address."""
     rel, kind = (link.get("rel") or "").lower().split(), (link.get("type") or "").strip()
     return "feed" in rel or (not kind and not link.get("hreflang") and looks_like_feed(url))
 
@@ -256,7 +257,7 @@ def _alt(anchor: etree._Element) -> str:
 
 
 def _distinct(found: Iterator[Candidate] | list[Candidate]) -> list[Candidate]:
-    """Return candidates without those whose address came before."""
+    """Return the candidates, keeping the first of each address."""
     first: dict[str, Candidate] = {}
     for candidate in found:
         first.setdefault(urls.hash_url(candidate.url), candidate)
@@ -264,7 +265,7 @@ def _distinct(found: Iterator[Candidate] | list[Candidate]) -> list[Candidate]:
 
 
 def _parsed(text: str) -> etree._Element | None:
-    # As UTF-8 bytes: libxml2 would believe a wrong <meta charset> in text it is given as str.
+    # Pass UTF-8 bytes: in a str, libxml2 would believe a wrong <meta charset>.
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
     try:
         return etree.fromstring(text.replace("\0", "").encode("utf-8", "replace"), parser)

@@ -1,4 +1,4 @@
-"""What was found, as people want to see it: described, without twins, the best first."""
+"""Ranking of found feeds: remove duplicates, sort the best first, describe each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from app.models.feeds.parsed import Format, ParsedFeed
 
 _ORDER = {Source.SITE: 0, Source.LINK: 1, Source.ANCHOR: 2, Source.GUESS: 3}
 _ATOM = frozenset([Format.ATOM10, Format.ATOM03])
-#: Feeds share their entries when so much of the smaller one is in the other.
+#: Two feeds are duplicates when they share this much of the entries of the smaller feed.
 _TWINS = 0.6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProvenFeed:
-    """A candidate that was fetched and is a feed; ``place`` is its place among the candidates."""
+    """A candidate that was fetched and is a feed; ``position`` is its place among the candidates."""
 
     url: str
     candidate: Candidate
@@ -28,7 +28,7 @@ class ProvenFeed:
 
 
 def describe(proof: ProvenFeed, now: dt.datetime, page_title: str = "") -> FoundFeed:
-    """Return what a person is told of a feed; its own title counts most."""
+    """Return the description of a feed for people; the feed's own title comes first."""
     parsed = proof.parsed
     dates = sorted(d for e in parsed.entries if (d := e.published or e.updated) and d <= now)
     host = (urlsplit(proof.url).hostname or "").removeprefix("www.")
@@ -44,7 +44,7 @@ def describe(proof: ProvenFeed, now: dt.datetime, page_title: str = "") -> Found
 
 
 def count_weekly_entries(dates: list[dt.datetime], now: dt.datetime) -> float | None:
-    """Return entries a week from the oldest of these dates until now; None for fewer than two."""
+    """Return the entries per week from the oldest of these dates until now; None for fewer than two."""
     if len(dates) < 2:
         return None
     days = max((now - dates[0]).total_seconds() / 86400, 1.0)
@@ -52,7 +52,7 @@ def count_weekly_entries(dates: list[dt.datetime], now: dt.datetime) -> float | 
 
 
 def rank_best_first(proofs: list[ProvenFeed], now: dt.datetime) -> list[ProvenFeed]:
-    """Return one feed of each set of twins, those a person most likely wants first."""
+    """Return one feed of each set of duplicates, the one a person most likely wants first."""
     kept: list[ProvenFeed] = []
     for proof in sorted(proofs, key=_richness, reverse=True):
         if not any(_same(proof, other) for other in kept):
@@ -61,7 +61,7 @@ def rank_best_first(proofs: list[ProvenFeed], now: dt.datetime) -> list[ProvenFe
 
 
 def is_wanted(proof: ProvenFeed) -> bool:
-    """Return whether this is a feed to stop the search for: entries in it, and not of comments."""
+    """Return whether this feed ends the search: it has entries and isn't a comment feed."""
     return bool(proof.parsed.entries) and not _comments(proof)
 
 
@@ -78,10 +78,10 @@ def _rank(proof: ProvenFeed, now: dt.datetime) -> tuple[bool, bool, int, bool, i
 
 
 def _richness(proof: ProvenFeed) -> tuple[int, int, bool, int]:
-    """Sort key of twins: more entries and full texts win by far, then Atom, then the page's order."""
+    """Return the sort key of duplicates: more entries and full texts first, then Atom, then page order."""
     entries = proof.parsed.entries
     text = sum(len(e.content) for e in entries) // max(len(entries), 1)
-    # Steps, not exact figures: a few characters more must not beat the better format.
+    # Steps, not exact numbers: a few more characters must not beat the better format.
     return (len(entries) // 5, text.bit_length() // 2, proof.parsed.format in _ATOM, -proof.position)
 
 

@@ -1,8 +1,8 @@
-"""Which addresses may be fetched: a pure function of the URL, the resolved address and the settings.
+"""Address policy: which addresses may be fetched, as a function of URL, resolved address and settings.
 
-A URL is taken apart once, strictly, and put together again from its checked parts, so that no second
-parser can read it differently; what does not fit is refused and never repaired (security.md S02–S07,
-S11, S12). Nothing here opens a socket or asks a resolver.
+A URL is split once, strictly, and rebuilt from its checked parts, so that no second parser can read it
+differently. A URL that doesn't fit is refused, never repaired (security.md S02–S07, S11, S12). Nothing
+here opens a socket or queries a resolver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_URL = 2048
 MAX_HEADERS = 16
 MAX_HEADER_VALUE = 1024
 
-# RFC 3986 appendix B, for two schemes; the authority is looked at on its own. ASCII: else "ſ" is an "s".
+# RFC 3986 appendix B, for two schemes; the authority is parsed separately. ASCII: else "ſ" matches "s".
 _URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -38,7 +38,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9%/?:@!$&'()*+,;=~._-]*")
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
 
-#: S05: names that only mean something inside a network, or outside of DNS.
+#: S05: names that only have a meaning inside a network, or outside of DNS.
 LOCAL_SUFFIXES = frozenset(
     ["localhost", "localdomain", "local", "internal", "lan", "corp", "home", "intranet", "onion", "i2p"]
 )
@@ -47,7 +47,7 @@ LOCAL_SUFFIXES = frozenset(
 # Mapped and compatible addresses and NAT64 (RFC 4291 §2.5.5, RFC 6052, RFC 8215) end in an IPv4 address.
 _IPV4_BEHIND = parse_networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
 
-#: S11: credentials of the machine itself live here; a wide allow-list must not open them.
+#: S11: hosts of the machine's own credentials; a wide allow-list must not open them.
 METADATA = frozenset(
     network[0]
     for network in parse_networks(
@@ -58,7 +58,7 @@ METADATA = frozenset(
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
-# S12, and what the fetcher itself answers for.
+# S12, and the headers that the fetcher itself sets.
 _OWN_HEADERS = re.compile(
     "host|content-length|transfer-encoding|connection|upgrade|forwarded|x-real-ip|(x-)?remote-user|te|"
     "trailer|keep-alive|expect|range|accept-encoding|via|x-original-url|x-rewrite-url|if-.*|proxy-.*|"
@@ -67,12 +67,12 @@ _OWN_HEADERS = re.compile(
 
 
 class Endpoint(NamedTuple):
-    """A checked address; a tuple because one is made for every fetch and a frozen class costs thrice.
+    """A checked address; a tuple because a frozen class costs three times as much, for every fetch.
 
     Attributes:
         host: ASCII, lower case, no trailing dot; an IPv6 literal without brackets.
-        url: put together again from the checked parts, without the fragment.
-        literal: the host is an IP address, so there is nothing to resolve.
+        url: rebuilt from the checked parts, without the fragment.
+        is_ip_literal: whether the host is an IP address, so there is nothing to resolve.
     """
 
     scheme: str
@@ -83,38 +83,38 @@ class Endpoint(NamedTuple):
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host, port: who may see credentials meant for this address."""
+        """Scheme, host and port: credentials for this address may only go to the same origin."""
         return self.scheme, self.host, self.port
 
 
 class Policy:
-    """The rules with this installation's ports and allow-list.
+    """The address rules with this installation's ports and allow-list.
 
-    ``requested`` says that the host is the one a person asked for; the allow-list counts for that
-    host only, never for one that a redirect or a page of another host names (S11).
+    ``requested`` means that the host is the one that the request named. The allow-list applies to that
+    host only, never to a host that a redirect or another host's page names (S11).
 
     Raises:
-        SettingsError: ``EVENTR_FETCH_ALLOW`` holds something else than CIDR or host:port.
+        SettingsError: ``EVENTR_FETCH_ALLOW`` contains an entry that isn't a CIDR network or host:port.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._ports = frozenset(settings.fetch_ports)
         self._networks, self._pairs = _allow_list(settings.fetch_allow)
-        # One policy lives as long as its process; the caches go with it.
+        # A policy lives as long as its process; so do the caches.
         self._verdict = functools.lru_cache(8192)(self._judge)
         self._endpoint = functools.lru_cache(2048)(self._check)
 
     @property
     def allows_private(self) -> bool:
-        """Whether the allow-list holds anything."""
+        """Whether the allow-list has any entries."""
         return bool(self._networks or self._pairs)
 
     def check_url(self, url: str, *, requested: bool = True) -> Endpoint:
-        """Take a URL apart and check all that is visible without a resolver.
+        """Split a URL and check everything that is visible without a resolver.
 
         Raises:
-            FetchError: ``invalid_url`` for a form that is not accepted, ``login_in_url`` for one with a
-                user name, ``refused`` for a port, name or address that is.
+            FetchError: ``invalid_url`` for a form that isn't accepted, ``login_in_url`` for a URL with a
+                user name, ``refused`` for a forbidden port, name or address.
         """
         return self._endpoint(url, requested)
 
@@ -137,7 +137,7 @@ class Policy:
         """Check one resolved address of a host.
 
         Raises:
-            FetchError: ``refused``: it is not public and not on the allow-list.
+            FetchError: ``refused``: the address isn't public and not on the allow-list.
         """
         problem = self._verdict(ip, host, port, requested)
         if problem:
@@ -147,13 +147,13 @@ class Policy:
         """Check an address that ``base`` names: the target of a redirect, or a link on a page.
 
         Args:
-            requested: ``base`` itself is the host that was asked for; the target then is, if its
-                host is the same.
+            requested: whether ``base`` itself is the requested host; then the target is too, if it has
+                the same host.
 
         Raises:
             FetchError: as :meth:`check_url`.
         """
-        # urljoin drops tabs and line ends silently, so they are looked for before it.
+        # urljoin silently drops tabs and line ends, so check for them first.
         if _FORBIDDEN.search(target) or len(target) > MAX_URL:
             raise FetchError(
                 "invalid_url", "the target contains spaces or control characters, or is too long"
@@ -186,7 +186,7 @@ class Policy:
 
 
 def _meanings(address: Address) -> set[Address]:
-    """Return an address and the IPv4 addresses that a router or kernel may take it for."""
+    """Return an address and the IPv4 addresses that a router or kernel may read in it."""
     if isinstance(address, ipaddress.IPv4Address):
         return {address}
     low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -196,10 +196,10 @@ def _meanings(address: Address) -> set[Address]:
 
 
 def check_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Check the request headers a person set for a feed (S12) and return them.
+    """Check the request headers that a person set for a feed (S12) and return them.
 
     Raises:
-        InvalidError: says which one does not fit.
+        InvalidError: a header isn't allowed, is too long, or there are too many; the message says which.
     """
     checked = tuple(headers)
     if len(checked) > MAX_HEADERS:
@@ -217,7 +217,7 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], 
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """Return scheme, authority, and path with query, percent-encoded, without the fragment."""
+    """Return the scheme, the authority, and the percent-encoded path with query, without the fragment."""
     if len(url) > MAX_URL:
         raise FetchError("invalid_url", f"longer than {MAX_URL} characters")
     if _FORBIDDEN.search(url):
@@ -237,7 +237,7 @@ def _split(url: str) -> tuple[str, str, str]:
 
 @functools.lru_cache(4096)
 def _authority(authority: str, scheme: str) -> tuple[str, int, Address | None]:
-    """Return host, port, and the address if the host is one."""
+    """Return the host, the port, and the IP address if the host is one."""
     if "@" in authority:
         raise FetchError("login_in_url", "contains a user name before the host")
     if "%" in authority:
@@ -266,7 +266,7 @@ def _literal(text: str) -> Address:
 
 def _name(text: str) -> tuple[str, Address | None]:
     """Return the host in ASCII, and its address if it is a strict dotted quad (S03, S04)."""
-    # Only A–Z: str.lower() turns the Kelvin sign into "k", which is a mapping IDNA2008 forbids.
+    # Only A–Z: str.lower() also maps the Kelvin sign to "k", which IDNA2008 forbids.
     host = text.translate(_UPPER)
     dotted = host.endswith(".")
     host = host[:-1] if dotted else host
@@ -311,7 +311,7 @@ def _pair(row: str) -> tuple[str, int]:
         if row.endswith(f":{port}"):
             return host, port
     except FetchError:
-        pass  # the sentence below is the better one
+        pass  # the message below explains it better
     raise SettingsError(
         (f"EVENTR_FETCH_ALLOW contains {row!r}, which isn't a network like 192.168.1.0/24 or a host:port."),
         setting="fetch_allow",

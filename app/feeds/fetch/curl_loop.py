@@ -1,8 +1,8 @@
-"""The machine under all drivers: one libcurl multi, one epoll set, timers, and a place for each transfer.
+"""The fetch engine below all drivers: one libcurl multi, one epoll set, timers, one slot per transfer.
 
-libcurl tells which sockets to watch and when its next timer is due; all of them are registered in one
-epoll set whose descriptor a driver waits for. An asyncio loop so sees a single descriptor, however
-many connections there are: that costs 0.01 ms a fetch less than a reader and a writer per socket.
+libcurl says which sockets to watch and when its next timer is due. All sockets are registered in one
+epoll set, and a driver waits for its descriptor. So an asyncio loop sees a single descriptor, however
+many connections there are. That saves 0.01 ms a fetch compared to a reader and a writer per socket.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _EPOLL = {
 }
 _MASKS = {select.EPOLLIN: pycurl.CSELECT_IN, select.EPOLLOUT: pycurl.CSELECT_OUT}
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLRDHUP
-#: Events handled in one turn; the driver gets the thread back in between.
+#: Events handled per turn; the driver gets the thread back in between.
 _EVENTS = 256
-#: Transfers ended between two looks at the decoded bytes, and how many bytes end a turn: whoever takes
-#: the results can so let go of them before more are decoded.
+#: Transfers ended between two checks of the decoded bytes, and the bytes that end a turn. So the caller
+#: can release results before more bodies are decoded.
 _AT_ONCE = 4
 _DECODED = 16 << 20
-#: How exactly deadlines are kept, as a share of the shortest one.
+#: Deadline checks per shortest timeout.
 _SWEEPS = 10
 
 
 class Engine:
-    """Runs transfers; single-threaded, driven by :meth:`turn`."""
+    """Runs transfers; single-threaded, driven by :meth:`run_once`."""
 
     def __init__(self, setup: Setup, resolver: Resolver) -> None:
         self._setup, self._settings, self._resolver = setup, setup.settings, resolver
@@ -65,16 +65,16 @@ class Engine:
 
     @property
     def fd(self) -> int:
-        """Readable when :meth:`turn` has something to do."""
+        """The descriptor that is readable when :meth:`run_once` has work to do."""
         return self._epoll.fileno()
 
     @property
     def running(self) -> int:
-        """Transfers that hold a place."""
+        """The number of transfers that hold a slot."""
         return len(self._running)
 
     def submit(self, request: FetchRequest, on_done: Done) -> Transfer:
-        """Queue a fetch; ``done`` is called from a later :meth:`turn`, never from here."""
+        """Queue a fetch; a later :meth:`run_once` calls ``on_done``, this method never does."""
         transfer = Transfer(request, on_done, self._settings, self._setup.policy)
         try:
             transfer.begin()
@@ -85,7 +85,7 @@ class Engine:
         return transfer
 
     def cancel(self, transfer: Transfer) -> None:
-        """Forget a fetch; its place is free at once and ``done`` is never called."""
+        """Forget a fetch; its slot is free at once and ``done`` is never called."""
         transfer.done = _nobody
         if transfer in self._running:
             self._leave(transfer)
@@ -93,17 +93,17 @@ class Engine:
             self._queues.remove(transfer.endpoint.host, transfer)
 
     def get_timeout(self) -> float | None:
-        """Seconds until :meth:`turn` must run even if nothing becomes readable; None for never."""
+        """Return the seconds until :meth:`run_once` must run without readable sockets; None for never."""
         if self._ended or self._more or self._startable():
             return 0.0
         due = [d for d in (self._curl_due, self._sweep_due if self._running else None) if d is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def run_once(self, wait: float | None) -> None:
-        """Start what may start, wait at most so many seconds, handle what happened."""
+        """Start waiting transfers, wait for events (at most ``wait`` seconds, if given), handle them."""
         self._start_waiting()
         self._run_curl()
-        # On an open connection all of a fetch can happen inside the call that starts it.
+        # On an open connection, a whole fetch can happen inside the call that starts it.
         self._collect()
         limit = self.get_timeout() if wait is None or self._more else wait
         act, names = self._multi.socket_action, self._resolver.fd
@@ -114,7 +114,7 @@ class Engine:
                 act(fd, _MASKS.get(events) or _mask(events))
         self._run_curl()
         self._collect()
-        # Last: an answer that has come in time counts, however late this process gets round to read it.
+        # Last: a response that arrived in time counts, even if this process reads it late.
         if self._running and not self._more:
             self._sweep(time.monotonic())
         ended, self._ended, self._decoded = self._ended, [], 0
@@ -166,7 +166,7 @@ class Engine:
                     self._use_addresses(transfer, answer)
 
     def _use_addresses(self, transfer: Transfer, answer: Answer) -> None:
-        """Refuse the hop when any address is not public (S07); else pin at most four and connect."""
+        """Refuse the hop if any address isn't public (S07); otherwise pin at most four and connect."""
         endpoint = transfer.endpoint
         if answer.problem or not answer.addresses:
             self._fail(transfer, FetchError("dns_failed", answer.problem or "no address"))
@@ -189,7 +189,7 @@ class Engine:
         try:
             slot.begin(transfer, forget_dns=self._begun % TIDY == 0)
         except (ValueError, pycurl.error) as e:
-            # What libcurl or its binding does not take is the end of this one, and of no other.
+            # A request that libcurl or pycurl rejects ends this transfer only.
             slot.clear()
             self._idle.append(slot)
             self._fail(transfer, FetchError("bad_response", f"the address can't be requested: {e}"))
@@ -205,7 +205,7 @@ class Engine:
     # -- from a connection to the end
 
     def _collect(self) -> None:
-        """Handle what ended, until the bodies of this turn are many megabytes; the rest waits."""
+        """Handle finished transfers until this turn's bodies exceed the limit; the rest waits."""
         self._more = False
         while True:
             left, good, bad = self._multi.info_read(_AT_ONCE)
@@ -222,12 +222,12 @@ class Engine:
     def _hop_ended(self, curl: pycurl.Curl, code: int, message: str) -> None:
         slot = self._by_curl[curl]
         transfer = slot.transfer
-        assert transfer is not None  # noqa: S101 — a handle in the multi has one
+        assert transfer is not None  # noqa: S101 — each handle in the multi has a transfer
         got = slot.end(code, message)
         self._go_on(transfer, got)
 
     def _go_on(self, transfer: Transfer, got: HopResult) -> None:
-        """Free the place, then end the fetch or queue its next hop under that hop's host."""
+        """Free the slot, then end the fetch or queue its next hop under that hop's host."""
         self._leave(transfer)
         fetched = transfer.finish_hop(got)
         if fetched is not None:
@@ -257,7 +257,7 @@ class Engine:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
     def _sweep(self, now: float) -> None:
-        """End what is past its deadline (X06), now and then; libcurl's own limits know only whole seconds."""
+        """End transfers past their deadline (X06), at intervals; libcurl's own limits are whole seconds."""
         if now < self._sweep_due:
             return
         self._sweep_due = now + self._sweep_every
@@ -313,4 +313,4 @@ def _sweep_interval(settings: Settings) -> float:
 
 
 def _nobody(_fetched: Fetched) -> None:
-    """Stand in for a caller that went away."""
+    """Stand in for the callback of a canceled fetch."""

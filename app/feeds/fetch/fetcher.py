@@ -1,4 +1,4 @@
-"""The fetcher: one engine, three ways to drive it."""
+"""The fetcher: one engine and its three drivers (one fetch, an iterator, an asyncio stream)."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from app.models.feeds.fetched import Fetched, FetchRequest
 log = logs.get(__name__)
 
 _PROXY_PORTS = {"http": 8080, "socks5h": 1080}
-#: Requests taken ahead by :meth:`Fetcher.fetch_many`, so that those of one host meet in its queue.
+#: Requests read ahead by :meth:`Fetcher.fetch_many`, so that requests to one host meet in its queue.
 _AHEAD = 1000
 
 
 class Fetcher:
-    """Fetches feeds and pages under all rules; the only place of Eventr that talks to strangers (S01).
+    """Fetches feeds and pages under all rules; the only part of Eventr that connects to foreign hosts (S01).
 
-    A foreign fault never raises: it is the ``error`` of the :class:`Fetched`. Connections, handles and
-    resolved names are shared by all calls. Not thread-safe: one fetcher per thread, and per event loop
-    at a time; use as a context manager or call :meth:`close`.
+    Faults of the remote side never raise: they are the ``error`` of the :class:`Fetched`. All calls share
+    connections, handles and resolved names. Not thread-safe: use one fetcher per thread, in one event loop
+    at a time; use it as a context manager or call :meth:`close`.
 
     Args:
         resolver: replaces the system's resolver; called in a thread. For tests.
-        connector: opens each socket instead of libcurl, after the guard allowed it. For tests.
+        connector: opens each socket instead of libcurl, after the address check. For tests.
         cafile: certificates to trust instead of certifi's. For tests.
 
     Raises:
-        SettingsError: the allow-list cannot be read.
+        SettingsError: the allow-list can't be read.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Fetcher:
 
     @property
     def running(self) -> int:
-        """Fetches that hold a place right now."""
+        """The number of fetches that hold a slot right now."""
         return self._engine.running
 
     def fetch(self, request: FetchRequest) -> Fetched:
@@ -79,7 +79,7 @@ class Fetcher:
         return next(self.fetch_many([request]))
 
     def fetch_many(self, requests: Iterable[FetchRequest]) -> Iterator[Fetched]:
-        """Fetch many addresses and yield each as it ends; closing the iterator drops the rest."""
+        """Fetch many addresses and yield each result as it arrives; closing the iterator cancels the rest."""
         ended: deque[Fetched] = deque()
         source = iter(requests)
         calls: dict[int, Transfer] = {}
@@ -109,10 +109,10 @@ class Fetcher:
                 self._engine.cancel(transfer)
 
     async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Fetch many addresses in the running event loop and yield each as it ends.
+        """Fetch many addresses in the running event loop and yield each result as it arrives.
 
-        Several streams at once share connections, places and the per-host limit. Ending a stream
-        early (cancelled task, closed generator) frees its places at once.
+        Concurrent streams share connections, slots and the per-host limit. Ending a stream
+        early (canceled task, closed generator) frees its slots at once.
         """
         batch = _Batch(asyncio.get_running_loop())
         self._pump.attach()
@@ -128,7 +128,7 @@ class Fetcher:
             self._pump.detach()
 
     def close(self) -> None:
-        """Drop what runs and close all connections."""
+        """Cancel running fetches and close all connections."""
         if not self._closed:
             self._closed = True
             self._pump.stop()
@@ -145,7 +145,7 @@ class Fetcher:
 
 
 class _Batch:
-    """The transfers of one stream, and those that ended and were not yet taken."""
+    """The transfers of one stream, and the results that the caller hasn't read yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -169,7 +169,7 @@ class _Batch:
         self._running.clear()
 
     async def wait_for_more(self) -> bool:
-        """Wait until something ended; False when all of it was taken."""
+        """Wait until a result arrives; return False when all results were read."""
         if self._running and not self.ended:
             self._waiter = self._loop.create_future()
             await self._waiter
@@ -187,7 +187,7 @@ class _Pump:
         self._due = 0.0
 
     def attach(self) -> None:
-        """Begin to run for one more stream of the running loop."""
+        """Start driving the engine for one more stream of the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._users, self._loop = 0, loop
@@ -200,7 +200,7 @@ class _Pump:
             self.stop()
 
     def wake_up(self) -> None:
-        """Look at the engine soon: something was submitted."""
+        """Run the engine soon, because a fetch was submitted."""
         self._plan(0.0)
 
     def stop(self) -> None:
@@ -215,7 +215,7 @@ class _Pump:
         try:
             self._engine.run_once(0.0)
         finally:
-            # Whatever a turn ended with, deadlines are kept: without a timer nobody would look again.
+            # Keep deadlines even if a turn fails: without a timer nothing would check them again.
             wait = self._engine.get_timeout()
             if wait is not None and self._loop is not None:
                 self._plan(wait)
@@ -224,7 +224,7 @@ class _Pump:
         assert self._loop is not None  # noqa: S101 — attached
         due = self._loop.time() + wait
         if self._timer is not None:
-            # An earlier timer may stay: it looks again and plans anew.
+            # An earlier timer may stay: it runs the engine and plans the next one.
             if self._due <= due:
                 return
             self._timer.cancel()

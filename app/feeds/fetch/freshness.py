@@ -1,4 +1,4 @@
-"""How long an HTTP answer says that it stays fresh (RFC 9111 §4.2.1); pure."""
+"""Freshness of an HTTP response: how long it says it stays fresh (RFC 9111 §4.2.1). Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import email.utils
 from collections.abc import Mapping
 from typing import Final
 
-#: Longest freshness believed, in seconds; a schedule caps it further.
+#: Longest freshness accepted, in seconds; a schedule limits it further.
 LONGEST: Final = 86400
 
 
 def read_max_age(headers: Mapping[str, str]) -> int | None:
-    """Return for how many seconds an answer may be taken as fresh, 0 to :data:`LONGEST`.
+    """Return how many seconds a response stays fresh, 0 to :data:`LONGEST`.
 
-    ``Cache-Control: max-age`` (RFC 9111 §5.2.2.1) goes before ``Expires`` (§5.3), which counts from
-    the answer's own ``Date``: a server's clock may be wrong, its differences are not.
+    ``Cache-Control: max-age`` (RFC 9111 §5.2.2.1) takes precedence over ``Expires`` (§5.3). ``Expires``
+    counts from the response's own ``Date``: a server's clock may be wrong, but differences are right.
 
     Args:
-        headers: of the answer, names in lower case.
+        headers: of the response, names in lower case.
 
     Returns:
-        Seconds, or None when the answer says nothing that can be read.
+        Seconds, or None when the response has no readable freshness.
     """
     control = headers.get("cache-control")
     directives = control.lower().split(",") if control else []

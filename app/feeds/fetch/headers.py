@@ -1,4 +1,4 @@
-"""The head of an HTTP answer: read from its raw lines, and what Eventr takes from it.
+"""The head of an HTTP response: parse its raw lines and the fields that Eventr uses.
 
 Formats: RFC 9112 §5 (fields), RFC 9110 §10.2.3 (Retry-After), §8.4 (Content-Encoding), §15 (status).
 """
@@ -15,17 +15,17 @@ from app import clock
 from app.errors import FetchError
 
 MAX_RETRY_AFTER = 86400
-#: A validator longer than this is not stored; ETags in the wild stay far below.
+#: A validator longer than this isn't stored; ETags in the wild are far shorter.
 MAX_VALIDATOR = 512
 
 REDIRECTS = frozenset([301, 302, 303, 307, 308])
 PERMANENT = frozenset([301, 308])
-#: RFC 9110 §15.4.8 and §15.4.9; the others turn a POST into a GET, or may.
+#: RFC 9110 §15.4.8 and §15.4.9; the other redirects turn a POST into a GET, or may.
 KEEP_METHOD = frozenset([307, 308])
 
-# Values seen in Content-Encoding that name no coding; browsers and curl let them pass as well.
+# Values of Content-Encoding in the wild that name no coding; browsers and curl accept them too.
 _NO_CODING = frozenset(["", "identity", "none", "utf-8", "utf8"])
-#: The whole head of most answers: nothing comes before or after it.
+#: The status line of most responses, whose head is all there is: no 1xx head, no trailers.
 _LAST = b"HTTP/1.1 304 "
 _STATUS = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})(?: |\r|\n|$)")
 _DIGITS = re.compile(r"[0-9]+")
@@ -33,7 +33,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Head:
-    """Status and fields of an answer; names in lower case, equal names joined by ", "."""
+    """The status and fields of a response; names in lower case, equal names joined by ", "."""
 
     status: int
     fields: dict[str, str]
@@ -43,15 +43,15 @@ class Head:
         return self.status in REDIRECTS
 
     def get_validator(self, name: str) -> str | None:
-        """Return ETag or Last-Modified if it can be sent back as it is."""
+        """Return ETag or Last-Modified if it can be sent back unchanged, else None."""
         value = self.fields.get(name)
         return value if value and len(value) <= MAX_VALIDATOR and value.isprintable() else None
 
 
 def read_lines(lines: list[bytes]) -> tuple[int, list[bytes]]:
-    """Return the status and the field lines of the last head among the lines of an answer.
+    """Return the status and the field lines of the last head among the lines of a response.
 
-    There may be heads of 1xx before it, and trailers of a chunked body after its empty line.
+    1xx heads may come before it, and trailers of a chunked body after its empty line.
     """
     if len(lines) > 1 and lines[0].startswith(_LAST) and len(lines[-1]) <= 2 and b"\r\n" not in lines[1:-1]:
         return 304, lines[1:-1]
@@ -70,7 +70,7 @@ def read_lines(lines: list[bytes]) -> tuple[int, list[bytes]]:
 
 
 def read_head(status: int, lines: Sequence[bytes]) -> Head:
-    """Read the field lines of an answer, without status line and empty line."""
+    """Parse the field lines of a response, without status line and empty line."""
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.decode("latin-1").partition(":")
@@ -83,7 +83,7 @@ def read_location(lines: Sequence[bytes]) -> str:
     """Return the target of a redirect, as text.
 
     Raises:
-        FetchError: ``bad_redirect``: there is none, or two that differ.
+        FetchError: ``bad_redirect``: there is no Location header, or several different ones.
     """
     found = {line.partition(b":")[2].strip() for line in lines if line[:9].lower() == b"location:"}
     raw = found.pop() if len(found) == 1 else b""
@@ -96,10 +96,10 @@ def read_location(lines: Sequence[bytes]) -> str:
 
 
 def read_coding(fields: dict[str, str]) -> str | None:
-    """Return ``gzip`` or None for a body as it is.
+    """Return ``gzip``, or None for an uncompressed body.
 
     Raises:
-        FetchError: ``bad_encoding`` for more than one coding or one that was not asked for (X05).
+        FetchError: ``bad_encoding`` for more than one coding or one that wasn't requested (X05).
     """
     value = fields.get("content-encoding")
     if value is None:
@@ -113,12 +113,12 @@ def read_coding(fields: dict[str, str]) -> str | None:
 
 
 def read_retry_after(head: Head) -> int | None:
-    """Return the seconds a 429 or 503 asks to wait, 0…86400, None when it does not say (V08)."""
+    """Return the seconds that a 429 or 503 asks to wait, 0…86400; None if it doesn't say (V08)."""
     value = head.fields.get("retry-after")
     if value is None or head.status not in (429, 503):
         return None
     if _DIGITS.fullmatch(value):
-        # More than six digits is beyond the clamp, and int() of a long text is slow.
+        # More than six digits exceed the limit, and int() of a long text is slow.
         return min(int(value), MAX_RETRY_AFTER) if len(value) < 7 else MAX_RETRY_AFTER
     try:
         moment = email.utils.parsedate_to_datetime(value)

@@ -1,4 +1,4 @@
-"""Who is fetched next: a queue per host, at most N at once from each, all hosts in turn."""
+"""Host queues: which transfer starts next; one queue per host, at most N at once each, in turn."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class _Host(Generic[T]):
 
 
 class HostQueues(Generic[T]):
-    """Waiting items by host.
+    """Waiting items, by host.
 
-    A host stands in the ring ``_ready`` exactly when it has waiting items and a free place.
+    A host is in the ring ``_ready`` exactly when it has waiting items and a free slot.
     """
 
     def __init__(self, per_host: int) -> None:
@@ -27,7 +27,7 @@ class HostQueues(Generic[T]):
         self._ready: deque[str] = deque()
 
     def add(self, host: str, item: T) -> None:
-        """Put an item at the end of its host's queue."""
+        """Append an item to its host's queue."""
         queue = self._hosts.setdefault(host, _Host())
         queue.waiting.append(item)
         if len(queue.waiting) == 1 and queue.active < self._per_host:
@@ -35,11 +35,11 @@ class HostQueues(Generic[T]):
 
     @property
     def ready(self) -> bool:
-        """Whether :meth:`take` has something to give."""
+        """Whether :meth:`pop_next` has an item to return."""
         return bool(self._ready)
 
     def pop_next(self) -> T:
-        """Take the next item whose host has a free place, and take that place."""
+        """Remove and return the next item whose host has a free slot, and occupy that slot."""
         host = self._ready.popleft()
         queue = self._hosts[host]
         item = queue.waiting.popleft()
@@ -49,7 +49,7 @@ class HostQueues(Generic[T]):
         return item
 
     def release(self, host: str) -> None:
-        """Give a place back. The host is next, so that its open connection is used again."""
+        """Free a slot. A host that was full comes next, so that its open connection is reused."""
         queue = self._hosts[host]
         was_full = queue.active == self._per_host
         queue.active -= 1
@@ -60,7 +60,7 @@ class HostQueues(Generic[T]):
             del self._hosts[host]
 
     def remove(self, host: str, item: T) -> bool:
-        """Take a waiting item out; False when it is not waiting."""
+        """Remove a waiting item; return False if it isn't waiting."""
         queue = self._hosts.get(host)
         if queue is None or item not in queue.waiting:
             return False

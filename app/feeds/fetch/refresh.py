@@ -1,6 +1,6 @@
-"""The target of a page's ``<meta http-equiv=refresh>`` (HTML §4.2.5.3), found without a parser.
+"""Meta refresh: the target of a page's ``<meta http-equiv=refresh>`` (HTML §4.2.5.3), without a parser.
 
-Only the start of the page and only short tags are looked at, so the cost is bounded (X08).
+Only the start of the page and only short tags are searched, so the cost is bounded (X08).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 _LOOK_AT = 1 << 16
 _MAX_TAGS = 64
-#: A page that reloads itself after longer than this is meant to be read first.
+#: A page with a longer delay, in seconds, is meant to be read first.
 _MAX_DELAY = 10
 
 _META = re.compile(rb"<meta\s([^<>]{1,3000})>", re.IGNORECASE)
@@ -20,7 +20,7 @@ _TARGET = re.compile(r"\s*([0-9]{1,4})[0-9.]{0,9}\s*[;,]\s*(?:url\s{0,9}=\s{0,9}
 
 
 def find_meta_refresh(page: bytes) -> str | None:
-    """Return where a page sends its reader at once, None when it does not."""
+    """Return where a page redirects its reader at once; None if it doesn't."""
     for number, tag in enumerate(_META.finditer(page[:_LOOK_AT])):
         if number == _MAX_TAGS:
             return None

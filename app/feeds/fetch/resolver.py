@@ -1,4 +1,4 @@
-"""Names to addresses, in threads: libc's resolver blocks, and a dead DNS server blocks it for long."""
+"""DNS lookups in threads: libc's resolver blocks, and a dead DNS server blocks it for a long time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TypeAlias
 Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
 
 MAX_ADDRESSES = 4
-#: One answer serves all feeds of a host in a batch; a longer life would pin hosts that moved.
+#: Seconds. One answer serves all feeds of a host in a batch; a longer TTL would pin hosts that moved.
 TTL = 60.0
 _FAILURE_TTL = 5.0
 _CACHE = 4096
@@ -25,24 +25,24 @@ _THREADS = 32
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a lookup gave: every address, or the reason why there is none."""
+    """The result of a lookup: every address, or the reason why there is none."""
 
     addresses: tuple[str, ...]
     problem: str | None = None
 
 
 def lookup_host(host: str, port: int) -> list[str]:
-    """Ask the system's resolver for A and AAAA records, sorted as RFC 6724 wants.
+    """Look up A and AAAA records with the system's resolver, sorted as RFC 6724 requires.
 
     Raises:
-        OSError: the name has no address, or nobody answered.
+        OSError: the name has no address, or no server answered.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     return [str(entry[4][0]) for entry in found]
 
 
 def choose_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Return at most four addresses to connect to, both families among them if both are there."""
+    """Return at most four addresses to connect to, from both families if both exist."""
     distinct = list(dict.fromkeys(addresses))
     first_two = [a for version in (True, False) for a in [x for x in distinct if (":" in x) is version][:2]]
     rest = [a for a in distinct if a not in first_two]
@@ -51,13 +51,13 @@ def choose_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
 
 
 class Resolver:
-    """Looks names up in daemon threads and hands the answers to one reader.
+    """Looks up names in daemon threads and hands the answers to one reader.
 
-    ``fd`` becomes readable when answers wait; :meth:`answers` takes them. The threads are daemons
-    because a process must be able to end while libc still waits for a dead name server.
+    ``fd`` becomes readable when answers wait; :meth:`collect_answers` returns them. The threads are daemons
+    because a process must be able to exit while libc still waits for a dead name server.
 
     Args:
-        lookup: the function that asks; replaced in tests.
+        lookup: the lookup function; replaced in tests.
     """
 
     def __init__(self, lookup: Lookup | None = None) -> None:
@@ -71,12 +71,12 @@ class Resolver:
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def get_cached(self, host: str) -> Answer | None:
-        """Return a fresh answer without asking."""
+        """Return a cached answer that is still fresh, else None."""
         found = self._cache.get(host)
         return found[1] if found and found[0] > time.monotonic() else None
 
     def start_lookup(self, host: str, port: int) -> None:
-        """Look a host up; the answer comes by :meth:`answers`. Asking twice at once asks once."""
+        """Look up a host unless a lookup is running; :meth:`collect_answers` returns the answer."""
         if host in self._asked:
             return
         self._asked.add(host)
@@ -86,7 +86,7 @@ class Resolver:
             threading.Thread(target=self._work, name="resolver", daemon=True).start()
 
     def collect_answers(self) -> list[tuple[str, Answer]]:
-        """Take the answers that came in: (host, answer)."""
+        """Return the answers that arrived, as (host, answer)."""
         try:
             os.eventfd_read(self.fd)
         except BlockingIOError:
@@ -100,7 +100,7 @@ class Resolver:
     def close(self) -> None:
         for _ in range(self._threads):
             self._jobs.put(None)
-        # A thread still in libc must not write to a number that has become another file.
+        # A thread still in libc must not write to a descriptor that has been reused for another file.
         with self._closing:
             os.close(self.fd)
             self.fd = -1

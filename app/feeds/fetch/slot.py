@@ -1,6 +1,6 @@
-"""One libcurl easy handle with its callbacks: limits while it receives, and the guard at connect (S08).
+"""One libcurl easy handle with its callbacks: limits while receiving, and the address check at connect (S08).
 
-A handle is set up once and used for many fetches; per fetch only URL, header lines, pinned addresses
+A handle is set up once and reused for many fetches. Per fetch, only the URL, header lines, pinned addresses
 and the connect timeout change.
 """
 
@@ -25,24 +25,24 @@ Connector: TypeAlias = Callable[[str, int], socket.socket | None]
 
 MAX_LINE = 8190
 MAX_FIELDS = 128
-#: A body nobody reads (of an error or a redirect) is read so far, to keep the connection.
+#: A body that isn't needed (of an error or a redirect) is read up to this size, to keep the connection.
 _DISCARD = 64 << 10
 
-#: Wire bodies of all transfers together. Beyond it the long ones end, or 200 bodies of 10 MiB, sent
-#: slowly and at once, would kill the worker; feeds of ordinary length are never touched.
+#: Limit for the wire bodies of all transfers together; beyond it the long ones fail. Otherwise 200 slow
+#: bodies of 10 MiB at once would kill the worker. Feeds of ordinary length are never affected.
 BUFFERED = 128 << 20
 _LONG = 1 << 20
 
-#: libcurl looks through all names it remembers at the end of each transfer: as long as connecting, when
-#: a worker asks thousands of hosts. So most transfers say "never forget"; every so many may tidy up, and
-#: then nothing old stays: libcurl looks names up in long lists, and the resolver knows them anyway.
+#: libcurl scans all cached names at the end of each transfer; with thousands of hosts that takes as long
+#: as connecting. So most transfers never expire names, and every 500th clears out all old ones: long
+#: lists slow libcurl down, and the resolver has its own cache.
 TIDY = 500
 _REMEMBER, _FOREVER = 1, -1  # seconds
 
 #: Bytes that libcurl receives at once.
 RECEIVE = 128 << 10
 
-_ABORT = 0  # fewer bytes taken than given: libcurl ends the transfer
+_ABORT = 0  # accepting fewer bytes than given makes libcurl end the transfer
 
 _WORDS = {
     pycurl.E_COULDNT_RESOLVE_HOST: "dns_failed",
@@ -63,7 +63,7 @@ _WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proxy:
-    """The admin's proxy, taken apart."""
+    """The admin's proxy, split into its parts."""
 
     url: str
     host: str
@@ -72,14 +72,14 @@ class Proxy:
 
 @dataclasses.dataclass(slots=True)
 class Buffered:
-    """Bytes of bodies that are held right now."""
+    """The number of body bytes held right now."""
 
     bytes: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setup:
-    """What all handles of a fetcher share."""
+    """The configuration that all handles of a fetcher share."""
 
     settings: Settings
     policy: Policy
@@ -91,7 +91,7 @@ class Setup:
 
 
 def is_permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
-    """The second wall (S08): decide on the very address a socket is about to be connected to."""
+    """Return whether a socket may connect to this address: the second check, at connect (S08)."""
     if ip not in transfer.pinned:
         return False
     if setup.proxy is not None:
@@ -107,11 +107,11 @@ def is_permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
 
 
 class Slot:
-    """A place for one running transfer.
+    """A slot for one running transfer.
 
-    A 304 calls no Python of ours but :meth:`_on_open`: libcurl appends the lines of the head to a
-    list, and the watchdog (:meth:`alive`) and :meth:`end` look at it. libcurl itself ends a head of
-    300 KB, so the list cannot grow beyond that between two looks.
+    A 304 runs none of our Python code but :meth:`_on_open`. libcurl appends the head's lines to a
+    list, which :meth:`find_stall` and :meth:`end` check. libcurl itself ends a head of 300 KB, so the
+    list can't grow beyond that between two checks.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -132,16 +132,16 @@ class Slot:
             self.curl.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
 
     def begin(self, transfer: Transfer, *, forget_dns: bool = False) -> None:
-        """Set the handle up for a transfer whose addresses are pinned.
+        """Set up the handle for a transfer whose addresses are pinned.
 
         Args:
-            tidy: let libcurl forget old names at its end.
+            forget_dns: let libcurl clear out old names at the end.
         """
         self._reset()
         self.transfer = transfer
         endpoint, setup, curl = transfer.endpoint, self._setup, self.curl
         curl.setopt(pycurl.URL, endpoint.url)
-        # Bytes, as they were read: of text pycurl takes ASCII only, and RFC 9110 (5.5) knows more.
+        # Bytes, as received: pycurl accepts only ASCII in str, but RFC 9110 (5.5) allows more.
         curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in transfer.build_header_lines()])
         form = transfer.request.form
         if form is not None:
@@ -150,12 +150,12 @@ class Slot:
         elif self._posting:
             curl.setopt(pycurl.HTTPGET, 1)
             self._posting = False
-        # TLS has a time of its own; libcurl counts both as connecting.
+        # The TLS handshake gets its own timeout; libcurl counts both as connecting.
         patience = setup.settings.fetch_connect_timeout * (2 if endpoint.scheme == "https" else 1)
         if patience != self._patience:
             self._patience = patience
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(patience * 1000))
-        # An open connection to a private address may be used by those who may open one, nobody else.
+        # Only requests that may open a connection to a private address may reuse one.
         fresh = not transfer.requested and setup.policy.allows_private
         if fresh != self._fresh:
             self._fresh = fresh
@@ -171,7 +171,7 @@ class Slot:
         self._phase, self._quiet_until = "connect", self._began + patience
 
     def find_stall(self, now: float) -> str | None:
-        """Return what is waited for in vain, None while the transfer makes progress (X06)."""
+        """Return the phase that timed out; None while the transfer makes progress (X06)."""
         progress = self._wire + len(self._lines)
         if progress != self._progress:
             self._progress = progress
@@ -187,7 +187,7 @@ class Slot:
         return None if now < self._quiet_until else self._phase
 
     def end(self, code: int, message: str) -> HopResult:
-        """Return what the hop brought; ``code`` is libcurl's, 0 for success."""
+        """Return the result of the hop; ``code`` is libcurl's, 0 for success."""
         status, fields = read_lines(self._lines)
         error = self._error or _head_error(self._lines, self._setup.settings)
         if error is None and code and not self._enough:
@@ -196,7 +196,7 @@ class Slot:
         return HopResult(status, fields, wire, self._wire, error)
 
     def clear(self) -> None:
-        """Let go of the transfer and its body; :meth:`begin` resets the rest."""
+        """Release the transfer and its body; :meth:`begin` resets the rest."""
         self.transfer = None
         if self._pieces:
             self._setup.buffered.bytes -= self._wire
@@ -223,8 +223,8 @@ class Slot:
             else:
                 opened = socket.SocketType(address.family, address.socktype, address.protocol)
         except OSError:
-            opened = None  # libcurl tries the next address, or cannot connect
-        # The bare descriptor: libcurl owns it now. A socket object would be duplicated first.
+            opened = None  # libcurl tries the next address, or can't connect
+        # Return the bare descriptor, which libcurl owns now. A socket object would be duplicated first.
         return pycurl.SOCKET_BAD if opened is None else opened.detach()
 
     def _on_body(self, piece: bytes) -> int:
@@ -249,8 +249,8 @@ class Slot:
         return size
 
     def _start(self, transfer: Transfer) -> bool:
-        """Look at the head before the first byte of a body; False ends the transfer."""
-        # libcurl answers no questions inside its callbacks.
+        """Check the head before the first byte of a body; False ends the transfer."""
+        # libcurl's getinfo isn't allowed inside its callbacks.
         status, fields = read_lines(self._lines)
         self._keep = 200 <= status < 300 and transfer.request.form is None
         announced = [line[15:].strip() for line in fields if line[:15].lower() == b"content-length:"]
@@ -263,12 +263,12 @@ class Slot:
 
 
 def _handle(setup: Setup) -> pycurl.Curl:
-    """Return an easy handle with all that never changes."""
+    """Return an easy handle with all options that never change."""
     curl = pycurl.Curl()
     curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
     curl.setopt(pycurl.FOLLOWLOCATION, 0)
     curl.setopt(pycurl.NOSIGNAL, 1)
-    # All handles of a multi read into one buffer; with the usual 16 KiB a body of 36 KB costs 47 µs more.
+    # All handles of a multi share one buffer; with the default 16 KiB a body of 36 KB costs 47 µs more.
     curl.setopt(pycurl.BUFFERSIZE, RECEIVE)
     curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _FOREVER)
     curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
@@ -276,7 +276,7 @@ def _handle(setup: Setup) -> pycurl.Curl:
     curl.setopt(pycurl.SSL_VERIFYPEER, 1)
     curl.setopt(pycurl.SSL_VERIFYHOST, 2)
     curl.setopt(pycurl.CAINFO, setup.cafile)
-    # S10: an empty proxy keeps libcurl from reading http_proxy and its kin; .netrc is never read.
+    # S10: an empty proxy keeps libcurl from reading http_proxy and similar variables; .netrc is never read.
     curl.setopt(pycurl.PROXY, setup.proxy.url if setup.proxy else "")
     curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
     if setup.proxy is not None:
@@ -285,12 +285,12 @@ def _handle(setup: Setup) -> pycurl.Curl:
 
 
 def _pin(host: str, port: int, addresses: tuple[str, ...]) -> str:
-    # "+": libcurl may forget the entry later, else its cache would grow for ever.
+    # "+": libcurl may expire the entry later; otherwise its cache would grow forever.
     return f"+{host}:{port}:{','.join(addresses)}"
 
 
 def _head_error(lines: list[bytes], settings: Settings) -> FetchError | None:
-    """Check the limits of a head; all heads of an answer (1xx) count together."""
+    """Check the limits of a head; all heads of a response (1xx) count together."""
     size = sum(map(len, lines))
     if size <= MAX_LINE and len(lines) <= MAX_FIELDS:
         return None

@@ -1,7 +1,7 @@
-"""One fetch from its first address to its end: what to ask next, and what an answer means.
+"""Transfer: one fetch from its first address to its result; which hop is next, what a response means.
 
-No I/O here: the engine calls :meth:`Transfer.finish_hop` after each hop and either asks the next endpoint
-or hands the end to the caller. Rules: security.md S09 and S11, X05; RFC 9110 §13 and §15.
+No I/O here: the engine calls :meth:`Transfer.finish_hop` after each hop. Then the engine requests the next
+endpoint or returns the result to the caller. Rules: security.md S09 and S11, X05; RFC 9110 §13 and §15.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _HTML = ("text/html", "application/xhtml+xml")
 _NO_FIELDS: Mapping[str, str] = {}
 
 
-@dataclasses.dataclass(slots=True)  # not frozen: made once a fetch, and freezing doubles its cost
+@dataclasses.dataclass(slots=True)  # not frozen: one is made per fetch, and freezing doubles the cost
 class HopResult:
-    """What one hop brought: status, raw field lines and wire body, or the error that ended it."""
+    """The result of one hop: status, raw field lines and wire body, or the error that ended it."""
 
     status: int
     lines: Sequence[bytes] = ()
@@ -50,12 +50,12 @@ class Transfer:
     """The state of one fetch.
 
     Attributes:
-        endpoint: the hop that is being asked.
-        requested: the hop is at the host that was asked for and never left it (S11).
-        pinned: the addresses this hop may connect to.
-        left: seconds of the total time not yet used; waiting for a place does not count.
+        endpoint: the current hop.
+        requested: whether the hop is at the requested host and never left it (S11).
+        pinned: the addresses that this hop may connect to.
+        left: unused seconds of the total timeout; waiting for a slot doesn't count.
         deadline: of the whole fetch, on the monotonic clock.
-        dns_until: when the resolver must have answered; of no meaning once connecting.
+        dns_until: when the resolver must have answered; meaningless once connecting.
     """
 
     __slots__ = (
@@ -96,12 +96,12 @@ class Transfer:
 
     @property
     def max_bytes(self) -> int:
-        """The most bytes a body may have, decoded."""
+        """The most bytes that a decoded body may have."""
         feed = self.request.target is Target.FEED
         return self._settings.fetch_max_feed if feed else self._settings.fetch_max_page
 
     def begin(self) -> None:
-        """Check the address and the headers that were asked for.
+        """Check the requested address and headers.
 
         Raises:
             FetchError: ``invalid_url``, ``login_in_url`` or ``refused``.
@@ -121,7 +121,7 @@ class Transfer:
         self.requested = self.endpoint.host == referrer.host
 
     def build_header_lines(self) -> list[str]:
-        """Return the header lines of this hop besides Host and User-Agent."""
+        """Return the header lines of this hop, except Host and User-Agent."""
         request = self.request
         lines = [_ACCEPT[request.target], "Accept-Encoding: gzip"] if request.form is None else [*_FORM]
         known = request.validators
@@ -136,7 +136,7 @@ class Transfer:
         return lines
 
     def finish_hop(self, result: HopResult) -> Fetched | None:
-        """Return the end of the fetch, or None when :attr:`endpoint` is to be asked next."""
+        """Return the result of the fetch, or None when :attr:`endpoint` is the next hop."""
         self._wire_bytes += result.wire_bytes
         try:
             if result.error is not None:
@@ -154,7 +154,7 @@ class Transfer:
             return self.fail(e, result.status, result.lines)
 
     def fail(self, error: FetchError, status: int = 0, lines: Sequence[bytes] = ()) -> Fetched:
-        """Return the end of a fetch that failed."""
+        """Return the result of a fetch that failed."""
         head = headers.read_head(status, lines) if lines else None
         return self._end(status, head, error=error)
 
@@ -188,7 +188,7 @@ class Transfer:
         return body
 
     def _refresh(self, head: Head, body: bytes) -> bool:
-        """Follow a page's meta refresh, once (S09)."""
+        """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
         if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
             return False
         target = find_meta_refresh(body)
@@ -197,7 +197,7 @@ class Transfer:
         before = self.endpoint.url
         self._follow(target, permanent=False)
         self._refreshed = True
-        # A page that reloads itself is the answer.
+        # A page that refreshes itself is the result.
         return self.endpoint.url != before
 
     def _follow(self, target: str, *, permanent: bool) -> None:
@@ -210,12 +210,12 @@ class Transfer:
         except FetchError as e:
             raise FetchError("bad_redirect", f"{e.word}: {e.detail}") from e
         self.endpoint = there
-        # Both are lost for good: a chain may leave only in order to come back (S09, S11).
+        # Once lost, both stay lost: a chain might leave a host only to come back (S09, S11).
         self.requested = self.requested and there.host == here.host
         self._own_headers = self._own_headers and there.origin == here.origin
         self._chain_is_permanent = self._chain_is_permanent and permanent
         if self._chain_is_permanent:
-            # A redirect is followed as it is told, but what tracks a visitor is nothing to keep (H13).
+            # The redirect is followed unchanged, but tracking parameters aren't stored (H13).
             lasting = strip_tracking(there.url)
             self._permanent_url = lasting if lasting != self.request.url else None
 
@@ -251,7 +251,7 @@ class Transfer:
 
 
 def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None:
-    """Refuse what would make another request of a form, or show in the open what it holds."""
+    """Refuse redirects that would drop the form's method, or send the form unencrypted."""
     if status not in headers.KEEP_METHOD:
         raise FetchError("bad_redirect", f"HTTP {status} doesn't keep the request method of a form")
     if before.scheme == "https" and after.scheme != "https":
@@ -259,10 +259,10 @@ def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None
 
 
 def _validators(known: Validators, head: Head, body_hash: bytes | None) -> Validators:
-    """Return what to send next time."""
+    """Return the validators to send next time."""
     etag, modified = head.get_validator("etag"), head.get_validator("last-modified")
     if head.status == 304:
-        # It need not repeat them (RFC 9110 §15.4.5).
+        # A 304 need not repeat the validators (RFC 9110 §15.4.5).
         etag, modified = etag or known.etag, modified or known.last_modified
         if etag == known.etag and modified == known.last_modified:
             return known

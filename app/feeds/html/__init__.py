@@ -1,3 +1,3 @@
-"""HTML from feeds: sanitising, links, media and plain text."""
+"""HTML from feeds: sanitizing, links, media and plain text."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What may be in an entry: elements, attributes, and which values of them; None drops the attribute.
+"""Allow-list: which elements, attributes and attribute values an entry's HTML may contain.
 
-nh3 calls :func:`judge` for each attribute of the list, in one pass with its parsing.
+nh3 calls :func:`filter_attribute` for each listed attribute, in the same pass as its parsing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from app.feeds import urls
 
 MAX_DATA_URL = 64 << 10
-#: Characters that all relative addresses of an entry may take, lest much comes of little.
+#: Most characters of all resolved relative addresses of an entry, so that small input stays small.
 MAX_ADDRESSES = 2 << 20
-#: What an address takes beside itself: the attributes that come with it.
+#: Characters counted per address besides its own: the attributes that come with it.
 _ADDRESS_COST = 32
 MAX_CANDIDATES = 32
 
@@ -31,20 +31,20 @@ TAGS = _words(
     "img ins kbd li mark ol p picture pre q rp rt ruby s samp section small source span strike strong "
     "sub summary sup table tbody td tfoot th thead time tr tt u ul var wbr"
 )
-#: Removed with all that is in them; of any other unknown element the content stays.
+#: Removed with their content; other unknown elements lose only their tags.
 DROPPED = _words(
     "script style iframe template title textarea xmp noembed noframes svg select canvas datalist dialog"
 )
-#: No edit of the lists above may ever let one of these in (H01).
+#: Elements that the lists above must never allow (H01).
 NEVER = _words(
     "svg math style noscript template iframe frame frameset form input button select option textarea "
     "object embed base meta link title xmp plaintext noembed noframes script applet marquee portal "
     "dialog"
 )
-#: Where scripts take addresses from that they put in when a picture comes into view.
+#: Attributes from which scripts load a picture when it scrolls into view.
 LAZY = ("data-src", "data-lazy-src", "data-original", "data-pagespeed-lazy-src")
 LAZY_SETS = ("data-srcset", "data-lazy-srcset")
-#: The condition that nothing meets. A source without its condition would be for everybody.
+#: A media condition that never matches. A source without its condition would match everywhere.
 UNMET = "not all"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"dir", "lang", "title"},
@@ -68,20 +68,20 @@ _DATA_IMAGE = re.compile(
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
 _MEDIA = re.compile(r"[A-Za-z0-9\s():.,/<>=-]{1,200}", re.ASCII)
-#: Of what scripts keep: addresses, other than sizes, ratios and names.
+#: Values of lazy attributes that are addresses, not sizes, ratios or names.
 _ADDRESS = re.compile(r"\s*(?:https?:|\.{0,2}/)|[^?#]*\.[A-Za-z]{3,4}\s*(?:[?#]|\Z)", re.IGNORECASE)
-#: A candidate that ends without a space before the next one.
+#: A candidate that ends without a space before the next candidate.
 _TIGHT = re.compile(r"(\s\d{1,6}(?:\.\d{1,4})?[wx]),")
-#: An address that would end earlier where its set is read again. All other commas stay: it may be signed.
+#: An address that would end at a comma when its set is parsed again. Other commas stay, for signed URLs.
 _SPLIT = re.compile(r",(?:https?://|\Z)")
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
-#: Hosts as most addresses have them, without a port: no number, no escape, no user name.
+#: Typical hosts without a port: no IP address, no escape, no user name.
 _USUAL_HOST = re.compile(r"https?://((?:[a-z0-9-]+\.)+[a-z]{2,})(?=[/?]|\Z)")
 _LOOPBACK = re.compile(r"(?:.*\.)?localhost|127(?:\.\d{1,3}){3}|::1|::ffff:(?:127\..*|7f[0-9a-f]{2}:.*)")
 
 
 class _Context(threading.local):
-    """Where the addresses of the entry in hand are relative to; nh3 calls the filter without context."""
+    """The base addresses of the current entry, per thread; nh3 calls the filter without context."""
 
     base = ""
     page = ""
@@ -93,11 +93,11 @@ _context = _Context()
 
 
 def bind(base_url: str, own_origin: str | None) -> None:
-    """Say where the addresses of the next pass are relative to, and which origin is ours (H05).
+    """Set the base addresses and our own origin (H05) for the next pass.
 
     Args:
         base_url: as in :class:`app.models.feeds.parsed.ParsedEntry`.
-        own_origin: ``scheme://host[:port]``.
+        own_origin: ``scheme://host[:port]``; None filters no media.
     """
     page = base_url.partition("#")[2] if "#http" in base_url else ""
     _context.base, _context.page = _short(base_url), _short(page or base_url)
@@ -106,7 +106,7 @@ def bind(base_url: str, own_origin: str | None) -> None:
 
 
 def _short(base: str) -> str:
-    """Return the base, or of one that is too long for each relative address to carry along the origin."""
+    """Return the base, or only its origin if the base is too long to be part of each relative address."""
     if len(base) <= urls.MAX_LENGTH or len(base := base.partition("#")[0]) <= urls.MAX_LENGTH:
         return base
     origin = "/".join(base.split("/", 3)[:3]) + "/"
@@ -114,7 +114,7 @@ def _short(base: str) -> str:
 
 
 def filter_attribute(tag: str, name: str, value: str) -> str | None:
-    """Return the value that an attribute gets, or None to drop it."""
+    """Return the new value of an attribute, or None to drop it."""
     if name == "src" and tag == "img":
         return _img_src(value)
     judged_by = _FILTERS.get(name)
@@ -123,12 +123,12 @@ def filter_attribute(tag: str, name: str, value: str) -> str | None:
 
 def _resolve(value: str, base: str) -> str | None:
     if value.startswith(("https://", "http://")):
-        return urls.resolve(value, base)  # what it takes was there before
+        return urls.resolve(value, base)  # an absolute address doesn't grow
     if _context.left <= 0:
         return None
     url = urls.resolve(value, base)
     if url:
-        _context.left -= len(url) + 4 * url.count("&") + _ADDRESS_COST  # each will be "&amp;"
+        _context.left -= len(url) + 4 * url.count("&") + _ADDRESS_COST  # each "&" becomes "&amp;"
     return url
 
 
@@ -146,7 +146,7 @@ def _src(value: str) -> str | None:
 
 def _img_src(value: str) -> str | None:
     if value[:5].lower() == "data:":
-        # Four characters of base64 carry three bytes.
+        # Four base64 characters encode three bytes.
         fits = len(value) <= MAX_DATA_URL * 4 // 3 + 32
         return value if fits and _DATA_IMAGE.fullmatch(value) else None
     return _src(value)
@@ -157,7 +157,7 @@ def _lazy_src(value: str) -> str | None:
 
 
 def _srcset(value: str) -> str | None:
-    """Return the candidates whose address stands; HTML standard §4.8.4.2.1, without data: addresses."""
+    """Return the candidates with allowed addresses (HTML standard §4.8.4.2.1), without data: addresses."""
     if len(value) > 16384 or "data:" in value:
         return None
     kept = []
@@ -174,7 +174,7 @@ def _srcset(value: str) -> str | None:
 
 def _media(value: str) -> str | None:
     if not value or value.isspace():
-        return None  # as good as none
+        return None  # the same as no condition
     return value if _MEDIA.fullmatch(value) else UNMET
 
 
@@ -233,9 +233,9 @@ def _own_place(origin: str) -> tuple[str, int] | None:
 
 
 def _place(url: str) -> tuple[str, int] | None:
-    """Return (host, port) with the default ports as one: cookies know neither scheme nor port.
+    """Return (host, port), treating the default ports as equal: cookies ignore scheme and port.
 
-    All names of this machine are one too: a server that is reached by one answers to the others.
+    All names of the local machine count as one: a server reached by one name answers to the others.
     """
     try:
         parts = urlsplit(url)
@@ -247,7 +247,7 @@ def _place(url: str) -> tuple[str, int] | None:
 
 
 def _is_own(url: str, own: tuple[str, int]) -> bool:
-    """Return whether a browser may take the address for ours; odd spellings of hosts count as ours."""
+    """Return whether a browser may treat the address as ours; odd spellings of hosts count as ours."""
     usual = _USUAL_HOST.match(url)
     if usual and usual[1] != own[0] and not usual[1].endswith("localhost"):
         return False

@@ -1,4 +1,4 @@
-"""Foreign players inside entries: no frame survives, each that was to be seen leaves a plain link (H07)."""
+"""Embedded players in entries: frames never survive; each visible frame becomes a plain link (H07)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from app.feeds.html import tag_patterns
 from app.feeds.html.allow_list import filter_attribute
 from app.feeds.html.patterns import build_possessive
 
-#: What :func:`as_links` looks at.
+#: Elements that :func:`replace_embeds_with_links` handles.
 NAMES = frozenset(["iframe", "embed", "object", "param", "script"])
 _FRAME = tag_patterns.compile_tag_pattern("|".join(sorted(NAMES)))
 _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _LAZY = ("data-src", "data-lazy-src", "src")
 _GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)
-#: What an <object> holds up to a picture for those who cannot show it.
+#: The fallback picture inside an <object>.
 _INNER_IMAGE = re.compile(build_possessive(r"[^<]++|<(?!img[\s/]|/?object[\s/>])") + "<img", re.IGNORECASE)
 _HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
-#: Frames that count or advertise in whatever size.
+#: Frames that count visitors or show ads, whatever their size.
 _NOISE = re.compile(
     r"https?://(?:(?:[a-z0-9-]+\.)*(?:doubleclick\.net|googlesyndication\.com|amazon-adsystem\.com)/"
     r"|(?:www\.)?facebook\.com/(?:[^?#]*/)?plugins/like|platform\.twitter\.com/widgets/)"
@@ -29,15 +29,15 @@ _LABEL = 120
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
 _YOUTUBE_LIST = re.compile(r"[A-Za-z0-9_-]{10,64}")
 _YOUTUBE_CHANNEL = re.compile(r"UC[A-Za-z0-9_-]{1,40}")
-#: What stands in the place of a video's id, and is none.
+#: Path segments in place of a video's id that aren't ids.
 _YOUTUBE_WORDS = frozenset(["", "live_stream", "videoseries"])
 _VIMEO_ID = re.compile(r"/video/(\d+)/?")
-#: Without it nobody sees a video that is not listed.
+#: The key without which an unlisted video can't be viewed.
 _VIMEO_KEY = re.compile(r"[0-9a-f]{6,20}")
-#: Medium wraps all players in this one.
+#: Medium wraps all players in this frame.
 _EMBEDLY = re.compile(r"https?://cdn\.embedly\.com/widgets/media\.html\?", re.IGNORECASE)
 
-#: Exact hosts of players: what may be played, and is linked by its page.
+#: Exact hosts of players that may be played, and are linked by their page.
 HOSTS = frozenset(
     [
         *("www.youtube.com", "youtube.com", "www.youtube-nocookie.com", "youtube-nocookie.com"),
@@ -51,13 +51,13 @@ HOSTS = frozenset(
 
 
 def replace_embeds_with_links(markup: str) -> str:
-    """Return the HTML with links in the place of frames, Flash and scripts of gists, each address once.
+    """Return the HTML with links instead of frames, Flash and gist scripts, each address once.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
+    The caller has set the base addresses (:func:`app.feeds.html.allow_list.bind`).
 
-    A frame's start tag stays behind its link without attributes, so that what the HTML parser takes for
-    its content stays its content and goes with it. Where nothing ends the frame its content would be the
-    rest of the entry, so no tag is left there.
+    A frame's start tag stays behind its link, without attributes. So the HTML parser treats the frame's
+    content as content and drops it with the frame. If the frame has no end tag, its content would be the
+    rest of the entry, so its start tag is removed too.
     """
     last = max((m.start() for m in _FRAME_END.finditer(markup)), default=0)
     seen: set[str] = set()
@@ -68,7 +68,7 @@ def replace_embeds_with_links(markup: str) -> str:
             gist = _GIST.fullmatch(filter_attribute("script", "src", given.get("src", "")) or "")
             return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + match[0]
         if name == "object" and given.get("type", "").lower().startswith("image/"):
-            # Of both pictures the inner one is the one that more readers can show.
+            # If both pictures exist, keep the inner one: more readers can show it.
             address = filter_attribute("img", "src", given.get("data", ""))
             if address is None or is_hidden(given, address) or _INNER_IMAGE.match(markup, match.end()):
                 return ""
@@ -96,14 +96,14 @@ def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
 
 
 def is_hidden(attributes: dict[str, str], address: str) -> bool:
-    """Return whether an element with these attributes is there to count or to advertise, not to be seen."""
+    """Return whether an element with these attributes only counts visitors or shows ads."""
     small = {attributes.get("width"), attributes.get("height")} & {"0", "1", "0px", "1px"}
     hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style", ""))
     return bool(small or hidden or _NOISE.match(address))
 
 
 def _once(target: str, label: str, seen: set[str]) -> str:
-    # Flash stands in an <object> as its parameter and as an <embed>, lazy frames in a <noscript> again.
+    # Flash is a parameter of an <object> and an <embed> too; lazy frames occur again in a <noscript>.
     if target in seen:
         return ""
     seen.add(target)
@@ -111,12 +111,12 @@ def _once(target: str, label: str, seen: set[str]) -> str:
 
 
 def render_link(target: str, label: str) -> str:
-    """Return the link that stands where a player was."""
+    """Return the link that replaces a player."""
     return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p>'
 
 
 def find_watch_url(src: str) -> str | None:
-    """Return the page a person would open for a player's frame; None for hosts that are not listed."""
+    """Return the page that a person would open for a player's frame; None for unlisted hosts."""
     if _EMBEDLY.match(src):
         page = urls.resolve(_asked(src, "url"), "")
         return page if page and page.startswith("http") else None
@@ -147,5 +147,5 @@ def _youtube_page(src: str) -> str:
 
 
 def _asked(src: str, name: str) -> str:
-    """Return what the query of an address says of a name, or nothing."""
+    """Return the value of a query parameter, or "" if it is missing."""
     return parse_qs(urlsplit(src).query).get(name, [""])[0]

@@ -1,4 +1,4 @@
-"""Pictures that a script of their page would load: they are given the addresses that it would have put in."""
+"""Lazy images: pictures that a script of their page would load get the addresses that it would set."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from app.feeds.html import tag_patterns, text
 from app.feeds.html.allow_list import LAZY, LAZY_SETS, filter_attribute
 
-#: What :func:`from_amp` looks at.
+#: Elements that :func:`convert_amp_images` handles.
 NAMES = frozenset(["amp-img", "amp-anim"])
 _AMP = tag_patterns.compile_tag_pattern("/?amp-(?:img|anim)")
 _IMG = tag_patterns.compile_tag_pattern("img")
-#: What may stand between a picture and its copy.
+#: Markup allowed between a picture and its copy.
 _GAP = re.compile(r"\s*+(?:</picture\s*+>\s*+)?", re.IGNORECASE)
 _FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
 _JUDGED = ("src", "srcset", "width", "height", *LAZY, *LAZY_SETS)
@@ -22,7 +22,7 @@ _PAGE = re.compile(r"(?:/|\.x?html?)(?:[?#]|\Z)", re.IGNORECASE)
 
 
 def convert_amp_images(markup: str) -> str:
-    """Return the HTML with AMP's pictures as pictures, without those that stand in until they have come."""
+    """Return the HTML with AMP pictures as <img>, without their placeholders and fallbacks."""
     return _AMP.sub(_from_amp, markup)
 
 
@@ -32,13 +32,13 @@ def _from_amp(found: re.Match[str]) -> str:
         "fallback",
     }:
         return ""
-    return f"<img data-amp{found[2]}>"  # a script loads them: they have copies as other lazy ones have
+    return f"<img data-amp{found[2]}>"  # a script loads them, so they have copies like other lazy ones
 
 
 def remove_noscript_copies(markup: str) -> str:
-    """Return the HTML without each <noscript> that only holds pictures which are shown in place of lazy ones.
+    """Return the HTML without each <noscript> that only repeats pictures shown as lazy images.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
+    The caller has set the base addresses (:func:`app.feeds.html.allow_list.bind`).
     """
     outside = tag_patterns.replace_elements("noscript", markup, lambda _: "")
     pictures = [inner for _, inner in _IMG.findall(outside) if "data-" in inner.lower()]
@@ -48,7 +48,7 @@ def remove_noscript_copies(markup: str) -> str:
     def remove_copy(match: re.Match[str]) -> str:
         sources = [tag_patterns.parse_attributes(inner).get("src", "") for _, inner in _IMG.findall(match[2])]
         copied = sources and all(filter_attribute("img", "src", source) in loaded for source in sources)
-        # The picture as a whole is seldom one of the sizes in its set.
+        # The full-size picture is seldom one of the sizes in its set.
         copied = copied or (len(sources) == 1 and match.start() in behind_sets)
         return "" if copied and not text.flatten_html(match[2]) else match[0]
 
@@ -56,7 +56,7 @@ def remove_noscript_copies(markup: str) -> str:
 
 
 def _behind_sets(markup: str) -> set[int]:
-    """Return where the copy would begin of each picture that is there for scripts in several sizes only."""
+    """Return where a copy would begin, for each picture whose only lazy sources are sets of sizes."""
     ends = set()
     for found in _IMG.finditer(markup):
         if "srcset" not in found[2].lower():
@@ -69,7 +69,7 @@ def _behind_sets(markup: str) -> set[int]:
 
 
 def _addresses(given: Mapping[str, str]) -> Iterator[str]:
-    """Yield where the picture that will come out of these attributes is."""
+    """Yield the addresses of the picture that these attributes result in."""
     judged = ((name, filter_attribute("img", name, given[name])) for name in _JUDGED if name in given)
     picture = promote_lazy_sources({name: value for name, value in judged if value is not None})
     if not is_tracking_pixel(picture):
@@ -80,12 +80,12 @@ def _addresses(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def is_tracking_pixel(attributes: Mapping[str, str]) -> bool:
-    """Return whether clean attributes are those of a picture that only counts who sees it (H13)."""
+    """Return whether clean attributes belong to a tracking pixel (H13)."""
     return attributes.get("width") in ("0", "1") and attributes.get("height") in ("0", "1")
 
 
 def promote_lazy_sources(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return clean attributes with what is there for scripts put in place."""
+    """Return clean attributes with the lazy sources moved to ``src`` and ``srcset``."""
     picture = {name: value for name, value in attributes.items() if name not in _FOR_SCRIPTS}
     held = "src" in picture and _PLACEHOLDER.match(picture["src"])
     sets = [attributes[name] for name in LAZY_SETS if name in attributes]
@@ -101,7 +101,7 @@ def promote_lazy_sources(attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _replaces(address: str, source: str) -> bool:
-    """Return whether an address for scripts is more likely than a source to be the picture of both."""
+    """Return whether a lazy address is more likely the picture than the source is."""
     if _PICTURE.search(address):
         return True
     return address.split("/", 3)[:3] == source.split("/", 3)[:3] and not _PAGE.search(address)

@@ -1,6 +1,6 @@
-"""What people type, as HTML: escaped first, then addresses in it become links (bleach).
+"""Typed text as HTML: the text is escaped, then addresses in it become links (bleach).
 
-Nothing else is understood: no markup, no pictures. Lines stay lines, empty lines part paragraphs.
+No markup and no pictures are interpreted. Line breaks stay, and empty lines separate paragraphs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markupsafe import escape
 
 Attrs = MutableMapping[Any, str] | None
 
-#: Links leave this site, tell nothing of it, and lend it no weight with search engines.
+#: Links open outside this site, send no referrer, and give no weight to search engines.
 _REL = "noopener noreferrer nofollow ugc"
 _PARTS = re.compile(r"\n[ \t]*\n\s*")
 
@@ -30,12 +30,12 @@ def _link(attrs: Attrs, new: bool = False) -> Attrs:
 
 @functools.cache
 def _linkify() -> Callable[[str], str]:
-    # Not before somebody's words are shown: the workers that fetch feeds have none.
+    # Built on first use: the workers that fetch feeds never render typed text.
     from bleach.linkifier import TLDS, Linker
 
-    # An address: with its scheme below any domain, bare below one of bleach's list alone, as "end.Then" is
-    # none. Each part has an end and begins a word, so that the time is in proportion to the text; with the
-    # pattern of bleach itself ``a-a.a-a.a-…`` of 5,000 characters takes seconds.
+    # Addresses with a scheme match any domain; bare ones only bleach's list, so "end.Then" isn't a link. Each
+    # part is bounded and starts a word, so the time is linear. bleach's own pattern takes seconds for
+    # ``a-a.a-a.a-…`` of 5,000 characters.
     bare = "|".join(sorted(TLDS, reverse=True))
     address = re.compile(
         r"(?<![\w@.:/-])(?:https?://(?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62}"
@@ -48,17 +48,18 @@ def _linkify() -> Callable[[str], str]:
 
 
 def render_html(text: str) -> str:
-    """Return typed text, its lines ended by ``\\n``, as HTML: paragraphs, lines, links."""
+    """Return typed text (line breaks ``\\n``) as HTML with paragraphs, line breaks and links."""
     parts = (part.strip("\n") for part in _PARTS.split(text))
     return "".join(f"<p>{_linked(part)}</p>" for part in parts if part)
 
 
 def link_mentions(markup: str, mention: re.Pattern[str], handles: Mapping[str, str]) -> str:
-    """Let the names of people in HTML of :func:`html` lead to their pages.
+    """Link mentions of people in HTML of :func:`render_html` to their pages.
 
     Args:
-        name: what a mention is; its group ``name`` holds the name as it was typed.
-        handles: who is meant, by that; others are left as they are.
+        markup: HTML of :func:`render_html`.
+        mention: the pattern of a mention; its group ``name`` holds the name as typed.
+        handles: typed name → handle; other names stay plain text.
     """
 
     def link_mention(match: re.Match[str]) -> str:
@@ -69,7 +70,7 @@ def link_mentions(markup: str, mention: re.Pattern[str], handles: Mapping[str, s
             return match.group()
         return f'<a class="mention" href="/@{quote(handle)}">{match.group()}</a>'
 
-    # Links are passed over whole, other tags too: what is between them is escaped text.
+    # Skip links as a whole, and other tags: the text between them is escaped.
     return re.sub(rf"<a\b.*?</a>|<[^>]*>|{mention.pattern}", link_mention, markup, flags=re.S)
 
 

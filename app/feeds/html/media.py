@@ -1,4 +1,4 @@
-"""Sound and film inside entries: no page of ours may play them (H08), so each leaves a link to its file."""
+"""Audio and video in entries: our pages may not play them (H08), so each becomes a link to its file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from urllib.parse import unquote, urlsplit
 from app.feeds.html import embeds, tag_patterns
 from app.feeds.html.allow_list import filter_attribute
 
-#: Without one of these :func:`as_links` changes nothing.
+#: Elements that :func:`replace_players_with_links` replaces.
 NAMES = frozenset(["audio", "video"])
 _TAG = tag_patterns.compile_tag_pattern("/?(?:audio|video)|source")
 _LABEL = 80
-#: Posters that are blank. No other picture comes for them, so what may be one by its name is not enough.
+#: Blank posters. The pattern is strict, because no other picture replaces a poster.
 _BLANK = re.compile(
     r"/(?:blank|placeholder|spacer|transparent)(?:[._-]?\d+x\d+)?\.(?:gif|jpe?g|png|svg|webp)(?:[?#]|\Z)",
     re.IGNORECASE,
@@ -22,9 +22,9 @@ _BACKGROUND = re.compile(r"""url\(\s*+(?:'([^']*)'|"([^"]*)"|([^\s'"()]++))""", 
 
 
 def replace_players_with_links(markup: str) -> str:
-    """Return the HTML with players replaced by links to their first file; what is inside of them stays.
+    """Return the HTML with players replaced by links to their first file; their inner content stays.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
+    The caller has set the base addresses (:func:`app.feeds.html.allow_list.bind`).
     """
     inside = linked = False
 
@@ -33,7 +33,7 @@ def replace_players_with_links(markup: str) -> str:
         name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
         if name == "source":
             if not inside:
-                return match[0]  # of a <picture>
+                return match[0]  # belongs to a <picture>
             if linked:
                 return ""
             poster = None
@@ -55,7 +55,7 @@ def replace_players_with_links(markup: str) -> str:
 def _poster(given: dict[str, str]) -> str | None:
     poster = filter_attribute("video", "poster", given.get("poster", ""))
     if poster and _BLANK.search(poster):
-        # Ghost lays the picture behind it.
+        # Ghost sets the picture as the background behind the blank poster.
         found = _BACKGROUND.search(given.get("style", ""))
         poster = (
             filter_attribute("video", "poster", found[1] or found[2] or found[3] or "") if found else None
@@ -65,6 +65,6 @@ def _poster(given: dict[str, str]) -> str | None:
 
 def _name(url: str) -> str:
     parts = urlsplit(url)
-    # Whole addresses stand escaped in those of caches.
+    # Caches put the whole original address, escaped, into their path.
     name = unquote(parts.path).rstrip("/").rpartition("/")[2]
     return "".join(c for c in name if c.isprintable())[:_LABEL] or parts.hostname or ""

@@ -1,11 +1,11 @@
-"""A linear look at entry HTML before the HTML parser sees it: does its shape cost too much? (X02)
+"""Prescan: a linear check whether entry HTML would cost the HTML parser too much (X02).
 
 HTML5 tree building is quadratic in the depth of open elements, in the attributes of one element, and in
-unclosed formatting elements, which are opened again in each following block. This scan gives an upper
-bound of all three; :func:`hostile` says whether one is exceeded. It errs on the side of refusing: an end
-tag only counts where the real parser is sure to close the element too.
+unclosed formatting elements, which are reopened in each following block. This scan computes an upper
+bound of all three; :func:`is_hostile` returns whether one is exceeded. When in doubt, it refuses: an end
+tag only counts where the real parser surely closes the element too.
 
-Tokenising follows the WHATWG HTML standard §13.2.5 as far as tags, comments and raw text go.
+Tokenizing follows the WHATWG HTML standard §13.2.5 for tags, comments and raw text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from app.feeds.html.patterns import build_possessive
 
 MAX_DEPTH = 256
 MAX_ATTRIBUTES = 128
-#: Formatting elements that the parser would open again, summed over all blocks.
+#: Most formatting elements that the parser would reopen, summed over all blocks.
 MAX_REOPENED = 50_000
-#: How often one character may be looked at: tags that seem to stand inside of others overlap.
+#: Most visits per character, on average: tags that seem nested inside other tags overlap.
 MAX_LOOKS = 16
 
 _SPACE = r"\t\n\f\r "
@@ -27,7 +27,7 @@ _SHARE = f"{{0,{MAX_ATTRIBUTES}}}"
 
 
 def _attribute(stop: str) -> str:
-    """Return the expression of one attribute in which no ``stop`` stands outside of quotes."""
+    """Return the expression of one attribute without ``stop`` outside quotes."""
     value = rf"""[^{_SPACE}>{stop}"'][^{_SPACE}>{stop}]*+"""
     return rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+" + build_possessive(
         rf"""[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{value}|(?=>))""", "?"
@@ -35,10 +35,10 @@ def _attribute(stop: str) -> str:
 
 
 _ATTRIBUTE = _attribute("")
-#: Usually no "<" stands there, though it may. Without it no search runs beyond the next tag, so that looking
-#: from each tag on stays linear.
+#: "<" is legal in attributes but unusual. Excluding it ends each search at the next tag, so searching
+#: from each tag stays linear.
 _USUAL = _attribute("<")
-#: Each attribute is read once: then comes one too many, or the tag ends in another one.
+#: Each attribute is read once; then one attribute too many follows, or another tag begins inside.
 _SUSPECT = re.compile(
     rf"<[A-Za-z][^{_SPACE}/><]*+"
     rf"(?:[{_SPACE}/]{build_possessive(_USUAL, _SHARE)}(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
@@ -54,7 +54,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _FOREIGN = re.compile(r"<(?:svg|math)", re.IGNORECASE)
-#: Attributes whose end all readers agree about.
+#: Attributes that all parsers read the same way.
 _TIDY = (
     build_possessive(
         rf"[{_SPACE}]++[A-Za-z][A-Za-z0-9:_-]*+"
@@ -62,7 +62,7 @@ _TIDY = (
     )
     + rf"[{_SPACE}]*+"
 )
-#: Elements that leave nothing open, wherever they stand: only text is in them, or nothing ever.
+#: Elements that leave nothing open, wherever they are: they contain only text, or nothing.
 _LEAF = re.compile(
     r"<(?:(?P<name>a|b|big|blockquote|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|i|li|ol|p|pre|section|small"
     rf"|span|strong|sub|sup|table|tbody|td|th|tr|u|ul){_TIDY}>[^<]*+</(?P=name)>|(?:br|hr|img){_TIDY}/?>)"
@@ -129,7 +129,7 @@ _CELLS = {
     "thead": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot"),
     "tfoot": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot"),
 }
-#: End tag → unclosed elements it may reach over.
+#: End tag → unclosed elements that it may close on its way.
 _REACHES = {
     **dict.fromkeys(_CLOSES_P - {"p", "li", "dd", "dt"}, ("p", "li", "dd", "dt")),
     "li": ("p",),
@@ -140,32 +140,31 @@ _REACHES = {
 _REACHES_CELLS = {**_CELLS, "table": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot", "caption")}
 
 
-#: Ampersands that begin no reference: each costs the parser a copy of what it has read so far.
+#: Most ampersands that begin no reference: each costs the parser a copy of the text read so far.
 LONE_MOST = 50_000
 _LONE = re.compile(r"&(?!#?[0-9A-Za-z]{1,31};)")
 
 
 def is_hostile(html: str) -> bool:
-    """Return whether an HTML parser would need more than its fair time or memory for this entry."""
+    """Return whether an HTML parser would need too much time or memory for this entry."""
     if html.count("&") > LONE_MOST and len(_LONE.findall(html)) > LONE_MOST:
         return True
     if "<" not in html:
         return False
     if _SUSPECT.search(html) and _has_many_attributes(html):
         return True
-    # Without that many start tags there is no such depth, nor blocks enough to open formatting elements
-    # in; this spares most entries the loop below.
+    # With fewer start tags, neither the depth nor the blocks for reopened formatting elements suffice.
+    # This spares most entries the loop below.
     if html.count("<") <= MAX_DEPTH or (starts := html.count("<") - html.count("</")) <= MAX_DEPTH:
         return False
     return not _is_shallow(html, starts) and _Open().exceeds_limits(html)
 
 
 def _is_shallow(html: str, starts: int) -> bool:
-    """Return whether what is left without elements that close themselves is too little to be deep.
+    """Return whether few start tags remain without self-contained elements, too few to nest deeply.
 
-    Such an element is the innermost one while it is open, so its end tag closes it in whatever context.
-    One that is no real element, in a comment or raw text, may go too: the start tags left are counted
-    wherever they stand.
+    Such an element is innermost while it is open, so its end tag closes it in any context.
+    Text in a comment or raw text may go too: the remaining start tags count wherever they are.
     """
     for depth in range(_LEAF_ROUNDS):
         html = _LEAF.sub("", html)
@@ -176,7 +175,7 @@ def _is_shallow(html: str, starts: int) -> bool:
 
 
 def _has_many_attributes(html: str) -> bool:
-    """Return whether any tag has more than its share; also when finding out would cost too much."""
+    """Return whether any tag has too many attributes, or checking would cost too much."""
     left = MAX_LOOKS * len(html)
     for start in _START.finditer(html):
         tag = _ATTRIBUTES.match(html, start.start())
@@ -187,7 +186,7 @@ def _has_many_attributes(html: str) -> bool:
 
 
 class _Open:
-    """The open elements, as an upper bound of what the tree builder holds."""
+    """The open elements: an upper bound of the tree builder's stack."""
 
     def __init__(self) -> None:
         self._stack: list[str] = []
@@ -208,7 +207,7 @@ class _Open:
         return False
 
     def _start(self, name: str) -> None:
-        # In svg and math no start tag closes anything, so there nothing is taken off here either.
+        # In svg and math no start tag closes another element, so nothing is popped then.
         if not self._exact:
             closes = _CELLS.get(name) if self._tables else None
             self._take(closes or _CLOSES.get(name, ()))
@@ -245,10 +244,10 @@ class _Open:
 
 
 def _tags(html: str, *, foreign: bool) -> Iterator[tuple[bool, str]]:
-    """Yield (is an end tag, lower-case name) of each tag; raw text is passed over.
+    """Yield (is an end tag, lower-case name) of each tag; raw text is skipped.
 
-    With ``foreign`` elements about, raw text may be markup and ``<![CDATA[`` may hide it: from the first
-    such place on, end tags no longer count.
+    With ``foreign`` elements present, raw text may be markup and ``<![CDATA[`` may hide it: from the first
+    such place on, end tags don't count.
     """
     at, hidden = 0, False
     while match := _TOKEN.search(html, at):
@@ -276,12 +275,12 @@ def _tags(html: str, *, foreign: bool) -> Iterator[tuple[bool, str]]:
 _BARRIERS = frozenset(["caption", "table", "td", "th"])
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _LIST_OWNERS = _BARRIERS | {"ul", "ol", "dl"}
-#: The most frequent first: the expression tries them one after the other.
+#: The most frequent elements first: the expression tries them in order.
 _OFTEN = ("p", "a", "li", "div", "td", "ul", "h3", "h2")
 _NESTING = re.compile(
     rf"<(/?(?:{'|'.join((*_OFTEN, *sorted((_CLOSES_P | _BARRIERS).difference(_OFTEN))))}))[ >]"
 )
-#: Element → what it may not stand in, and where the look upwards ends.
+#: Element → ancestors it may not have, and elements that end the search upwards.
 _NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     **dict.fromkeys(_CLOSES_P, (frozenset(["p"]), _BARRIERS)),
     **dict.fromkeys(_HEADINGS, (_HEADINGS | {"p"}, _BARRIERS)),
@@ -294,10 +293,10 @@ _NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 
 
 def may_reparse_differently(serialised: str) -> bool:
-    """Return whether a serialised tree may parse into another one: ``<p>`` in ``<p>``, a link in a link …
+    """Return whether a serialized tree may parse into another tree: ``<p>`` in ``<p>``, a link in a link.
 
-    Such trees come up when what stood between was taken out. Only for well-nested HTML with lower-case
-    names; a False is sure, a True means "look again".
+    Such trees arise when the elements between were removed. Only for well-nested HTML with lower-case
+    names. False is certain; True means "parse again".
     """
     stack: list[str] = []
     for tag in _NESTING.findall(serialised):

@@ -1,4 +1,4 @@
-"""What stands in entries for elements that may not come out (H01) but whose text was meant to be read."""
+"""Replacements for elements that entries may not contain (H01) but whose text readers should see."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ import re
 
 from app.feeds.html import tag_patterns, text
 
-#: What the functions below look for.
+#: Elements that the functions below handle.
 NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input"])
-#: Elements in which nothing is markup, or nothing is shown.
+#: Elements whose content isn't markup or isn't shown.
 _RAW = ("noembed", "noframes", "script", "style", "svg", "template", "textarea", "title", "xmp")
 _BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tag_patterns.INNER}>)", re.IGNORECASE)
 _END = {name: re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.IGNORECASE) for name in _RAW}
 _COMMENT_END = re.compile("--!?>")
 _INPUT = tag_patterns.compile_tag_pattern("input")
 _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
-#: What stands before the pieces of a formula that is there as MathML.
+#: Markup before the visual copy of a formula that also exists as MathML.
 _TWICE = re.compile(r"</math\s*+>\s*+(?:</span\s*+>\s*+)?\Z", re.IGNORECASE)
 _TWICE_LENGTH = 80
 _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECASE)
 
 
 def strip_invisible(markup: str) -> str:
-    """Return the HTML without comments, scripts, styles, drawings and whatever else no reader sees.
+    """Return the HTML without comments, scripts, styles, drawings and other invisible content.
 
-    What old pages show code in comes out as <pre>, the TeX that MathJax finds in scripts as code; scripts
-    of gists stay for :func:`app.feeds.html.embeds.as_links`. What nothing ends is left to the HTML parser.
+    <textarea> and <xmp>, which old pages use for code, become <pre>. TeX in MathJax scripts becomes code.
+    Gist scripts stay for :func:`app.feeds.html.embeds.replace_embeds_with_links`. Elements without an end tag
+    are left to the HTML parser.
     """
     kept: list[str] = []
     at = searched = 0
@@ -50,7 +51,7 @@ def strip_invisible(markup: str) -> str:
 
 
 def _nests(name: str, inside: str) -> bool:
-    """Return whether the first end tag may be that of an element inside: a parser knows."""
+    """Return whether the first end tag may belong to a nested element, which only a parser can tell."""
     if name == "script" and "<!--" not in inside:
         return False
     return name in ("script", "svg", "template") and f"<{name}" in inside.lower()
@@ -63,7 +64,7 @@ def _left(name: str, begin: re.Match[str], inside: str) -> str:
         )
     if name == "textarea":
         return _pre(inside)
-    # Other than in the one above no reference counts in this one.
+    # Unlike in <textarea>, character references have no meaning in <xmp>.
     return _pre(inside.replace("&", "&amp;")) if name == "xmp" else ""
 
 
@@ -85,10 +86,10 @@ def _pre(words: str) -> str:
 
 
 def replace_math(markup: str) -> str:
-    """Return the HTML with formulas as their TeX, or else as their text.
+    """Return the HTML with formulas as TeX, or else as text.
 
-    KaTeX sets each formula twice, as MathML and in pieces for the eye, which without its style sheet
-    are heaps of letters.
+    KaTeX writes each formula twice: as MathML and as visual pieces, which are heaps of letters
+    without its style sheet.
     """
     if "katex-html" in markup:
         markup = _without_pieces(markup)
@@ -119,7 +120,7 @@ def _without_pieces(markup: str) -> str:
 
 
 def replace_controls(markup: str) -> str:
-    """Return the HTML with open dialogs as what is in them, and the boxes of lists of tasks as signs."""
+    """Return the HTML with open dialogs as their content, and checkboxes of task lists as symbols."""
     markup = tag_patterns.replace_elements("dialog", markup, _dialog)
     return _INPUT.sub(_box, markup)
 

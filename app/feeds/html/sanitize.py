@@ -1,12 +1,12 @@
-"""Entry HTML made safe to show: an explicit allow-list over a browser-grade parser (nh3, html5ever).
+"""HTML sanitizer: make entry HTML safe, with an allow-list over a browser-grade parser (nh3, html5ever).
 
-    prepare (plain text work: frames and players to links, formulas to code, svg away) → shape check (X02)
-    → nh3 with one filter per attribute (addresses resolved and judged in the same pass) → finish (links
-    and images get their fixed attributes, tracking pixels go)
+ prepare (plain text work: frames and players to links, formulas to code, svg removed) → shape check (X02)
+ → nh3 with one filter per attribute (resolves and checks addresses in the same pass) → finish (links
+ and images get their fixed attributes, tracking pixels are removed)
 
-Everything before nh3 may be fooled by odd markup without harm, since nh3 sees its result. What comes after
-relies on one property of nh3's output, which a test guards: ``<`` only ever starts a tag there, it is escaped
-in text and in attribute values.
+Odd markup may fool the steps before nh3 without harm, because nh3 processes their result. The steps after
+it rely on one property of nh3's output, which a test guards. There, ``<`` only ever starts a tag; nh3
+escapes ``<`` in text and in attribute values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import nh3
 from app.feeds.html import embeds, lazy_images, media, prescan, replacements, tag_patterns, text
 from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute
 
-#: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
+#: Raised whenever the same input may give other output, so that stored entries are sanitized again (H03).
 SANITIZER_VERSION = 3
 
 MAX_HTML = 1 << 20
@@ -40,14 +40,15 @@ _IMAGE_ATTRIBUTES = 'loading="lazy" decoding="async" referrerpolicy="no-referrer
 
 
 def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> str:
-    """Return entry HTML that is safe inside a page of ours. Never raises; the time is linear in the size.
+    """Return entry HTML that is safe inside our pages. Never raises; the time is linear in the size.
 
     Args:
         markup: HTML as published.
-        base_url: absolute address that relative ones are resolved against.
+        base_url: absolute address against which relative ones are resolved.
         own_origin: our own ``scheme://host[:port]``; media from there are dropped (H05).
 
-    What cannot be parsed at fair cost comes out as its text in one paragraph.
+    Returns:
+        The safe HTML; the plain text in one paragraph if parsing would cost too much.
     """
     if len(markup) > MAX_HTML:
         markup = text.cut_html(markup, MAX_HTML)
@@ -58,7 +59,7 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
     try:
         return _clean(markup, base_url, own_origin)
     except BaseException as e:
-        # A panic inside nh3 arrives as a BaseException of a class that cannot be imported.
+        # A panic inside nh3 arrives as a BaseException of a class that can't be imported.
         if type(e).__name__ not in ("PanicException", "RecursionError", "ValueError"):
             raise
         return _as_text(markup)
@@ -70,7 +71,7 @@ def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     if prescan.is_hostile(markup):
         return _as_text(markup)
     result = _pass(markup, base_url, own_origin)
-    # Taking out what is not allowed can leave a tree that its own text does not give: settle it.
+    # Removing elements can leave a tree that parses differently once serialized: repeat until it is stable.
     for _ in range(_SETTLE):
         if not prescan.may_reparse_differently(result):
             return result
@@ -82,7 +83,7 @@ def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
 
 
 def _pass(markup: str, base_url: str, own_origin: str | None) -> str:
-    bind(base_url, own_origin)  # each pass reckons anew what addresses take
+    bind(base_url, own_origin)  # each pass counts the length of addresses anew
     return _finish(_CLEANER.clean(markup))
 
 
@@ -105,7 +106,7 @@ _DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "men
 _NAMES = sorted(
     {"noscript"} | lazy_images.NAMES | replacements.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS
 )
-#: Most tags are of one or two letters: a look at three spares them the long list.
+#: Most tags have one or two letters: checking three letters first skips the long list.
 _PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
@@ -114,7 +115,7 @@ def _prepare(markup: str) -> str:
     names = {name.lower() for name in _PREPARED.findall(markup)}
     if not names:
         return markup
-    # First: whatever looks like markup in these is none.
+    # First, because markup inside these elements isn't markup.
     markup = replacements.strip_invisible(markup)
     if names & lazy_images.NAMES:
         markup = lazy_images.convert_amp_images(markup)
@@ -137,7 +138,7 @@ _CLEANER = nh3.Cleaner(
     attributes=ATTRIBUTES,
     attribute_filter=filter_attribute,
     link_rel=None,
-    url_schemes={"http", "https", "mailto", "data"},  # data: only gets past judge() for images
+    url_schemes={"http", "https", "mailto", "data"},  # filter_attribute() allows data: only for images
 )
 
 
@@ -146,9 +147,9 @@ _CLEANER = nh3.Cleaner(
 
 def _finish(markup: str) -> str:
     if "\r" in markup:
-        markup = markup.replace("\r\n", "\n").replace("\r", "\n")  # as a parser reads what references left
+        markup = markup.replace("\r\n", "\n").replace("\r", "\n")  # parse references to CR as a parser would
     if "<pre>\n" in markup:
-        markup = _PRE.sub("<pre>", markup)  # a parser drops that line break, and only the first one
+        markup = _PRE.sub("<pre>", markup)  # a parser drops this line break, but only the first one
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
     if "<source" in markup and (" data-" in markup or f' media="{UNMET}"' in markup):
@@ -172,6 +173,6 @@ def _image(match: re.Match[str]) -> str:
     if lazy_images.is_tracking_pixel(given):
         return ""
     if "src" not in given and "srcset" not in given:
-        # Formulas and signs are pictures in ``data:`` often.
+        # Formulas and symbols are often ``data:`` pictures.
         return given.get("alt", "").replace("&quot;", '"').strip()
     return "" if _BEACON.match(given.get("src", "")) else f"<img {_IMAGE_ATTRIBUTES}{inner}>"

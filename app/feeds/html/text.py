@@ -1,9 +1,9 @@
-"""Plain text out of feed markup: titles, authors, names and the short excerpts of lists.
+"""Plain text from feed markup: titles, authors, names and the short excerpts of lists.
 
-Publishers put markup, entities and escapes of escapes where plain text belongs. What comes out of here
-is text for people: it is escaped again by whoever shows it, so nothing in it is markup any more.
-All expressions are linear: none scans past the next ``<`` more than once, and what is never closed
-swallows the rest.
+Publishers put markup, entities and doubly escaped text where plain text belongs. The functions here
+return text without any markup, which templates escape again.
+All expressions are linear: none scans past the next ``<`` more than once, and an unclosed element
+extends to the end.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _BLOCK = (
 _SPACING = dict.fromkeys(_INLINE.split(), "") | dict.fromkeys(_BLOCK.split(), " ")
 ELEMENTS = frozenset(_SPACING)
 
-#: What never shows: comments, scripts, styles, declarations. An unclosed one reaches to the end.
+#: Invisible content: comments, scripts, styles, declarations. An unclosed one reaches to the end.
 _UNSEEN = re.compile(
     r"<!--(?:.*?-->|(?P<comment>.*\Z))"
     r"|<(?P<name>script|style)(?=[\s/>])(?:.*?</(?P=name)\s*>|[^<>]*>?(?P<open>.*\Z))"
     r"|<!\[CDATA\[|\]\]>|<[!?][A-Za-z][^<>]*>",
     re.IGNORECASE | re.DOTALL,
 )
-#: Where that may begin: a look that goes from "<" to "<", other than the expression above.
+#: A quick check for invisible content: unlike the expression above, it stops at each "<".
 _HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
 _TAG = re.compile(rf"</?([A-Za-z][A-Za-z0-9]{{0,15}})(?=[\s/>])(?:{INSIDE}>|[^<>]*>)")
-#: A tag as the sanitiser writes it, with ``<`` and ``>`` escaped in its attributes.
+#: A tag as the sanitizer writes it, with ``<`` and ``>`` escaped in its attributes.
 _CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^<>]*>")
 _NAMES = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])")
 #: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
@@ -52,20 +52,20 @@ _ESCAPED_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _EXPONENT = re.compile(r"<sup>([0-9+−–-]{1,9})</sup>")
 _RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-#: Controls, lone surrogates (no UTF-8, so no store takes them), the byte order mark, non-characters, and what
-#: turns the direction of all that follows, in the line around it too (UAX #9, 2.1 to 2.4).
+#: Controls, lone surrogates (which no store accepts as UTF-8), the byte order mark, non-characters, and
+#: characters that change the direction of the surrounding line too (UAX #9, 2.1 to 2.4).
 _CONTROL = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,35}")
-#: windows-1252 bytes that a wrong label left in the C1 range (WHATWG Encoding, index windows-1252).
+#: windows-1252 bytes that a wrong charset label left in the C1 range (WHATWG Encoding, index windows-1252).
 _C1 = {chr(n): bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xA0)}
 
 
 def extract_plain_text(markup: str) -> str:
-    """Return the text of a title-like field: no markup, no references, no escapes of escapes.
+    """Return the text of a title-like field: no markup, no references, no double escapes.
 
-    C1 characters, referenced or raw, read as windows-1252; control characters are removed and white
+    C1 characters, referenced or raw, are read as windows-1252. Control characters are removed and white
     space is collapsed. ``a < b``, ``AT&T`` and ``List<String>`` stay as they are.
     """
     if "<" not in markup and "&" not in markup:
@@ -81,14 +81,14 @@ def extract_plain_text(markup: str) -> str:
 
 
 def _raised(text: str) -> str:
-    """Return text in which exponents are characters: without its markup 10<sup>6</sup> would read 106."""
+    """Return the text with exponents as characters: without markup, 10<sup>6</sup> would read 106."""
     return _EXPONENT.sub(lambda m: m[1].translate(_RAISED), text) if "sup>" in text else text
 
 
 def make_excerpt(markup: str, length: int) -> str:
-    """Return the first ``length`` characters of the text of sanitised HTML, ended at a word with "…".
+    """Return the first ``length`` characters of the text of sanitized HTML, cut at a word, with "…".
 
-    Only as much of the HTML is read as the length needs; at most the first 64 KiB.
+    Reads only as much HTML as the length needs, and at most the first 64 KiB.
     """
     text = ""
     for window in (2 * length + 300, 5 * length + 1000, 12 * length + 4096, 65536):
@@ -104,30 +104,30 @@ def make_excerpt(markup: str, length: int) -> str:
 
 
 def _beginning(markup: str, length: int) -> str:
-    """Return more than ``length`` characters of the text of sanitised HTML, or all of it."""
+    """Return more than ``length`` characters of the text of sanitized HTML, or all of it."""
     if "<" in markup:
         parts = _CLEAN_TAG.split(markup)
         parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]
         markup = "".join(parts)
     text = html.unescape(markup)
-    # Tidying what is cut off anyway would take most of the time.
+    # Tidying text that is cut off later would take most of the time.
     head = _tidy(text[: length + length // 4])
     return head if len(head) > length else _tidy(text)
 
 
 def flatten_html(markup: str) -> str:
-    """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
+    """Return the text of body HTML on one line; unlike :func:`extract_plain_text`, it unescapes only once."""
     if "<" in markup:
-        # Split at the tags: [text, name, text, name, …, text]. A function for each match costs more.
+        # Split at the tags: [text, name, text, name, …, text]. A function call per match costs more.
         parts = _TAG.split(_without_unseen(markup))
-        # In a body also unknown elements are markup, other than in a title.
+        # In a body, unlike in a title, unknown elements are markup too.
         parts[1::2] = [_SPACING.get(name.lower(), " ") for name in parts[1::2]]
         markup = "".join(parts)
     return _tidy(html.unescape(markup))
 
 
 def cut_html(markup: str, length: int) -> str:
-    """Return the first characters of HTML, without a tag or reference that the cut went through."""
+    """Return the first characters of HTML, without a tag or reference that the cut would split."""
     if len(markup) <= length:
         return markup
     head = markup[:length]
@@ -137,7 +137,7 @@ def cut_html(markup: str, length: int) -> str:
 
 
 def _strip(markup: str) -> str:
-    """Return HTML without tags and without what never shows; references stay."""
+    """Return HTML without tags and invisible content; references stay."""
     if "<" not in markup and "]]>" not in markup:
         return markup
     markup = _without_unseen(markup)
@@ -156,14 +156,14 @@ def _without_unseen(markup: str) -> str:
 
 
 def _unseen_text(match: re.Match[str]) -> str:
-    # Unclosed, it is more likely a title about HTML than a script: its text is kept.
+    # Unclosed, it is more likely a title about HTML than a script, so its text stays.
     if match["open"] is not None:
         return match[0]
     return match["comment"] or ("" if match[0] in ("<![CDATA[", "]]>") else " ")
 
 
 def _tag_text(match: re.Match[str], starts: set[str], ends: set[str]) -> str:
-    """Return what is shown of a tag; one that is alone and has no attribute is what the title is about."""
+    """Return the text of a tag: a lone tag without attributes is the topic of the title and stays."""
     tag, name = match[0], match[1].lower()
     is_markup = name in (starts if tag[1] == "/" else ends) or name in ("br", "wbr") or "=" in tag
     return _SPACING.get(name, tag) if is_markup else tag
@@ -171,16 +171,16 @@ def _tag_text(match: re.Match[str], starts: set[str], ends: set[str]) -> str:
 
 def _tidy(text: str) -> str:
     if not text.isprintable():
-        # Mostly that is white space, which the end takes out anyway: no need to look at each character.
+        # Most of these are white space, which the end removes anyway: avoid checking each character.
         text = text.replace("\n", " ").replace("\r", " ").replace("\t", " ").replace("\xa0", " ")
         if not text.isprintable():
             text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
             if not any(c.isprintable() and c != " " for c in text):
-                return ""  # nobody sees any of it
+                return ""  # nothing in it is visible
     return " ".join(text.split())
 
 
 def parse_language_tag(text: str) -> str | None:
-    """Return a language tag (RFC 5646, and "en_US") as far as its form goes; None: it is none."""
+    """Return a language tag (RFC 5646, and "en_US") if its form is valid, else None."""
     tag = text.strip()
     return tag if _LANGUAGE.fullmatch(tag) else None

@@ -1,4 +1,4 @@
-"""What was sent instead of an OPML file: people pick the wrong one, and are told what it is."""
+"""File type checks: detect uploads that aren't OPML, and name the file's type and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from app.errors import N_, InvalidError
 
 _IMAGE = N_("This is an image, not an OPML file. Export your subscriptions as OPML and upload that file.")
-#: First bytes of files that are no text.
+#: First bytes of binary files.
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (
         b"PK\x03\x04",
@@ -36,7 +36,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     ),
 )
 _WEBP = re.compile(rb"RIFF....WEBP", re.DOTALL)
-#: First element of a text that is XML or HTML; looked for in the first bytes only (X08).
+#: First element of an XML or HTML text; searched in the first bytes only (X08).
 _ELEMENT = re.compile(rb"<([A-Za-z][A-Za-z0-9:]{0,30})")
 _HTML = {b"html", b"head", b"body", b"meta", b"title", b"script", b"div", b"p"}
 _FEEDS = {b"rss", b"feed", b"rdf:rdf", b"channel"}
@@ -44,10 +44,10 @@ _LOOKED = 4096
 
 
 def check_is_opml(body: bytes) -> None:
-    """Let a body through that may be OPML.
+    """Raise if an uploaded file is certainly not OPML.
 
     Raises:
-        InvalidError: it is something else for sure; names the line where that shows, and says what to do.
+        InvalidError: the file has another type; the message names the line that shows it, and what to do.
     """
     head = body[:_LOOKED]
     for magic, sentence in _MAGIC:
@@ -86,7 +86,7 @@ def _check_element(text: bytes, line: int) -> None:
 
 
 def _plain(head: bytes) -> bytes:
-    """Return text of two-byte encodings as one byte per character, and nothing before its first one."""
+    """Return the text as one byte per character, also from two-byte encodings, without its BOM."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return head[2:].replace(b"\x00", b"")
     return head.removeprefix(b"\xef\xbb\xbf")

@@ -1,8 +1,8 @@
-"""OPML subscription lists: read what other readers wrote, write OPML 2.0 (http://opml.org/spec2.opml).
+"""OPML subscription lists: read files of other readers, write OPML 2.0 (http://opml.org/spec2.opml).
 
-A file that is not well-formed is mended where that loses nothing; else it is refused with the line. The
-recovering mode of libxml2 is never used: behind the first error it drops every escaped ``&``, and an
-import would subscribe to addresses that nobody wrote.
+A file that isn't well-formed is repaired where that loses nothing; otherwise it is refused with the line.
+libxml2's recovery mode is never used. After the first error it drops every escaped ``&``, so an
+import would subscribe to wrong addresses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.models.imports.opml import Outline, SubscriptionList
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 _READ = ("text", "title", "xmlurl", "htmlurl", "url", "type")
 _ADDRESSES = ("xmlurl", "htmlurl", "url")
-#: What tells of something else than a folder.
+#: Attributes that show that an outline isn't a folder.
 _NO_FOLDER = frozenset((*_ADDRESSES, "type"))
 _ATTRIBUTE = re.compile(
     rb"\s(text|title|description|type|xmlUrl|htmlUrl|url|language|version|category|created|comment)\s?=\s?\""
@@ -35,34 +35,34 @@ _ATTRIBUTE = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a file (X10); see the settings ``opml_…``."""
+    """The bounds of a file (X10); see the settings ``opml_…``."""
 
     max_bytes: int = 5 << 20
     max_outlines: int = 20_000
     max_depth: int = 32
-    max_folders: int = 1000  # as many as somebody may have: beyond them empty ones are left out
+    max_folders: int = 1000  # the most folders per account; empty folders beyond it are left out
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Limits:
-        """Take the bounds from the settings."""
+        """Read the bounds from the settings."""
         return cls(settings.opml_max_bytes, settings.opml_max_outlines, settings.opml_max_depth)
 
 
 def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -> SubscriptionList:
     """Read an OPML file of any version.
 
-    An outline with an ``xmlUrl`` is a subscription; one without that has outlines inside is a folder, and so
-    is one that says nothing but its name, by ``title`` too as readers write folders: notes have a ``text``
-    alone, links and broken subscriptions say more. A subscription with outlines inside is both.
+    An outline with an ``xmlUrl`` is a subscription; with outlines inside it is a folder as well. An outline
+    without one is a folder if it has outlines inside, or nothing but a name that includes a ``title``.
+    Readers write empty folders with a ``title``; notes only have a ``text``; broken subscriptions have more.
 
     Args:
-        body: the file as it came.
-        limits: bounds; beyond them the file is refused, never cut.
+        body: the file as received.
+        limits: bounds; a file beyond them is refused, never cut.
         policy: marks addresses that could never be fetched; None checks no address.
 
     Raises:
         TooLargeError: the file is longer, deeper or has more outlines than ``limits`` allow.
-        InvalidError: it is empty, no OPML, or broken beyond mending; the message names the line.
+        InvalidError: the file is empty, not OPML, or beyond repair; the message names the line.
     """
     if len(body) > limits.max_bytes:
         raise TooLargeError(
@@ -91,8 +91,8 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
 
     Args:
         title: of the list.
-        feeds: subscriptions in the order wanted.
-        folders: paths of folders that should be there even when they are empty.
+        feeds: subscriptions in the desired order.
+        folders: paths of folders to write even when they are empty.
     """
     root = etree.Element("opml", version="2.0")
     etree.SubElement(etree.SubElement(root, "head"), "title").text = _legal(title)
@@ -112,8 +112,8 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
 def resolve_address(text: str, policy: Policy) -> tuple[str, str | None]:
     """Return the address that an outline names, and why it can never be fetched: a word of a FetchError.
 
-    What is no web address as it stands is read as if somebody had typed it: ``feed://…``, or a bare host.
-    That one is asked by http, as nothing asks twice here: nearly all sites send on from there to https.
+    Text that isn't a web address is read as if a person had typed it: ``feed://…``, or a bare host.
+    A bare host gets http, because nothing tries twice here: nearly all sites redirect to https.
     """
     found, word = [text], _word(text, policy)
     if word and not text.lower().startswith(("http:", "https:")):
@@ -141,9 +141,9 @@ class _Reader:
         self.outlines = 0
 
     def list_folders(self) -> tuple[tuple[str, ...], ...]:
-        """Return the folders in the order of the document; empty ones as far as there is room for them.
+        """Return the folders in document order; empty folders only as far as the limit allows.
 
-        What holds only outlines without name and address is none: so programs put settings into their lists.
+        An outline whose inner outlines lack name and address isn't a folder: programs store settings so.
         """
         told = {path[:depth] for path in self.telling for depth in range(1, len(path) + 1)}
         room = max(self._limits.max_folders - sum(path in told for path in self.folders), 0)
@@ -153,7 +153,7 @@ class _Reader:
         return tuple(path for path in found if path is not None)
 
     def read_outlines(self, body: etree._Element) -> None:
-        """Collect all outlines, in the order of the document."""
+        """Collect all outlines, in document order."""
         waiting: list[tuple[etree._Element, tuple[str, ...]]] = [(el, ()) for el in reversed(body)]
         while waiting:
             element, path = waiting.pop()
@@ -200,15 +200,15 @@ class _Reader:
 
 
 def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
-    """Parse strictly; what is not well-formed is mended, and a sentence says what was wrong."""
+    """Parse strictly; repair text that isn't well-formed, and return what was wrong as a sentence."""
     try:
         return _strict(strip_prolog(text)), None
     except etree.XMLSyntaxError as e:
-        # Counted in the file as it came: the part before the first element may be cut off.
+        # Count the lines of the original file: text before the first element may be cut off.
         cut = text[: len(text) - len(strip_prolog(text))].count(b"\n")
         line = (e.lineno or 1) + cut
         if "Excessive depth" in (e.msg or ""):
-            # libxml2 stops at 256, above every limit that can be set.
+            # libxml2 stops at 256, above every limit that can be configured.
             raise _too_deep(line, limits.max_depth) from e
         fault = f"Line {line}: {_sentence(e)}"
         mended = repair(text)
@@ -229,10 +229,10 @@ def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
 
 
 def _requoted(text: bytes) -> bytes:
-    """Escape quotes and markup inside of attribute values, which some writers copy there as they are.
+    """Escape quotes and markup inside attribute values, which some writers copy unescaped.
 
-    Between two outlines there is only space, so a tag ends at the last ``>`` before the next tag of an
-    outline, and a value at the last quote before the next attribute.
+    Only white space separates two outlines. So a tag ends at the last ``>`` before the next outline
+    tag, and a value at the last quote before the next attribute.
     """
     parts = _OUTLINE.split(text)
     tags = (_requoted_tag(mark + rest) for mark, rest in zip(parts[1::2], parts[2::2], strict=True))
@@ -276,11 +276,11 @@ def _name(element: etree._Element) -> str:
 
 
 def _fields(element: etree._Element) -> dict[str, str]:
-    """Return the attributes that are read, by their names in small letters.
+    """Return the attributes that Eventr reads, by lower-case name.
 
-    lxml looks each value up among all attributes: all values of 400,000 would take it half an hour.
+    lxml searches all attributes for each value: reading all values of 400,000 would take half an hour.
     """
-    names = {str(name).lower(): name for name in element.keys()}  # noqa: SIM118 — an element is no dict
+    names = {str(name).lower(): name for name in element.keys()}  # noqa: SIM118 — an element isn't a dict
     return {name: str(element.get(names[name]) or "") for name in _READ if name in names}
 
 
@@ -302,7 +302,7 @@ def _place(places: dict[tuple[str, ...], etree._Element], path: tuple[str, ...])
 
 
 def _legal(text: str) -> str:
-    """Return the text without characters that XML cannot hold (XML 1.0 §2.2)."""
+    """Return the text without characters that XML can't hold (XML 1.0 §2.2)."""
     return "".join(
         c for c in text if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
     )

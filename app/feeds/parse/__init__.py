@@ -1,4 +1,4 @@
-"""Feeds of all formats → one normalised form; see :func:`parse`."""
+"""Feed parsing: documents of all formats become one normalized form; see :func:`parse`."""
 
 from __future__ import annotations
 

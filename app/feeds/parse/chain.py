@@ -1,6 +1,6 @@
-"""The chain that another Eventr writes into its feeds, read strictly: what does not fit leaves no chain.
+"""Share chains that another Eventr writes into its feeds, read strictly: an invalid chain is dropped.
 
-Written by :mod:`app.models.feeds.chain`; the format is in docs/sharing-feeds.md.
+:mod:`app.models.feeds.chain` writes them; docs/sharing-feeds.md describes the format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.models.feeds.chain import Chain, Hop
 
 
 def read_xml(draft: EntryDraft, el: _Element) -> None:
-    """Take the element ``ev:chain``; the first one counts."""
+    """Read the element ``ev:chain``; the first one counts."""
     if draft.chain is not None:
         return
     hops: list[Mapping[str, Any]] = []
@@ -35,7 +35,7 @@ def read_xml(draft: EntryDraft, el: _Element) -> None:
 
 
 def read_json(draft: EntryDraft, data: Any) -> None:
-    """Take the object ``_eventr``."""
+    """Read the object ``_eventr``."""
     if not isinstance(data, dict):
         return
     hops, root = data.get("chain"), data.get("root", {})
@@ -75,10 +75,10 @@ def _address(said: Any) -> str:
 
 
 def _words(ctx: Context, said: Any, limit: int) -> str:
-    """Return plain text of one line."""
+    """Return the value as plain text on one line."""
     if said is None:
         return ""
     if not isinstance(said, str) or len(said) > limit:
         raise ValueError("no text, or too long")
-    # What could turn the text around it, or hide in it, is no part of a name.
+    # Drop characters that could change the direction of the surrounding text, or be invisible.
     return "".join(c for c in ctx.clean_line(said) if c.isprintable())

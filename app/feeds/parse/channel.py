@@ -1,4 +1,4 @@
-"""The children of a channel or feed, and the walk from the root element of each format to its entries."""
+"""Channel elements: handlers for a feed's own fields, and the walk from each format's root to its entries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 
 _PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
 _LONGEST_TTL = 525600
-#: Raised when entries are read differently from before: what is known of them is forgotten then.
+#: Raised when entries are parsed differently than before; then all entries are parsed again.
 _EDITION = 2
 
 
@@ -70,7 +70,7 @@ class Reader:
                 handler(draft, child)
 
     def read_item(self, draft: FeedDraft, el: _Element) -> None:
-        """Read one entry, unless there are enough."""
+        """Read one entry, unless the limit is reached."""
         if draft.is_full():
             return
         if not draft.entries:
@@ -96,12 +96,12 @@ class Reader:
         if len(parent) <= draft.ctx.limits.items:
             return 0
         items = [child for child in parent if self.feed[child.tag] is _item]
-        # of a copy: reading takes inline markup out of an element
+        # on a copy, because reading moves inline markup out of an element
         return draft.count_skipped(items, lambda el: self._entry(draft, copy.deepcopy(el)))
 
 
 def read_root(draft: FeedDraft, root: _Element) -> None:
-    """Find out the format by the root element and read everything below it.
+    """Determine the format from the root element and read everything below it.
 
     Raises:
         ParseError: ``html_page``, ``not_a_feed`` or ``broken_feed``.
@@ -148,7 +148,7 @@ def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
 
 
 def _setting(draft: FeedDraft, el: _Element) -> bytes:
-    """Hash all that an entry's fields depend on besides its own element."""
+    """Hash everything outside an entry's element that its fields depend on."""
     ctx, limits, parent = draft.ctx, draft.ctx.limits, el.getparent()
     spaces = () if parent is None else tuple(parent.nsmap.items())
     outer = [ancestor.tag for ancestor in el.iterancestors()]

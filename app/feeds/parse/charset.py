@@ -1,15 +1,15 @@
-"""Bytes → text, in the order that reads most of the web right.
+"""Charset detection: bytes → text, in the order that reads most of the web correctly.
 
-1. what validates as UTF-8 and holds non-ASCII bytes is UTF-8, whatever is declared: a wrong
-   ``iso-8859-1`` over UTF-8 is common, and other charsets hardly ever validate by chance
-2. a byte order mark (also of UTF-16 and UTF-32; without a mark, their pattern of NUL bytes)
+1. a body that validates as UTF-8 with non-ASCII bytes is UTF-8, whatever is declared: a wrong
+   ``iso-8859-1`` label on UTF-8 is common, and other charsets hardly ever validate by chance
+2. a byte order mark (of UTF-16 and UTF-32 too; without a mark, their pattern of NUL bytes)
 3. the ``charset`` of the HTTP Content-Type
 4. the XML declaration or HTML ``meta``
 5. chardet's guess
 6. windows-1252
 
-Labels mean what browsers mean by them (WHATWG Encoding: ``iso-8859-1`` is windows-1252, ``gb2312`` is
-gb18030 …). UTF-7 is never spoken: it hides markup from every check. Bytes that do not fit become U+FFFD.
+Labels mean the same as in browsers (WHATWG Encoding: ``iso-8859-1`` is windows-1252, ``gb2312`` is
+gb18030 …). UTF-7 is never used: it hides markup from every check. Invalid bytes become U+FFFD.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import chardet
 import webencodings
 
-#: Decoders for WHATWG names where Python's codec of that name knows less than browsers do.
+#: Decoders for WHATWG names whose Python codec covers less than browsers do.
 _WIDER = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
@@ -29,7 +29,7 @@ _WIDER = {
     "big5": "big5hkscs",
     "windows-1252": "windows-1252",
 }
-#: Declared in old feeds, unknown to browsers, harmless, and in Python.
+#: Labels in old feeds that browsers don't know, but that are harmless and exist in Python.
 _EXTRA = {
     "utf-32": "utf-32",
     "utf-32le": "utf-32-le",
@@ -53,7 +53,7 @@ _EXTRA = {
     "hz-gb-2312": "hz",
 }
 _REFUSED = {"replacement", "x-user-defined"}
-#: UTF-32's mark begins with UTF-16's: it is looked for first.
+#: UTF-32's mark begins with UTF-16's, so it comes first.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -61,7 +61,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: How "<" looks in wide charsets without a mark (XML 1.0, appendix F.1).
+#: "<" in wide charsets without a mark (XML 1.0, appendix F.1).
 _WIDE = (
     (b"<\0\0\0", "utf-32-le"),
     (b"\0\0\0<", "utf-32-be"),
@@ -78,17 +78,17 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 _HTTP = re.compile(r"""charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
-#: Below this share of replaced bytes a text that claims to be UTF-8, or claims nothing, is damaged UTF-8.
+#: With fewer replaced bytes, as a share, text declared as UTF-8 or undeclared is damaged UTF-8.
 _DAMAGED = 0.1
 _DETECT = 8192
 _TELLING = re.compile(rb"[\x00\x1b\x80-\xff]|~\{")
 
 
 def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
-    """Return the body as valid UTF-8 without a byte order mark, and the charset it was read as.
+    """Return the body as valid UTF-8 without a byte order mark, and the charset it was decoded from.
 
     Args:
-        body: as it came, decompressed.
+        body: as received, decompressed.
         content_type: the HTTP header, with or without a ``charset``.
     """
     if _plain_ascii(body) or (not body.isascii() and _is_utf8(body) and b"\0" not in body):
@@ -98,7 +98,7 @@ def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
 
 
 def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
-    """Return the body as text without a byte order mark, and the charset it was read as."""
+    """Return the body as text without a byte order mark, and the charset it was decoded from."""
     if _plain_ascii(body):
         return body.decode("ascii"), "utf-8"
     if not body.isascii() and _is_utf8(body) and b"\0" not in body:
@@ -114,12 +114,12 @@ def _decode(body: bytes, content_type: str | None) -> tuple[str, str]:
 
 
 def detect(body: bytes, content_type: str | None = None) -> str:
-    """Return the name of the charset that :func:`decode` reads the body as."""
+    """Return the name of the charset that :func:`decode` uses for the body."""
     return decode(body, content_type)[1]
 
 
 def lookup(label: str) -> str | None:
-    """Return Python's codec for a charset label as browsers read it; None when unknown or refused."""
+    """Return Python's codec for a charset label, as browsers read it; None when unknown or refused."""
     name = label.strip().lower()
     if name in _EXTRA:
         return _EXTRA[name]
@@ -137,10 +137,10 @@ def find_declared_charset(body: bytes) -> str | None:
 
 
 def _plain_ascii(body: bytes) -> bool:
-    # ESC and "~{" switch the meaning of ASCII bytes in ISO-2022 and HZ; NULs tell of UTF-16 and UTF-32
+    # ESC and "~{" switch the meaning of ASCII bytes in ISO-2022 and HZ; NULs indicate UTF-16 and UTF-32
     if not body.isascii() or b"\x1b" in body or b"\0" in body:
         return False
-    # looking for one byte is twenty times as fast as looking for two
+    # searching for one byte is twenty times as fast as for two
     return b"~" not in body or b"~{" not in body
 
 
@@ -164,11 +164,11 @@ def _by_mark(body: bytes) -> str | None:
 
 
 def _by_claims(body: bytes, content_type: str | None) -> tuple[str, str]:
-    """Take the first claim that fits every byte, else the first claim with replacements."""
+    """Decode by the first declared codec that fits every byte, else by the first with replacements."""
     first: str | None = None
     for codec in _claims(body, content_type):
         if codec.startswith("utf-16"):
-            continue  # it has neither a mark nor NULs in the right places: the claim is wrong
+            continue  # without a mark or NULs in the right places, the label is wrong
         first = first or codec
         try:
             return body.decode(codec), codec
@@ -195,7 +195,7 @@ def _claims(body: bytes, content_type: str | None) -> Iterator[str]:
 
 
 def _guess(body: bytes) -> str | None:
-    # what tells charsets apart are the bytes above ASCII and the escapes
+    # bytes above ASCII and escapes distinguish charsets
     telling = _TELLING.search(body)
     start = max(0, telling.start() - 64) if telling else 0
     found = chardet.detect(body[start : start + _DETECT])["encoding"]

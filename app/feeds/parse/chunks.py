@@ -1,11 +1,10 @@
-"""Cutting a feed's XML into head, entries and tail by its bytes, without parsing it.
+"""Chunks: split a feed's XML into head, entries and tail by its bytes, without parsing it.
 
-In well-formed XML a ``<`` opens markup, unless it stands in a CDATA section, a comment or a processing
-instruction. So when head and chunks hold such sections only whole, and a chunk holds one start tag of
-its name, at its front, and one end tag, at its end, then each chunk is one element, and a document from
-which some of them are taken out is that document without these elements. And when neither head nor tail
-hold anything that could be an entry, as many entries as chunks are these very elements. Everything that
-does not look so is not cut at all.
+In well-formed XML a ``<`` opens markup, except in a CDATA section, a comment or a processing
+instruction. Suppose head and chunks contain such sections only as a whole. Suppose each chunk has one start
+tag of its name, at its start, and one end tag, at its end. Then each chunk is one element, and removing
+chunks from the document removes just these elements. And if head and tail contain nothing that could be an
+entry, and there are as many entries as chunks, the chunks are the entries. Any other document isn't split.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ import re
 import xxhash
 
 HASH = 8
-#: CDATA sections and comments of one chunk. Looking at each costs a microsecond.
+#: Most CDATA sections and comments of one chunk. Checking each costs a microsecond.
 _MOST_SECTIONS = 200
-#: Whatever a reader may take for an entry, in any namespace and any case.
+#: Elements that a parser may read as an entry, in any namespace and any case.
 _ENTRY = re.compile(rb"<((?:[^\s<>/:!?]*:)?(?:item|entry))[\s>/]", re.IGNORECASE)
 _BEHIND_NAME = frozenset((b">", b"/", b" ", b"\t", b"\n", b"\r", b"\f", b"\v"))
 _CDATA, _COMMENT = b"<![CDATA[", b"<!--"
-#: Also what neither of them may be: declarations and processing instructions.
+#: Also matches declarations and processing instructions, which chunks may not contain.
 _SECTION = re.compile(rb"<(?:!(?:\[CDATA\[|--)?|\?)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SplitDocument:
-    """A document cut up.
+    """A document in pieces.
 
     Attributes:
-        name: of the entries' elements as it is written, with its prefix.
-        chunks: the entries' elements in order; only white space stood between them.
+        name: the element name of the entries as written, with its prefix.
+        chunks: the entries' elements in order; only white space was between them.
     """
 
     name: bytes
@@ -41,27 +40,27 @@ class SplitDocument:
     tail: bytes
 
     def hash_chunks(self) -> list[bytes]:
-        """Return 8 bytes for each chunk."""
+        """Return an 8-byte hash of each chunk."""
         return [xxhash.xxh3_64_digest(chunk) for chunk in self.chunks]
 
     def has_whole_chunks(self, chunks: list[bytes]) -> bool:
-        """Tell whether some of the chunks, and the head, are whole elements as the module's text says."""
+        """Return whether the given chunks and the head are whole elements, see the module docstring."""
         opening = b"<" + self.name
         return _is_closed(self.head) and all(
             chunk.find(opening, 1) < 0 and _is_closed(chunk) for chunk in chunks
         )
 
     def join_chunks(self, chunks: list[bytes]) -> bytes:
-        """Return the document with an empty entry and some of the chunks in place of all of them."""
+        """Return the document with an empty entry and the given chunks instead of all entries."""
         return b"".join((self.head, b"<", self.name, b"/>", *chunks, self.tail))
 
 
 def split(text: bytes, max_entries: int) -> SplitDocument | None:
-    """Cut a document; None when it does not look like a head, entries and a tail.
+    """Split a document; None when it doesn't look like a head, entries and a tail.
 
     Args:
         text: XML in UTF-8 without declaration and DOCTYPE.
-        most: entries; a document with more is not cut.
+        max_entries: most entries; a longer document isn't split.
     """
     first = _ENTRY.search(text)
     if first is None:
@@ -85,7 +84,7 @@ def split(text: bytes, max_entries: int) -> SplitDocument | None:
 
 
 def _start(text: bytes, opening: bytes, at: int) -> int:
-    """Return where the next start tag of exactly this name is, -1 if there is none."""
+    """Return the position of the next start tag of exactly this name, -1 if there is none."""
     at, width = text.find(opening, at), len(opening)
     while at >= 0 and text[at + width : at + width + 1] not in _BEHIND_NAME:
         at = text.find(opening, at + width)
@@ -93,7 +92,7 @@ def _start(text: bytes, opening: bytes, at: int) -> int:
 
 
 def _is_closed(text: bytes) -> bool:
-    """Tell whether CDATA sections and comments that begin in a text end in it; it is outside at first."""
+    """Return whether a text, starting outside them, ends all CDATA sections and comments it begins."""
     at = 0
     for _ in range(_MOST_SECTIONS):
         found = _SECTION.search(text, at)

@@ -1,4 +1,4 @@
-"""One feed document in, one :class:`ParsedFeed` out, by the cheapest path that reads it right."""
+"""Parse one feed document into one :class:`ParsedFeed`, by the cheapest parser that reads it correctly."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ _DEFAULT = Limits()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """A document that is ready to be read.
+    """A document that is ready to be parsed.
 
     Attributes:
-        text: UTF-8; of XML what stands before the root element is taken off.
-        mend: what texts of XML have to go through, None for a clean one (:mod:`.mojibake`).
+        text: UTF-8; in XML, everything before the root element is removed.
+        is_json: whether the text is JSON, not XML.
+        repair_text: repairs each text of the XML; None for a clean document (:mod:`.mojibake`).
     """
 
     text: bytes
@@ -47,8 +48,8 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
     """Parse a feed of any known format.
 
     Args:
-        body: the document, decoded from its transfer; a gzip'd file is unpacked.
-        url: where it came from; relative addresses are resolved against it.
+        body: the document, without transfer encoding; a gzip file is decompressed.
+        url: the address it came from; relative addresses are resolved against it.
         content_type: the HTTP header; only its charset counts.
         limits: how much is read.
 
@@ -59,7 +60,7 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
 
 
 def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Source:
-    """Return a body as the text that it stands for; the arguments are those of :func:`parse`.
+    """Convert a body to UTF-8 text and detect its type; the arguments are those of :func:`parse`.
 
     Raises:
         ParseError: ``empty``, ``html_page``, ``not_a_feed`` or ``too_large``.
@@ -84,7 +85,7 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
 
 
 def parse_source(source: Source, url: str, limits: Limits) -> ParsedFeed:
-    """Parse what :func:`load` returned.
+    """Parse the result of :func:`prepare_source`.
 
     Raises:
         ParseError: ``html_page``, ``not_a_feed``, ``broken_feed`` or ``too_large``.
@@ -94,7 +95,7 @@ def parse_source(source: Source, url: str, limits: Limits) -> ParsedFeed:
     if source.is_json:
         read_json(draft, text.decode("utf-8"))
         return draft.finish(ParserPath.JSON)
-    ctx.has_bases = b"xml:base" in text  # no other prefix may stand for that namespace
+    ctx.has_bases = b"xml:base" in text  # no other prefix can stand for that namespace
     ctx.repair_text = source.repair_text
     tree = parse_tree(text, limits)
     if tree is not None:
@@ -110,7 +111,7 @@ def parse_source(source: Source, url: str, limits: Limits) -> ParsedFeed:
 
 
 def _from_root(text: bytes) -> bytes:
-    """Return a document without the warnings that a server wrote, as markup, in front of it."""
+    """Return the document without warnings that a server wrote, as markup, before it."""
     if _ROOT.match(text):
         return text
     start = _START.search(text, 0, _HEAD)

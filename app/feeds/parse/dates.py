@@ -1,8 +1,8 @@
-"""Dates as feeds write them → aware UTC, never an exception.
+"""Dates in feeds → aware UTC times, never an exception.
 
-Fast paths read RFC 822 (with two-digit years, named zones, without seconds or with a wrong weekday) and
-ISO 8601 / RFC 3339; what they do not know goes to feedparser's collection of localised forms. What a
-publisher claims is kept as it is; :func:`clamp` makes the time to sort and schedule by.
+Fast paths read RFC 822 (also two-digit years, named zones, without seconds, with a wrong weekday) and
+ISO 8601 / RFC 3339. Other forms go to feedparser, which knows many localized ones. Published
+dates are kept unchanged; :func:`clamp` computes the time for sorting and scheduling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from feedparser import datetimes as _feedparser
 
 from app.feeds.parse.months import FILLERS, MONTHS
 
-#: No date is longer; also the cap for every regular expression behind it.
+#: No date is longer; this also bounds every regular expression below.
 _LONGEST = 80
 _EARLIEST = dt.datetime(1990, 1, 1, tzinfo=dt.UTC)
 _LEAD = dt.timedelta(days=1)
@@ -44,11 +44,11 @@ _ISO = re.compile(
     r"(\d{4})(?:-?(\d{2}|\d(?=-))(?:-?(\d{1,2}))?)?"
     r"(?:[T\s]\s{0,3}(\d{1,2}):?(\d{2})?(?::?(\d{2})(?:[.,]\d{0,12})?)?(?:\s{0,3}([ap]m)(?![a-z]))?)?"
     r"\s{0,3}\(?(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?\)?"
-    # as Go's time.Time.String writes it: "2018-04-04 16:00:00.5 +0000 UTC m=+0.01"
+    # Go's time.Time.String: "2018-04-04 16:00:00.5 +0000 UTC m=+0.01"
     r"(?:\s\(?[A-Z]{1,5}\)?)?(?:\sm=[+-][\d.]{1,24})?",
     re.IGNORECASE | re.ASCII,
 )
-#: Figures alone: "2024/01/31", "2024年1月31日", "31.01.2024", each with a time or without.
+#: Dates with digits only: "2024/01/31", "2024年1月31日", "31.01.2024", with or without a time.
 _YEAR_FIRST = re.compile(
     r"(\d{4})\s?[./年년]\s?(\d{1,2})\s?[./月월]\s?(\d{1,2})\s?[.日일]?(?![\d/])", re.ASCII
 )
@@ -57,7 +57,7 @@ _WEEKDAY = re.compile(r"^[^\W\d_]{2,12}\.?\s{0,3},?\s{1,3}|^[^\W\d_]{2,12},\s{0,
 
 
 def parse_date(text: str | None) -> dt.datetime | None:
-    """Return the time a text claims, aware and in UTC; None when it says none that exists."""
+    """Return the time that a text states, aware and in UTC; None when it states none that exists."""
     if not text:
         return None
     text = text.strip()
@@ -74,14 +74,14 @@ def parse_date(text: str | None) -> dt.datetime | None:
 
 
 def clamp(claimed: dt.datetime | None, now: dt.datetime) -> dt.datetime | None:
-    """Return a claimed time moved into 1990 … one day after ``now`` (X11); None stays None."""
+    """Return a published time moved into 1990 … one day after ``now`` (X11); None stays None."""
     if claimed is None or _EARLIEST <= claimed <= now:
         return claimed
     return min(max(claimed, _EARLIEST), now + _LEAD)
 
 
 def parse_epoch(seconds: float) -> dt.datetime | None:
-    """Return the time of a Unix timestamp, None when there is no such year."""
+    """Return the time of a Unix timestamp; None when no such year exists."""
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (ValueError, OverflowError, OSError):
@@ -99,7 +99,7 @@ def _iso_fast(text: str) -> dt.datetime | None:
 
 
 def _iso(text: str) -> dt.datetime | None:
-    """Read the looser ISO forms: parts left out, 24:00, named zones, odd separators."""
+    """Read looser ISO forms: missing parts, 24:00, named zones, unusual separators."""
     found = _ISO.fullmatch(text)
     if found is None:
         return None
@@ -109,7 +109,7 @@ def _iso(text: str) -> dt.datetime | None:
 
 
 def _figures(text: str) -> dt.datetime | None:
-    """Read dates without names; of two figures that may both be the month, dots tell that the second is."""
+    """Read dates with digits only; if either number may be the month, dots mean the second one is."""
     found = _YEAR_FIRST.search(text) or _YEAR_LAST.search(text)
     if found is None:
         return None
@@ -127,7 +127,7 @@ def _figures(text: str) -> dt.datetime | None:
 
 
 def _rfc822(text: str) -> dt.datetime | None:
-    """Read ``[weekday,] day month year [time [zone]]``, also ``month day, year`` and dashes.
+    """Read ``[weekday,] day month year [time [zone]]``, ``month day, year``, and forms with dashes.
 
     Format: RFC 822 §5 with the four-digit year of RFC 1123 §5.2.14.
     """
@@ -145,7 +145,7 @@ def _rfc822(text: str) -> dt.datetime | None:
 
 
 def _rfc822_loose(text: str) -> dt.datetime | None:
-    # "Mar" is March, and Tuesday in Spain
+    # "Mar" is March, and Tuesday in Spanish
     if _first_word(text) in MONTHS and (found := _day_first(text)):
         return found
     return _day_first(_WEEKDAY.sub("", text))
@@ -157,7 +157,7 @@ def _day_first(text: str) -> dt.datetime | None:
     words = head.replace(",", " ").replace("-", " ").replace(".", " ").replace("/", " ").split()
     words = [word for word in words if word.lower() not in FILLERS]
     tail = text[clock.end() :] if clock else ""
-    if len(words) < 3:  # "Mon Jan 5 10:00:00 2004": asctime, the year stands behind the clock
+    if len(words) < 3:  # "Mon Jan 5 10:00:00 2004": asctime, the year follows the time
         words += tail.split()[-1:] if len(words) == 2 else []
         tail = " ".join(tail.split()[:-1])
     date = _day_month_year(words[:3])
@@ -200,7 +200,7 @@ def _of_day(hour: int, half: str | None) -> int:
 
 
 def _zone(text: str) -> int | None:
-    """Return minutes east of UTC; None when the zone says nothing known or is impossible."""
+    """Return minutes east of UTC; None when the zone is unknown or impossible."""
     if text in _ZONES:
         return _ZONES[text]
     name = text.strip("() ").lower()
@@ -218,10 +218,10 @@ def _zone(text: str) -> int | None:
 
 
 def _utc(date: tuple[int, int, int], clock: tuple[int, int, int], zone: int | None) -> dt.datetime | None:
-    """Put a time together; 24:00 and a leap second run over into the next day or minute.
+    """Combine date, time and zone; 24:00 and a leap second roll over to the next day or minute.
 
     Raises:
-        ValueError, OverflowError: there is no such day, or it is before year 1 or after 9999 in UTC.
+        ValueError, OverflowError: the day doesn't exist, or it is before year 1 or after 9999 in UTC.
     """
     hour, minute, second = clock
     if zone == 0 and hour < 24 and second < 60:
@@ -233,16 +233,16 @@ def _utc(date: tuple[int, int, int], clock: tuple[int, int, int], zone: int | No
 
 
 def _oddity(text: str) -> dt.datetime | None:
-    """Ask feedparser, which knows Greek, Hungarian, Korean and more; also Unix timestamps."""
+    """Parse the date with feedparser, which knows Greek, Hungarian, Korean and more; or a Unix timestamp."""
     if text.isdecimal():
         known = text.isascii() and 9 <= len(text) <= 13
         return parse_epoch(int(text) / (1000 if len(text) > 11 else 1)) if known else None
     if not any(letter.isalpha() and not "A" <= letter <= "Z" for letter in text) or text[0] == "-":
-        return None  # of figures it takes what fits and fills the rest up with today
+        return None  # with digits, it matches what it can and fills in the rest from today
     try:
         found: time.struct_time | None = _feedparser._parse_date(text)
     except (ValueError, OverflowError, TypeError, IndexError, KeyError, AttributeError):
-        return None  # its handlers raise all of these on figures that are no date
+        return None  # its handlers raise all of these on digits that aren't a date
     try:
         return dt.datetime(*found[:6], tzinfo=dt.UTC) if found else None
     except ValueError:

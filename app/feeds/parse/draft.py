@@ -1,7 +1,7 @@
-"""What the format readers fill in, whichever of them read a feed, and the one way to finish it.
+"""Drafts: the fields that format readers fill in, and the one way to finish a feed or entry.
 
-A draft collects candidates with ranks: the better one wins, of equals the first. Only the winners are
-cleaned, so that the work per entry does not grow with the synonyms a feed uses.
+A draft collects candidates with ranks: the highest rank wins, the first of equal ones. Only the winners are
+cleaned, so that the work per entry doesn't grow with the synonyms that a feed uses.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ T = TypeVar("T")
 
 _LONGEST_URL = 8192
 _MOST_PARTS = 64
-#: Entries whose dates tell in which order a feed lists them.
+#: Entries whose dates show the order of a feed.
 _SAMPLE = 31
 _DURATION = re.compile(r"(?:(?:([0-9]{1,3}):)?([0-9]{1,4}):)?([0-9]{1,7})(?:[.,][0-9]{0,20})?")
-#: Parts of the types that feeds give to recordings ("x-audio/mp3"), how some names end, what any file is.
+#: Parts of media types of recordings ("x-audio/mp3"), their file name endings, and types of any file.
 _PLAYED = ("audio", "video", "mpeg", "mp3", "mp4", "m4a")
 _RECORDINGS = (
     *(".mp3", ".m4a", ".m4b", ".ogg", ".oga", ".opus", ".aac", ".flac", ".wav"),
     *(".mp4", ".m4v", ".ogv", ".webm", ".mov"),
 )
 _UNTOLD = {"application/octet-stream", "application/force-download", "application/x-download"}
-#: In seconds; more is a mistake, of milliseconds mostly.
+#: In seconds; a longer duration is a mistake, usually in milliseconds.
 _LONGEST_RECORDING = 864_000
-#: Names of one document that are remembered as they came out.
+#: Most cleaned names cached per document.
 _MOST_NAMES = 256
 _C1 = {
     n: bytes([n]).decode("cp1252", "replace")
@@ -53,11 +53,11 @@ _C1 = {
 
 
 class Context:
-    """What holds for a whole document: addresses, limits, and what had to be cut."""
+    """The state of a whole document: addresses, limits, and whether something was cut."""
 
     def __init__(self, url: str, limits: Limits) -> None:
         self.base = url
-        #: The feed's host as its addresses have it.
+        #: The feed's host as it appears in addresses.
         self.own = f"//{url.split('/', 3)[2]}/" if url.count("/") > 2 else url
         self.limits = limits
         self.has_bases = False
@@ -67,7 +67,7 @@ class Context:
         self._names: dict[str, str] = {}
 
     def resolve_url(self, base: str, address: str | None) -> str | None:
-        """Return an absolute http(s) address, None when there is none."""
+        """Return an absolute http(s) address, or None."""
         if not address:
             return None
         address = address.strip()
@@ -88,7 +88,7 @@ class Context:
     def clean_html(self, markup: str) -> str:
         """Return markup trimmed, repaired and within the limit."""
         markup = markup.strip()
-        if markup.startswith("<![CDATA["):  # escaped although it was wrapped already
+        if markup.startswith("<![CDATA["):  # escaped although it was already wrapped
             markup = markup[9:].removesuffix("]]>")
         if self.repair_text:
             markup = self.repair_text(markup)
@@ -102,7 +102,7 @@ class Context:
     def clean_line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""
         text = text.strip()
-        # printable text holds no control characters and of all white space only the plain one
+        # printable text has no control characters and no white space but the plain space
         if (
             text.isprintable()
             and "<" not in text
@@ -119,7 +119,7 @@ class Context:
         return text[: self.limits.title - 1].rstrip() + "…"
 
     def clean_name(self, text: str) -> str:
-        """Return :meth:`line` of a text that entries share: a category or an author."""
+        """Return :meth:`clean_line` of a text that entries share, a category or an author, with a cache."""
         found = self._names.get(text)
         if found is None:
             found = self.clean_line(text)
@@ -128,13 +128,13 @@ class Context:
         return found
 
     def append_name(self, names: str, name: str) -> str:
-        """Return names with one more, unless it is among them or they are many."""
+        """Return the names with one more appended, unless it is among them or they are too long."""
         if not name or f", {name}, " in f", {names}, " or len(names) >= self.limits.title // 2:
             return names
         return f"{names}, {name}" if names else name
 
     def clean_person(self, text: str) -> str:
-        """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
+        """Return the name in ``mail (Name)`` or ``Name <mail>``, else the text."""
         text = self.clean_name(text)
         if "@" not in text or text[-1:] not in (")", ">"):
             return text
@@ -146,7 +146,7 @@ class Context:
 
 
 class EntryDraft:
-    """One entry in the making; class attributes are the defaults, so that a new one costs nothing."""
+    """One entry under construction; class attributes hold the defaults, so that a new draft is cheap."""
 
     guid: str | None = None
     guid_rank = 0
@@ -171,7 +171,7 @@ class EntryDraft:
     summary_base: str | None = None
     image: str | None = None
     image_rank = 0
-    #: Of the recording that the entry is about, as written.
+    #: Of the entry's recording, as written.
     duration: str | None = None
     chain: Chain | None = None
 
@@ -180,7 +180,7 @@ class EntryDraft:
         self.base = base
         self.categories: dict[str, None] = {}
         self.enclosures: dict[str, Enclosure] = {}
-        #: Made only where the text has none: address, type, length, and what finds out what it shows.
+        #: Only for a text without pictures: address, type, length, and a function that returns the caption.
         self.pictures: list[tuple[str, str, str | None, Callable[[], str]]] = []
 
     def offer_guid(self, rank: int, text: str | None) -> None:
@@ -196,7 +196,7 @@ class EntryDraft:
             self.title, self.title_rank, self.title_is_text = text, rank, is_text
 
     def offer_author(self, rank: int, text: str | None) -> None:
-        """Take a name; several names of one rank stand side by side."""
+        """Offer a name; names of equal rank are joined."""
         if not text or rank < self.author_rank or text.isspace():
             return
         name = self.ctx.clean_person(text)
@@ -234,7 +234,7 @@ class EntryDraft:
                 self.categories[name] = None
 
     def add_picture(self, address: str, kind: str, length: str | None, text: Callable[[], str] = str) -> None:
-        """Take a picture that may be one of the text; ``text`` returns what it shows."""
+        """Add a picture for a text without pictures; ``text`` returns its caption."""
         if address and len(self.pictures) < _MOST_PARTS:
             self.pictures.append((address, kind, length, text))
 
@@ -253,7 +253,7 @@ class EntryDraft:
         length: str | int | None,
         duration: str | float | None = None,
     ) -> None:
-        """Take a file; its type, length and duration may be missing or nonsense."""
+        """Add a file; its type, length and duration may be missing or nonsense."""
         url = self.ctx.resolve_url(self.base, address)
         if not url or len(self.enclosures) >= _MOST_PARTS:
             return
@@ -266,13 +266,13 @@ class EntryDraft:
             self.offer_image(30, url)
 
     def _time_recording(self, duration: str) -> None:
-        """Give the entry's duration to its recording: the first one, which the others are editions of."""
+        """Give the entry's duration to its recording: the likeliest file, the first of equal ones."""
         file = max(self.enclosures.values(), key=_playing)
         if _playing(file) and file.duration is None:
             self.enclosures[file.url] = dataclasses.replace(file, duration=parse_duration(duration))
 
     def finish(self) -> ParsedEntry:
-        """Clean the winners and return the entry."""
+        """Clean the winning candidates and return the entry."""
         ctx = self.ctx
         link = self._link()
         if self.pictures and not has_picture(self.content or self.summary):
@@ -314,16 +314,16 @@ class EntryDraft:
         return ctx.clean_line(title)
 
     def _own_page(self, link: str) -> str:
-        """Return the page that the text is on: a link blog's links lead to what it is about, elsewhere."""
+        """Return the page with the entry's text; the links of a link blog lead elsewhere."""
         own, guid = self.ctx.own, self.guid
         if guid is None or own in link or own not in guid or guid[:4].lower() != "http":
             return link
         return self.ctx.resolve_url(self.base, guid) or link
 
     def _base_told(self, base: str, link: str | None) -> str:
-        """Return what the text's addresses are relative to where xml:base says that."""
+        """Return the base that xml:base gives for the addresses in the text."""
         text = self.content or self.summary
-        # Notes at the foot are on the entry's page also then.
+        # Footnotes are on the entry's page even then.
         if link and ('="#' in text or "='#" in text):
             return f"{base.partition('#')[0]}#{link}"
         return base
@@ -331,7 +331,7 @@ class EntryDraft:
 
 @dataclasses.dataclass(slots=True)
 class FeedDraft:
-    """One feed in the making; ``*_rank`` as in :class:`EntryDraft`, ``setting`` as in :class:`ParsedFeed`."""
+    """One feed under construction; ranks as in :class:`EntryDraft`, ``setting`` as in :class:`ParsedFeed`."""
 
     ctx: Context
     format: Format = Format.RSS20
@@ -376,7 +376,7 @@ class FeedDraft:
                 self.icon, self.icon_rank = found, rank
 
     def count_skipped(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
-        """Return how many entries in front are not read: those too many, where the newest stand last."""
+        """Return how many leading entries to skip: those beyond the limit, if the newest come last."""
         over = len(items) - self.ctx.limits.items
         if over <= 0 or not _is_rising([read(item).finish() for item in _spread(items)]):
             return 0
@@ -384,7 +384,7 @@ class FeedDraft:
         return over
 
     def is_full(self) -> bool:
-        """Tell whether no more entries are read, and remember that some were left out."""
+        """Return whether the limit of entries is reached, and then mark the feed as truncated."""
         if len(self.entries) < self.ctx.limits.items:
             return False
         self.ctx.truncated = True
@@ -415,15 +415,15 @@ class FeedDraft:
 
 
 def _spread(items: Sequence[T]) -> list[T]:
-    """Return some of many items, in their order, with the same distance between them."""
+    """Return evenly spaced items of a sequence, in order."""
     most = min(_SAMPLE, len(items))
     return [items[at * (len(items) - 1) // max(1, most - 1)] for at in range(most)]
 
 
 def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
-    """Tell whether most entries are dated later than the one before.
+    """Return whether most entries have a later date than the one before.
 
-    Some are not: what is pinned in front, and dates that are wrong. In doubt the newest stand in front.
+    Pinned entries and wrong dates are exceptions. If unsure, assume that the newest come first.
     """
     dates = [when for entry in sample if (when := entry.published or entry.updated)]
     rising = sum(before < after for before, after in pairwise(dates))
@@ -431,7 +431,7 @@ def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
 
 
 def _playing(file: Enclosure) -> int:
-    """Return how likely a file is a recording; 0: it is none."""
+    """Return how likely a file is a recording; 0 if it isn't one."""
     kind = file.type or "application/octet-stream"
     if any(part in kind for part in _PLAYED):
         return 3
@@ -441,9 +441,9 @@ def _playing(file: Enclosure) -> int:
 
 
 def parse_duration(value: str | float) -> int | None:
-    """Return a duration in whole seconds; None for what is none, nothing, or longer than ten days.
+    """Return a duration in whole seconds; None if invalid, zero, or longer than ten days.
 
-    ``HH:MM:SS``, ``MM:SS`` or seconds (Apple's podcast RSS, ``itunes:duration``), with a fraction or without.
+    ``HH:MM:SS``, ``MM:SS`` or seconds (Apple's podcast RSS, ``itunes:duration``), with or without a fraction.
     """
     found = _DURATION.fullmatch(str(value).strip())
     if not found:
@@ -454,7 +454,7 @@ def parse_duration(value: str | float) -> int | None:
 
 
 def parse_length(value: str | int | float | None) -> int | None:
-    """Return a size in bytes; None for what is none, negative or beyond 2**53."""
+    """Return a size in bytes; None if invalid, negative or beyond 2**53."""
     if isinstance(value, str):
         value = value.strip()
         if not (value.isascii() and value.isdecimal() and len(value) <= 16):

@@ -1,7 +1,7 @@
-"""The children of an item or entry, one handler each, dispatched by name.
+"""Entry elements: handlers for the children of an item or entry, dispatched by name.
 
 RSS, RDF and Atom share one table: their elements differ by namespace, and feeds mix them freely. The
-ranks say who wins when a feed tells something twice.
+ranks decide which element wins when a feed states the same field twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, HandlerTable, 
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
-#: Where an entry's page may be when no link calls itself that.
+#: Link relations that may be the entry's page when it has no alternate link, with their ranks.
 _OTHER_PAGES = {"canonical": 4, "related": 3, "via": 3, "self": 2}
 
 
@@ -131,7 +131,7 @@ def _updated(draft: EntryDraft, el: _Element) -> None:
 
 
 def _moment(el: _Element) -> str | None:
-    # Drupal puts HTML's element of a time around what a person reads.
+    # Drupal wraps the readable date in an HTML <time> element.
     if len(el) and (time := next(el.iter("{*}time"), None)) is not None:
         return time.get("datetime") or time.text
     return el.text
@@ -166,7 +166,7 @@ def _original_link(draft: EntryDraft, el: _Element) -> None:
 
 
 def _original_file(draft: EntryDraft, el: _Element) -> None:
-    """Replace the enclosure that FeedBurner put its own address into, which is the last one."""
+    """Replace the last enclosure, whose address FeedBurner replaced by its own."""
     if draft.enclosures:
         _, file = draft.enclosures.popitem()
         draft.add_enclosure(el.text, file.type, file.length, file.duration)
@@ -231,7 +231,7 @@ def _atom_source(draft: EntryDraft, el: _Element) -> None:
 
 
 def find_person_name(el: _Element) -> str | None:
-    """Return the name (else the mail address) of an Atom person construct (RFC 4287 §3.2)."""
+    """Return the name (else the e-mail address) of an Atom person construct (RFC 4287 §3.2)."""
     best = None
     for child in el.iterdescendants():
         tag = child.tag

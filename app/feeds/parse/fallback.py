@@ -1,10 +1,10 @@
-"""feedparser as the last resort, for documents that no strict parser can read.
+"""Fallback parser: feedparser, for documents that no strict parser can read.
 
-It is slow and some of its expressions are quadratic, so that its input is small and scanned first
-(:mod:`app.feeds.parse.guard`); what it would mix up is set apart (:mod:`app.feeds.parse.feedparser_input`).
-It neither
-sanitises nor resolves addresses here: both are done for all paths in one place, and a resolved guid would
-differ from the raw one of the other paths.
+feedparser is slow and some of its expressions are quadratic. So its input is limited and scanned first
+(:mod:`app.feeds.parse.guard`), and elements it would confuse are kept apart
+(:mod:`app.feeds.parse.feedparser_input`).
+It neither sanitizes nor resolves addresses here. That happens in one place for all parsers, and a resolved
+guid would differ from the raw one of the other parsers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FORMATS = {
 
 
 def read_fallback(draft: FeedDraft, body: bytes) -> None:
-    """Fill a draft by feedparser.
+    """Fill a draft with feedparser.
 
     Args:
         body: UTF-8.
@@ -55,7 +55,7 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     Raises:
         ParseError: ``too_large`` (for this parser), ``broken_feed`` or ``not_a_feed``.
     """
-    # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
+    # a bare "&" would reach guids as "&name;", an outdated declaration would name the wrong charset
     body = repair(body) or strip_prolog(body)
     found = _parse(feedparser_input.prepare_for_feedparser(guard_document(body, draft.ctx.limits)))
     version = _FORMATS.get(found.get("version") or "")
@@ -76,7 +76,7 @@ def _parse(body: bytes) -> Any:
     try:
         return feedparser.parse(body, response_headers={}, sanitize_html=False, resolve_relative_uris=False)
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, AssertionError) as e:
-        # what its handlers let out on input that none of its tests foresaw
+        # exceptions that feedparser's handlers raise on unforeseen input
         raise ParseError("broken_feed", f"{type(e).__name__}: {str(e)[:120]}", headers=headers) from e
 
 
@@ -109,14 +109,14 @@ def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
 
 
 def _text(holder: Any, name: str) -> str | None:
-    """Return a text; elements that feedparser does not know come as their attributes when they have any."""
-    # its own get() gives "published" for "updated", with a warning
+    """Return a text; elements that feedparser doesn't know are dicts if they have attributes."""
+    # its own get() returns "published" for "updated", with a warning
     value = dict.get(holder, name) if name == "updated" else holder.get(name)
     return value if isinstance(value, str) else None
 
 
 def _parts(holder: Any, name: str) -> list[Any]:
-    """Return the dicts under a name, whether one stands there, a list, or something else."""
+    """Return the dicts under a name, whether the value is one dict, a list, or something else."""
     value = holder.get(name)
     return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
 
@@ -126,12 +126,12 @@ def _as_it_is(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Undo the escapes that the loose parser leaves in plain elements (the strict one does not)."""
+    """Undo the escapes that the loose parser leaves in plain elements (the strict one doesn't)."""
     return unescape(text, {"&quot;": '"', "&apos;": "'"})
 
 
 def _kept(holder: Any, raw: Raw) -> Iterator[tuple[str, str, Any]]:
-    """Yield what was set apart: what it is, its text and its attributes."""
+    """Yield the elements kept apart: kind, text and attributes."""
     for part in _parts(holder, feedparser_input.KEPT):
         text = part.get("content")
         if isinstance(text, str):
@@ -139,12 +139,12 @@ def _kept(holder: Any, raw: Raw) -> Iterator[tuple[str, str, Any]]:
 
 
 def _people(holder: Any, is_atom: bool) -> list[str]:
-    """Return the names of authors; of one alone in RSS as it is written."""
+    """Return the names of authors; a single one in RSS as written."""
     authors = _parts(holder, "authors")
     if len(authors) < (1 if is_atom else 2):
         return list(filter(None, [_text(holder, "author")]))
     names = [str(author.get("name") or author.get("email") or "") for author in authors]
-    # of "Foo (Bar)" the last bracket is taken off, as if a mail address stood in front
+    # feedparser removes the last bracket of "Foo (Bar)", as if an e-mail address came before it
     return [f"{name})" if name.count("(") > name.count(")") else name for name in names]
 
 
@@ -174,7 +174,7 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
     entry.offer_updated(9, _text(item, "updated"))
     for content in _parts(item, "content"):
         _content(entry, content)
-    # without a detail it is a copy of the content
+    # without a detail, the summary is a copy of the content
     for summary in _parts(item, "summary_detail"):
         value = summary.get("value") or ""
         entry.offer_summary(
@@ -206,11 +206,11 @@ def _set_apart(entry: EntryDraft, kind: str, text: str, told: Any) -> None:
 
 
 def _links(entry: EntryDraft, item: Any) -> None:
-    # its own "enclosures" expects links as it makes them, and an element may be called so
+    # its "enclosures" requires links in its own form, and an element may have that name
     for link in _parts(item, "links"):
         if link.get("rel") == "enclosure":
             entry.add_enclosure(link.get("href") or link.get("url"), link.get("type"), link.get("length"))
-        elif link.get("rel") == "alternate":  # its own "link" is one to HTML
+        elif link.get("rel") == "alternate":  # its own "link" points to HTML
             entry.offer_link(6, link.get("href"))
 
 
@@ -224,7 +224,7 @@ def _content(entry: EntryDraft, content: Any) -> None:
 
 
 def _files(entry: EntryDraft, item: Any, captions: dict[str, str]) -> None:
-    """Take the files and pictures of Media RSS; ``captions`` tell by address what pictures show."""
+    """Read the files and pictures of Media RSS; ``captions`` maps picture addresses to captions."""
     for told in _parts(item, "media_content"):
         caption = captions.get(told.get("url") or "", "")
         add_content(

@@ -1,9 +1,9 @@
-"""What feedparser takes for something else, written so that it keeps it apart: bytes in, bytes out.
+"""Input for feedparser: rewrite elements that it confuses, so that it keeps them apart; bytes in, bytes out.
 
-To feedparser ``media:description`` is a second description, the second description is the article,
-``dc:date`` is an update, and of the authors only the last one counts; ids it resolves. All of these become
-``media:credit`` here: of that element it keeps each one, with its attributes and its plain text. What it was
-is told by an attribute.
+feedparser reads ``media:description`` as a second description, a second description as the article and
+``dc:date`` as an update. It keeps only the last author, and resolves ids. Here all of these elements
+become ``media:credit``: feedparser keeps each such element, with its attributes and its plain text. An
+attribute names the original element.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 
 from app.feeds.parse.names import RSS, canonicalise_tag
 
-#: Attributes, as feedparser gives them: which element it was, which picture it describes, whether a picture
-#: is in a group, whether it stood in something of Media RSS, so that it is hardly the entry's own.
+#: Attributes, as feedparser returns them: the original element, the picture it describes, whether a picture
+#: is in a group, and whether it was inside Media RSS, so that it hardly belongs to the entry itself.
 KIND, PICTURE, GROUPED, INSIDE = "eventr-kind", "eventr-picture", "eventr-grouped", "eventr-inside"
-#: Where the elements are kept; the ranks are those of :mod:`app.feeds.parse.entry`.
+#: The key of the rewritten elements; the ranks are those of :mod:`app.feeds.parse.entry`.
 KEPT = "media_credit"
 GUIDS = {"atom:id": 5, "guid": 4, "id": 4, "dc:identifier": 1}
 AUTHORS = {"dc:creator": 6, "dc:author": 6, "itunes:author": 3, "googleplay:author": 3}
@@ -24,7 +24,7 @@ DATE, CAPTION = "dc:date", "media:description"
 
 _APART = frozenset((*GUIDS, *AUTHORS, *SUMMARIES, DATE, CAPTION))
 _ENTRIES = frozenset(("item", "entry", "atom:entry"))
-#: The prefix is declared with each, for the feed may use any other, or none.
+#: Each element declares the prefix, because the feed may use any other, or none.
 _START = b'<eventr-media:credit xmlns:eventr-media="http://search.yahoo.com/mrss/" '
 _END = b"</eventr-media:credit"
 _PREFIX = rb"[A-Za-z_][\w.\-]{0,40}"
@@ -39,12 +39,12 @@ _URL = re.compile(rb"\surl\s?=\s?(\"[^\"]*\"|'[^']*')")
 
 
 def prepare_for_feedparser(body: bytes) -> bytes:
-    """Return a document, ready for feedparser, in which it mixes up nothing; one linear pass."""
+    """Return the document without elements that feedparser confuses; one linear pass."""
     return _Writer(body).write()
 
 
 class _Writer:
-    """A walk over the elements that matter, and where it is."""
+    """A walk over the relevant elements, with its position and state."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
@@ -55,13 +55,13 @@ class _Writer:
         self.at = 0
         #: The element whose text the next token may end.
         self.opened = ""
-        #: Address of the file that a description would be of.
+        #: Address of the file that a description would describe.
         self.picture = b""
         self.in_file = self.in_group = False
 
     def write(self) -> bytes:
         for token in _TOKEN.finditer(self.body):
-            if not token[3]:  # what is in CDATA is no element, and is escaped already
+            if not token[3]:  # CDATA contains no elements, and is escaped already
                 self.opened = ""
                 continue
             kind, is_end = self._kind(token), bool(token[1])
@@ -77,7 +77,7 @@ class _Writer:
         return b"".join(self.parts)
 
     def _kind(self, token: re.Match[bytes]) -> str:
-        """Return the name of an element as the tables have it."""
+        """Return the name of an element as in the tables."""
         local = token[3].decode()
         if token[2] is None:
             return local.lower()
@@ -89,14 +89,14 @@ class _Writer:
         if self.in_file or self.in_group:
             self.parts.append(f' {INSIDE}=""'.encode())
         if kind == CAPTION and self.picture:
-            # the first one tells what it shows; the address is not repeated for any other
+            # the first description is the caption; the others get no address
             self.parts += (f" {PICTURE}=".encode(), self.picture)
             self.picture = b""
         self.at, self.opened = token.end(), kind
 
     def _end(self, token: re.Match[bytes], kind: str) -> None:
         text = self.body[self.at : token.start()]
-        # tags inside, which break many a feed, are the text's
+        # tags inside, which break many feeds, belong to the text
         self.parts += (text.replace(b"<", b"&lt;") if kind == self.opened else text, _END)
         self.at, self.opened = token.end(), ""
 
@@ -108,7 +108,7 @@ class _Writer:
 
 
 def _file(body: bytes, at: int) -> tuple[bool, bytes]:
-    """Tell whether there is something in the element of a file; return its address, quoted as it is."""
+    """Return whether a file's element has content, and its address, quoted as written."""
     found = _ATTRIBUTES.match(body, at)
     attributes = found[0] if found else b""
     if attributes.endswith(b"/"):

@@ -1,7 +1,7 @@
-"""A linear look at a document before feedparser gets it (security.md X02).
+"""Guard: a linear check of a document before feedparser parses it (security.md X02).
 
-feedparser is quadratic in the attributes of one element, in nesting, in what one entry repeats, and in
-the length of words where it looks for mail addresses. Genuine feeds come nowhere near these limits.
+feedparser is quadratic in the attributes of one element, in nesting, in repeated parts of one entry, and in
+the length of words where it searches for e-mail addresses. Genuine feeds come nowhere near these limits.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from app.errors import ParseError
 from app.feeds.parse.limits import Limits
 
-#: Unclosed <p> and <li> of sloppy publishers count as nesting here: far above a real depth, and cheap.
+#: Most nested elements. Unclosed <p> and <li> count too, so this is far above a real depth; it is cheap.
 _DEEPEST = 1500
-#: Elements of one entry, or of the head of the feed, that are not HTML.
+#: Most non-HTML elements of one entry, or of the head of the feed.
 _MOST_PARTS = 400
-#: Each costs feedparser some 20 µs, well-formed or not.
+#: Each tag costs feedparser about 20 µs, well-formed or not.
 _MOST_TAGS = 40_000
 _MOST_PEOPLE = 4000
 _LONGEST_NAME = 200
@@ -37,10 +37,10 @@ _PEOPLE = frozenset(
 
 
 def guard_document(body: bytes, limits: Limits) -> bytes:
-    """Return the document without overlong names of people, or refuse what feedparser would choke on.
+    """Return the document without overlong names of people, or refuse input that is too much for feedparser.
 
     Raises:
-        ParseError: ``too_large``; the detail says what of it.
+        ParseError: ``too_large``; the detail names the limit.
     """
     if len(body) > limits.fallback:
         raise ParseError("too_large", f"broken XML of more than {limits.fallback} bytes")
@@ -68,7 +68,7 @@ def guard_document(body: bytes, limits: Limits) -> bytes:
 
 
 def _overlong(body: bytes, at: int, name: bytes) -> int | None:
-    """Return where a name of a person ends when it is too long to be one."""
+    """Return where a person's name ends if it is too long to be one, else None."""
     end = body.find(b"</" + name, at, at + _LONGEST_NAME)
     if end < 0:
         end = body.find(b"</" + name, at)

@@ -1,13 +1,13 @@
-"""What a fetched document brings, read as little of it as can be.
+"""Incremental parsing: find the changes in a fetched document by parsing as little of it as possible.
 
-Beside ``seen`` a feed keeps the hashes of its entries' bytes (``chunks``): 8 bytes of the setting in
-which they were read (``ParsedFeed.setting``), then 8 for each row of ``seen``, in the same order. An
-entry whose bytes and setting are known says what its row in ``seen`` says, so only the head, the tail
-and the entries with other bytes are parsed. What comes out is the same as if all had been parsed.
+Besides ``seen`` a feed keeps the hashes of its entries' bytes (``chunks``): 8 bytes of the setting in
+which they were parsed (``ParsedFeed.setting``), then 8 for each row of ``seen``, in the same order. An
+entry with known bytes and setting is the same as its row in ``seen``. So only the head, the tail
+and the entries with other bytes are parsed. The result is the same as if everything had been parsed.
 
-``chunks`` is empty, and everything is parsed, where that would not be sure: no strictly well-formed
-XML, entries that bytes cannot tell apart from each other, guids that are shared. Of a feed that changes
-its guids everything is parsed too, and ``chunks`` holds them (``Diff.guids``).
+``chunks`` is empty, and everything is parsed, where that isn't certain: XML that isn't strictly well-formed,
+entries with equal bytes, shared guids. A feed that changes its guids is always parsed as a whole, and
+``chunks`` holds those guids (``Diff.guids``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.models.feeds.parsed import ParsedFeed, ParserPath
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LastFetch:
-    """What the last fetch left: see :class:`app.models.feeds.feed.Feed`; ``since`` is when it was."""
+    """The state after the last fetch: see :class:`app.models.feeds.feed.Feed`; ``since`` is its time."""
 
     seen: bytes = b""
     volatile: bool = False
@@ -35,11 +35,11 @@ class LastFetch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedChanges:
-    """What a document brings.
+    """The changes in a document.
 
     Attributes:
-        parsed: the feed; of its entries at least those that are new or changed.
-        diff: what is new and changed.
+        parsed: the feed, with at least its new and changed entries.
+        diff: the new and changed entries.
         chunks: to be stored with ``diff.seen``.
     """
 
@@ -51,10 +51,11 @@ class FeedChanges:
 def find_changes(
     body: bytes, last: LastFetch, *, url: str, content_type: str | None, limits: Limits
 ) -> FeedChanges:
-    """Compare a document with what the last fetch left.
+    """Compare a document with the state after the last fetch.
 
     Args:
         body, url, content_type, limits: as for :func:`app.feeds.parse.parse`.
+        last: the state after the last fetch.
 
     Raises:
         ParseError: as :func:`app.feeds.parse.parse` does.
@@ -71,7 +72,7 @@ def find_changes(
 
 
 def compare(parsed: ParsedFeed, last: LastFetch) -> FeedChanges:
-    """Compare a feed that was read as a whole; no hashes of bytes come out of that."""
+    """Compare a feed that was parsed as a whole; the result has no hashes of bytes."""
     guids = last.chunks if last.volatile else b""
     diff = identity.diff_feed(parsed, last.seen, volatile=last.volatile, guids=guids, since=last.since)
     return FeedChanges(parsed, diff, diff.guids)
@@ -80,7 +81,7 @@ def compare(parsed: ParsedFeed, last: LastFetch) -> FeedChanges:
 def _of_unseen(
     source: Source, pieces: SplitDocument, known: LastFetch, url: str, limits: Limits
 ) -> FeedChanges | None:
-    """Parse only what has other bytes; None when all has to be parsed."""
+    """Parse only the entries with other bytes; None when everything must be parsed."""
     hashes = pieces.hash_chunks()
     rows = _rows(known)
     items = [rows.get(chunk) for chunk in hashes]
@@ -95,7 +96,7 @@ def _of_unseen(
         )
     except ParseError:
         return None
-    # The empty entry in front shows the setting even if nothing is unseen.
+    # The empty entry in front gives the setting even if all entries are known.
     entries = parsed.entries[1:]
     if not _is_sure(parsed) or parsed.setting != known.chunks[:HASH] or len(entries) != len(unseen):
         return None
@@ -113,7 +114,7 @@ def _rows(known: LastFetch) -> dict[bytes, bytes]:
 
 
 def _learnt(parsed: ParsedFeed, diff: Diff, pieces: SplitDocument | None) -> bytes:
-    """Return what the next fetch needs to read less, empty when it may not."""
+    """Return the chunks for the next fetch; empty if it must parse everything."""
     if pieces is None or not diff.is_aligned or not _is_sure(parsed):
         return b""
     if len(pieces.chunks) != len(parsed.entries) or not pieces.has_whole_chunks(pieces.chunks):

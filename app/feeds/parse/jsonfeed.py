@@ -1,8 +1,8 @@
 """JSON Feed 1.0 and 1.1 (jsonfeed.org/version/1.1).
 
-Strict where looseness would be a hole (security.md X09): depth, string length, figures and NaN have
-limits; of equal keys the last wins. Loose where publishers are: numbers as ids, missing versions,
-strings where lists belong.
+Strict where leniency would be dangerous (security.md X09): depth, string length, numbers and NaN have
+limits; of duplicate keys the last one counts. Lenient with common mistakes: numbers as ids, missing
+versions, strings instead of lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_json(draft: FeedDraft, text: str) -> None:
     """Fill a draft from the text of a JSON Feed.
 
     Raises:
-        ParseError: ``broken_feed`` (no JSON, or beyond the limits) or ``not_a_feed`` (other JSON).
+        ParseError: ``broken_feed`` (not JSON, or beyond the limits) or ``not_a_feed`` (other JSON).
     """
     document = _load(text, draft.ctx)
     if not isinstance(document, dict) or not _is_feed(document):
@@ -102,7 +102,7 @@ def _authors(ctx: Context, holder: dict[str, Any]) -> str:
 
 
 def _hub(draft: FeedDraft, hubs: Any) -> str | None:
-    """Return the first hub that speaks WebSub; rssCloud's is of no use to us."""
+    """Return the first hub that speaks WebSub; we don't support rssCloud."""
     for hub in _list(hubs):
         if not isinstance(hub, dict) or _text(hub.get("type")).lower() not in _WEBSUB:
             continue
@@ -120,7 +120,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a string as UTF-8 can hold it, a whole number as its digits, anything else as ""."""
+    """Return a string that UTF-8 can encode, the digits of a whole number, or ""."""
     if isinstance(value, str):
         if not value.isascii():
             value = value.encode("utf-8", "replace").decode("utf-8")
@@ -130,7 +130,7 @@ def _text(value: Any) -> str:
 
 def _load(text: str, ctx: Context) -> Any:
     try:
-        # Not strict: a raw line break inside a string is wrong, and plain to read.
+        # Not strict: a raw line break inside a string is invalid but unambiguous.
         document = json.loads(text, strict=False, parse_constant=_refuse, parse_int=_whole, parse_float=_real)
     except (ValueError, RecursionError) as e:
         raise ParseError("broken_feed", f"JSON: {str(e)[:120]}") from e
@@ -156,7 +156,7 @@ def _real(digits: str) -> float:
 
 
 def _check(document: Any) -> None:
-    """Refuse what is nested too deep or holds too long a string.
+    """Refuse a document that is nested too deep or contains a string that is too long.
 
     Raises:
         ParseError: ``too_large``.

@@ -1,4 +1,4 @@
-"""How much of a hostile or careless feed is read (security.md X02, X04, X09)."""
+"""Limits of feed parsing, against hostile and careless feeds (security.md X02, X04, X09)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Limits:
     """Limits of one parse; sizes in bytes or characters.
 
     Attributes:
-        body: longest document, also what a gzip'd one may unpack to.
-        items: entries read; the rest is left out and the feed flagged as truncated. Where most are dated
-            later than the one before, those at the end are read.
-        html: longest content or summary; longer is cut and flagged.
+        body: longest document; also the limit for a decompressed gzip file.
+        items: most entries parsed; the rest is skipped and the feed marked as truncated. If most entries
+            have a later date than the one before, the last entries are parsed.
+        html: longest content or summary; a longer one is cut and the feed marked as truncated.
         title: longest title, author or category.
-        depth, attributes: of XML elements; beyond them the document is refused.
-        fallback: longest document given to the slow parser.
-        hops: shares in the chain of an entry; one with more has none.
+        depth, attributes: of XML elements; a document beyond them is refused.
+        fallback: longest document for the slow parser.
+        hops: most shares in the chain of an entry; a longer chain is dropped.
     """
 
     body: int = 10 << 20
@@ -33,7 +33,7 @@ class Limits:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Limits:
-        """Take the limits from the settings."""
+        """Read the limits from the settings."""
         return cls(
             body=settings.fetch_max_feed,
             items=settings.feed_max_items,

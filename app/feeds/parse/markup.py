@@ -1,4 +1,4 @@
-"""Markup inside feed elements: escaped, inline, or as Atom's text constructs (RFC 4287 §3.1, §4.1.3)."""
+"""Markup inside feed elements: escaped, inline, or in Atom's text constructs (RFC 4287 §3.1, §4.1.3)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _VOID_ENDS = (
     "</br>", "</img>", "</hr>", "</input>", "</source>", "</area>", "</wbr>", "</col>", "</embed>",
     "</param>", "</track>", "</link>", "</meta>", "</base>",
 )  # fmt: skip
-#: What is left of a name behind an undeclared prefix need not be one.
+#: A valid element name: the rest of a name after an undeclared prefix may be invalid.
 _NAME = re.compile(r"[A-Za-z][\w.\-]{0,60}", re.ASCII)
-#: A look for what no element is called; the usual ones come first, since it goes over all texts.
+#: A quick search for tags that aren't elements; common elements come first, because all texts are searched.
 _USUAL = "p a br span li div img code em strong ul td"
 _STRAY = re.compile(
     rf"<(?=[A-Za-z])(?!(?:{'|'.join(dict.fromkeys([*_USUAL.split(), *ELEMENTS]))})[\s/>])", re.ASCII
@@ -28,25 +28,25 @@ _TAG = re.compile(r"<([A-Za-z][^\s/<>]*+)([^<>]*+>?)")
 _END = re.compile(r"</([A-Za-z][^\s/<>]*+)")
 #: Elements of other vocabularies: "x-foo", "o:p".
 _FOREIGN = re.compile(r"[a-z][\w.]{0,60}-[\w.-]{0,60}|[a-z][\w.-]{0,60}:[a-z][\w.-]{0,60}", re.ASCII)
-#: What comes behind the name of an element only: an attribute, or that it is empty.
+#: Text that only follows an element's name: an attribute, or the "/>" of an empty element.
 _CERTAIN = re.compile(r"""\s[A-Za-z:_-]{1,60}=["']|\A\s*/>""")
-#: Not the protected one, which may be half of a character that was encoded twice.
+#: Without the no-break space, which may be half of a character that was encoded twice.
 _SPACE = " \t\r\n"
 _ANY_TAG = re.compile(r"<[A-Za-z/!?]")
-#: With what an item of a list or of a table of times begins.
+#: The beginning of an item of a list or of a table of times.
 _MARK = re.compile(r"[-*+•·‣▪–—]\s|\(?\d{1,3}[.)]\s|[(\[]?\d{1,2}:\d\d\b")
-#: At which programs wrap text; longer lines are paragraphs, shorter ones were meant.
+#: Line widths at which programs wrap text; longer lines are paragraphs, shorter ones intentional.
 _WIDTHS = range(60, 101)
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
 def get_text(el: etree._Element) -> str:
-    """Return the text of an element; children, which do not belong there, come out as markup."""
+    """Return the text of an element; unexpected children are returned as markup."""
     return get_inner_html(el) if len(el) else el.text or ""
 
 
 def get_inner_html(el: etree._Element) -> str:
-    """Return what is inside an element as HTML, namespaces stripped.
+    """Return the content of an element as HTML, without namespaces.
 
     Publishers who forget to escape one child still escape the rest: text with tags in it is markup.
     """
@@ -60,7 +60,7 @@ def get_inner_html(el: etree._Element) -> str:
 
 
 def read_xhtml(el: etree._Element) -> str:
-    """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
+    """Return inline XHTML as HTML, without the ``div`` that Atom requires around it."""
     if len(el) == 1 and not (el.text or "").strip() and not (el[0].tail or "").strip():
         if el[0].tag == _XHTML_DIV and not el[0].prefix:
             return _inside_div(el[0])
@@ -71,11 +71,11 @@ def read_xhtml(el: etree._Element) -> str:
 
 
 def _inside_div(div: etree._Element) -> str:
-    """Serialise unprefixed XHTML without touching each element: only the div shows its namespace."""
+    """Serialize unprefixed XHTML without touching each element: only the div shows its namespace."""
     div.attrib.clear()
     text = etree.tostring(div, method="html", encoding="unicode", with_tail=False)
     text = text[text.index(">") + 1 : -len("</div>")]
-    # libxml2 knows HTML's void elements only without a namespace
+    # libxml2 only recognizes HTML's void elements without a namespace
     for end in _VOID_ENDS if "</" in text else ():
         if end in text:
             text = text.replace(end, "")
@@ -83,7 +83,7 @@ def _inside_div(div: etree._Element) -> str:
 
 
 def _serialised(children: list[etree._Element]) -> str:
-    """Return elements as HTML; in a holder of their own they do not show the feed's namespaces."""
+    """Return elements as HTML; a separate parent keeps the feed's namespaces out."""
     holder = etree.Element("x")
     holder.extend(children)
     return etree.tostring(holder, method="html", encoding="unicode")[3:-4]
@@ -105,12 +105,12 @@ def _loose(text: str) -> str:
 
 
 def escape_stray_brackets(markup: str) -> str:
-    """Return HTML in which "<" is text where no tag begins: ``n<m``, ``List<T>``, ``<jane@example.org>``.
+    """Return HTML with each "<" escaped that begins no tag: ``n<m``, ``List<T>``, ``<jane@example.org>``.
 
-    Publishers forget to escape plain text, and what follows would be gone up to the next ``>``. Text with end
-    tags is what browsers get too, so that its author has seen what is missing, but for formulas (``$n<m$``).
+    Publishers forget to escape plain text, and the text up to the next ``>`` would be lost. Text with end
+    tags looks the same in browsers, so its author would have noticed, except in formulas (``$n<m$``).
     """
-    # A look at each tag of all texts would be a twentieth of the time of parsing.
+    # Checking each tag of all texts would take a twentieth of the parsing time.
     if "<" not in markup or ("</" in markup and "$" not in markup) or not _STRAY.search(markup):
         return markup
     ends = {name.lower() for name in _END.findall(markup)}
@@ -125,10 +125,10 @@ def _is_tag(name: str, rest: str, ends: set[str]) -> bool:
 
 
 def read_text_construct(el: etree._Element) -> tuple[str, bool]:
-    """Return an Atom text or content construct as (text, it is HTML).
+    """Return an Atom text or content construct as (text, whether it is HTML).
 
-    Reads 1.0's ``type`` (text, html, xhtml or a MIME type) and 0.3's ``mode`` (xml, escaped, base64).
-    Content that is not text gives "".
+    Reads ``type`` of 1.0 (text, html, xhtml or a MIME type) and ``mode`` of 0.3 (xml, escaped, base64).
+    Content that isn't text gives "".
     """
     kind = (el.get("type") or "text").strip().lower()
     if el.get("mode") == "base64":
@@ -144,15 +144,15 @@ def read_text_construct(el: etree._Element) -> tuple[str, bool]:
 
 
 def escape_text(text: str) -> str:
-    """Return plain text as HTML, its line breaks kept."""
+    """Return plain text as HTML with its line breaks."""
     return html.escape(text.strip(), quote=False).replace("\n", "<br>\n")
 
 
 def keep_line_breaks(text: str) -> str:
-    """Return HTML as it is, and with its line breaks what turns out to be plain text, which has no tag.
+    """Return HTML unchanged, and plain text (text without tags) with its line breaks as ``<br>``.
 
-    Of text that was wrapped, or indented for its source, only what was meant is a break: blank lines, lists
-    and marks of time.
+    In wrapped or indented text only intentional breaks count: blank lines, lists
+    and timestamps.
     """
     text = text.strip(_SPACE)
     if "\n" not in text or "</" in text or ("<" in text and _ANY_TAG.search(escape_stray_brackets(text))):
@@ -174,7 +174,7 @@ def keep_line_breaks(text: str) -> str:
 
 
 def _are_wrapped(lines: list[str]) -> bool:
-    """Tell whether no line had room for the first word of the next one."""
+    """Return whether no line had room for the first word of the next line."""
     width = max(map(len, lines))
     return width in _WIDTHS and all(
         len(before) + 1 + len(line.partition(" ")[0]) > width

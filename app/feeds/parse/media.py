@@ -1,4 +1,4 @@
-"""Media RSS inside entries: pictures, files and texts, never in the place of what the entry itself says."""
+"""Media RSS inside entries: pictures, files and texts, which never replace the entry's own fields."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.models.feeds.parsed import looks_like_picture
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
-#: "content" that is a page or a plug-in, no file.
+#: Types of ``media:content`` that are a page or a plug-in, not a file.
 _PLAYERS = {"text/html", "application/x-shockwave-flash"}
-#: Pictures up to this size show faces and signs, pixels.
+#: Pictures up to this size in pixels are faces and icons.
 _FACE = 48
 
 
 def add_keywords(draft: EntryDraft, el: _Element) -> None:
-    """Read a list of words with commas as categories."""
+    """Add a comma-separated list of keywords as categories."""
     for word in (el.text or "").split(",", 64):
         draft.add_category(word)
 
@@ -52,11 +52,14 @@ def add_content(
     in_group: bool,
     caption: Callable[[], str],
 ) -> None:
-    """Take a file or picture.
+    """Add a file or picture.
 
     Args:
-        told: has its attributes, but the size, of which parsers differ in the name.
-        words: returns what a picture shows.
+        draft: the entry.
+        attributes: of the element, except the size, whose name differs by parser.
+        size: bytes, as written; None if not stated.
+        in_group: whether the element is in a ``media:group``.
+        caption: returns the caption of a picture.
     """
     url, kind = attributes.get("url") or "", attributes.get("type") or ""
     medium = attributes.get("medium") or kind.partition("/")[0]
@@ -65,7 +68,7 @@ def add_content(
         if is_avatar(url, width, attributes.get("height")):
             return
         draft.offer_image(50 + rank_width(width), url)
-        # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
+        # Pictures in one group, or with a width, are mostly sizes of the same picture.
         if width is None and not in_group:
             draft.add_picture(url, kind, size, caption)
     elif medium and kind not in _PLAYERS:
@@ -82,7 +85,7 @@ def _in_group(el: _Element) -> bool:
 
 
 def is_avatar(url: str, width: str | None, height: str | None) -> bool:
-    """Whether a picture shows who writes: blogs and code hosts tell of that with each entry."""
+    """Return whether a picture shows the author, as blogs and code hosts add to each entry."""
     return "gravatar.com/avatar/" in url or (_is_small(width) and _is_small(height))
 
 
@@ -109,12 +112,12 @@ def _media_description(draft: EntryDraft, el: _Element) -> None:
 
 
 def offer_description(draft: EntryDraft, text: str, kind: str | None) -> None:
-    """Take a description of a file as that of an entry that has no other: a video's, of YouTube."""
+    """Offer a file's description for an entry that has none, such as a YouTube video."""
     draft.offer_summary(1, text if kind == "html" or "</" in text else escape_text(text))
 
 
 def rank_width(width: str | None) -> int:
-    """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
+    """Return 0–4, more for wider pictures: of several sizes the largest represents the entry."""
     width = width or ""
     return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
 

@@ -1,8 +1,8 @@
-"""Characters that went through the wrong charset before they got into a feed.
+"""Mojibake repair: characters that were decoded with the wrong charset before they got into a feed.
 
-Two accidents are undone: windows-1252 bytes taken for Latin-1 (C1 controls where quotes and dashes
-belong, raw or as ``&#151;``; browsers do the same) and UTF-8 taken for windows-1252 and encoded again
-("Ã©" for "é"). Both are looked for once per document, so that a clean one pays two byte searches.
+Two accidents are undone: windows-1252 bytes read as Latin-1 (C1 controls where quotes and dashes
+belong, raw or as ``&#151;``; browsers do the same) and UTF-8 read as windows-1252 and encoded again
+("Ã©" for "é"). Both are checked once per document, so that a clean one costs two byte searches.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable
 _C1_REFERENCE = re.compile(rb"&#(?:1[2-5]\d|[xX]0{0,4}[89][0-9a-fA-F]);")
 _C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
 #: "Ã" or "Â" and a continuation byte that became a character: the mark of UTF-8 encoded twice. An expression
-#: that begins with one fixed byte is found faster than a string of several.
+#: that begins with one fixed byte matches faster than a string of several.
 _TWICE = re.compile(rb"\xc3[\x82\x83]\xc2")
-#: A text about mojibake holds a little of it among much that is right: that is left alone.
+#: A text about mojibake contains little of it among much correct text; such a text stays unchanged.
 _MOSTLY = 20
 
 _UNDEFINED = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
@@ -28,7 +28,7 @@ _LEADS = bytes(range(0xC2, 0xF5))
 
 
 def choose_repair(document: bytes) -> Callable[[str], str] | None:
-    """Return what every text of a UTF-8 document has to go through, None for a clean one."""
+    """Return the repair that every text of a UTF-8 document needs; None for a clean document."""
     if b"\xc2" in document:  # the lead byte of both accidents
         if _TWICE.search(document) and _is_twice(document):
             return _undo_twice
@@ -52,7 +52,7 @@ def _undo_c1(text: str) -> str:
 def _undo_twice(text: str) -> str:
     if text.isascii():
         return text
-    # where something in it is no part of UTF-8, it was encoded only once
+    # if any part isn't valid UTF-8, the text was encoded only once
     with contextlib.suppress(UnicodeError):
         back = _WIDE.sub(lambda found: _BACK[found[0]], text)
         text = back.encode("latin-1").decode("utf-8")

@@ -1,9 +1,9 @@
-"""Names of months as feeds of many languages write them, and the words that stand around them in dates."""
+"""Month names in feeds of many languages, and the filler words around them in dates."""
 
 from __future__ import annotations
 
-#: One line per language, one group per month, full name and abbreviations side by side (Unicode CLDR). A
-#: name that several languages share has to mean the same month in all of them.
+#: One line per language, one group per month: full name and abbreviations (Unicode CLDR). A name
+#: that several languages share must mean the same month in all of them.
 _LANGUAGES = """
     jan january | feb february | mar march | apr april | may | jun june | jul july | aug august | sep sept september | oct october | nov november | dec december
     januar jän jänner | februar feber | mär märz mrz maerz | april | mai | juni | juli | august | september | okt oktober | november | dez dezember
@@ -16,7 +16,7 @@ _LANGUAGES = """
     янв января январь | фев февр февраля февраль | мар марта март | апр апреля апрель | мая май | июн июня июнь | июл июля июль | авг августа август | сен сент сентября сентябрь | окт октября октябрь | ноя нояб ноября ноябрь | дек декабря декабрь
     sty stycznia | lut lutego | marca | kwi kwietnia | maja | cze czerwca | lip lipca | sie sierpnia | wrz września | paź października | lis listopada | gru grudnia
     oca ocak | şub şubat | mart | nis nisan | mayıs | haz haziran | tem temmuz | ağu ağustos | eyl eylül | eki ekim | kas kasım | ara aralık
-"""  # noqa: E501 — a language on a line
+"""  # noqa: E501 — one language per line
 #: Name in lower case → 1–12.
 MONTHS: dict[str, int] = {
     name: number

@@ -1,8 +1,8 @@
 """Element names: every spelling of a namespace → one short prefix, and tables that dispatch on them.
 
-Feeds write namespaces with other prefixes, other cases, http for https, with and without the closing
-slash, or leave the declaration out. ``canonical`` undoes that once per distinct tag; a :class:`Table`
-remembers the answer, so that on the hot path a child costs one dict look-up.
+Feeds write namespaces with other prefixes, other cases, http for https, with and without the trailing
+slash, or omit the declaration. :func:`canonicalise_tag` undoes that once per distinct tag. A
+:class:`HandlerTable` caches the result, so that a child costs one dict look-up on the hot path.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ATOM_10 = "www.w3.org/2005/atom"
 RSS_10 = "purl.org/rss/1.0"
 RSS_11 = "purl.org/net/rss1.1"
 
-#: Namespace without scheme, closing "/" or "#", in lower case → prefix.
+#: Namespace without scheme, trailing "/" or "#", in lower case → prefix.
 _PREFIXES = {
-    # RSS in its many names: Netscape 0.90, UserLand, RSS 1.0, 1.1 and the modules of 0.91
+    # RSS under its many names: Netscape 0.90, UserLand, RSS 1.0, 1.1 and the modules of 0.91
     "my.netscape.com/rdf/simple/0.9": RSS,
     "my.netscape.com/publish/formats/rss-0.91.dtd": RSS,
     "channel.netscape.com/rdf/simple/0.9": RSS,
@@ -38,7 +38,7 @@ _PREFIXES = {
     "purl.org/rss/1.0/modules/rss091": RSS,
     RSS_10: RSS,
     RSS_11: RSS,
-    # Atom before it had its name
+    # Atom before it got its name
     ATOM_10: ATOM,
     "purl.org/atom/ns": ATOM,
     "purl.org/atom": ATOM,
@@ -69,13 +69,13 @@ _PREFIXES = {
     "prismstandard.org/namespaces/1.2/basic": "prism",
     "prismstandard.org/namespaces/basic/2.0": "prism",
 }
-#: Prefixes that stand for the same when nothing declares them.
+#: Undeclared prefixes with a known meaning.
 _UNDECLARED = {"atom10": ATOM, "a10": ATOM, "a": ATOM, "rss": RSS}
 _MOST_REMEMBERED = 2048
 
 
 def split(tag: str) -> tuple[str, str]:
-    """Return (namespace, local name) of a Clark name; the namespace as the keys above are written."""
+    """Return (namespace, local name) of a Clark name; the namespace is written like the keys above."""
     if tag[:1] != "{":
         return "", tag
     space, _, local = tag[1:].partition("}")
@@ -83,7 +83,7 @@ def split(tag: str) -> tuple[str, str]:
 
 
 def normalise_namespace(space: str) -> str:
-    """Return a namespace without scheme, closing slash or hash, in lower case."""
+    """Return a namespace without scheme, trailing slash or hash, in lower case."""
     space = space.strip().lower()
     return space.removeprefix("http://").removeprefix("https://").rstrip("/#")
 
@@ -92,9 +92,9 @@ def canonicalise_tag(tag: str, default_prefix: str, root_space: str = "") -> str
     """Return ``prefix:local`` in lower case; RSS elements have no prefix.
 
     Args:
-        tag: as lxml gives it.
-        home: the prefix of elements without a namespace, or with that of the root element.
-        root_space: namespace of the root element when it is not a known one.
+        tag: as lxml returns it.
+        default_prefix: the prefix of elements without a namespace, or with that of the root element.
+        root_space: the namespace of the root element if it is unknown.
     """
     space, local = split(tag)
     local = local.lower()
@@ -107,7 +107,7 @@ def canonicalise_tag(tag: str, default_prefix: str, root_space: str = "") -> str
 
 
 def is_known_namespace(space: str) -> bool:
-    """Tell whether a namespace (as :func:`split` gives it) is in the table."""
+    """Return whether a namespace (as :func:`split` returns it) is in the table."""
     return space in _PREFIXES
 
 
@@ -116,7 +116,7 @@ def _join(prefix: str, local: str) -> str:
 
 
 class HandlerTable(dict[str, T | None], Generic[T]):
-    """Clark name → handler, None for elements that say nothing to us; fills itself."""
+    """Clark name → handler, None for elements that Eventr ignores; fills itself."""
 
     def __init__(self, handlers: Mapping[str, T], home: str, root_space: str = "") -> None:
         super().__init__()
@@ -124,6 +124,6 @@ class HandlerTable(dict[str, T | None], Generic[T]):
 
     def __missing__(self, tag: str) -> T | None:
         handler = self._handlers.get(canonicalise_tag(tag, self._home, self._root_space))
-        if len(self) < _MOST_REMEMBERED:  # a hostile feed may hold a million different tags
+        if len(self) < _MOST_REMEMBERED:  # a hostile feed may contain a million different tags
             self[tag] = handler
         return handler

@@ -1,9 +1,9 @@
-"""Mend the XML that publishers break most: bytes in, bytes out, one linear pass.
+"""XML repair: fix the most common errors of publishers; bytes in, bytes out, one linear pass.
 
-Outside CDATA a bare ``&`` becomes ``&amp;``, an HTML entity its character, an impossible character
-reference nothing, a ``<`` that opens no tag ``&lt;``; comments go, for XML allows no "--" in them.
-Everywhere: control characters go. What stands before the first tag and behind the last one goes, and so
-do declaration and DOCTYPE.
+Outside CDATA, a bare ``&`` becomes ``&amp;``, an HTML entity its character, and a ``<`` that opens no
+tag ``&lt;``. Impossible character references are removed; so are comments, because XML allows no "--" in
+them. Everywhere, control characters are removed. Text before the first tag and after the last one is
+removed, and so are declaration and DOCTYPE.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECTION = re.compile(rb"<!\[CDATA\[|<!--")
 
 
 def repair(body: bytes) -> bytes | None:
-    """Return the document mended, or None when there is no element in it at all."""
+    """Return the repaired document, or None if it contains no element at all."""
     body = body.translate(None, _CONTROLS)
     if b"\xef\xbf" in body:
         body = _NONCHARACTERS.sub(b"", body)
@@ -39,9 +39,9 @@ def repair(body: bytes) -> bytes | None:
 
 
 def strip_prolog(body: bytes) -> bytes:
-    """Cut declaration, comments, processing instructions and DOCTYPE off the front (XML 1.0 §2.8).
+    """Remove declaration, comments, processing instructions and DOCTYPE at the start (XML 1.0 §2.8).
 
-    What a DOCTYPE declares is never seen by a parser then: no entity is ever defined, nothing external
+    So no parser ever sees a DOCTYPE's declarations: no entity is ever defined, nothing external
     is ever named. One linear pass.
     """
     at, end = 0, len(body)
@@ -68,7 +68,7 @@ def _after(body: bytes, mark: bytes, at: int) -> int:
 
 
 def _after_doctype(body: bytes, at: int) -> int:
-    """Return where a DOCTYPE ends; its internal subset may hold quoted or commented ``>``."""
+    """Return where a DOCTYPE ends; its internal subset may contain quoted or commented ``>``."""
     depth = 0
     while found := _DOCTYPE_PART.search(body, at):
         mark, at = found[0], found.end()
@@ -91,8 +91,8 @@ def _mended(body: bytes) -> list[bytes]:
         start, at = found.span()
         is_comment = found[0] == _COMMENT
         if is_comment and at > last:
-            continue  # without an end it would be looked through again and again, and take all that follows
-        # each on its own: no tag or reference may come about where a comment goes
+            continue  # without an end, it would be searched repeatedly and swallow the rest
+        # each separately, so that removing a comment never creates a tag or reference
         parts.append(_text(body[text:start]))
         if is_comment:
             at = text = body.index(_COMMENT_END, at) + len(_COMMENT_END)
@@ -123,7 +123,7 @@ def _reference(match: re.Match[bytes]) -> bytes:
 
 
 def _is_xml(number: int) -> bool:
-    """Tell whether XML 1.0 §2.2 allows a character."""
+    """Return whether XML 1.0 §2.2 allows a character."""
     return (
         number in (9, 10, 13)
         or 0x20 <= number <= 0xD7FF

@@ -1,10 +1,10 @@
-"""Bytes → an element tree by libxml2, without a lossy step.
+"""Element trees: parse bytes with libxml2, without losing data.
 
-Strict first. ``recover=True`` is used only when all that was wrong is an undeclared prefix or something
-after the end of the document: after any other fatal error libxml2 silently drops every escaped ``<``,
-``>`` and ``&`` that follows (libxml2 issue 270). Everything else is mended in the bytes and parsed
-strictly again. No DOCTYPE gets here, entities are never expanded and nothing is ever loaded (X01); in
-particular ``collect_ids=False`` must stay away, for with it libxml2 loads the external DTD.
+Strict first. ``recover=True`` is used only if the only errors are an undeclared prefix or text
+after the end of the document. After any other fatal error libxml2 silently drops every escaped ``<``,
+``>`` and ``&`` that follows (libxml2 issue 270). Otherwise the bytes are repaired and parsed
+strictly again. No DOCTYPE gets here, entities are never expanded and nothing is ever loaded (X01).
+Never pass ``collect_ids=False``: with it, libxml2 loads the external DTD.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.feeds.parse.repair import repair
 from app.feeds.safe_xml import build_safe_parser
 from app.models.feeds.parsed import ParserPath
 
-#: Faults of namespaces do not stop libxml2, and behind the end of the document there is nothing to lose.
+#: Namespace errors don't stop libxml2, and after the end of the document there is nothing to lose.
 _LOSSLESS = {
     "NS_ERR_UNDEFINED_NAMESPACE",
     "NS_ERR_XML_NAMESPACE",
@@ -33,17 +33,17 @@ _LOSSLESS = {
     "WAR_NS_URI_RELATIVE",
     "ERR_DOCUMENT_END",
 }
-#: The document just ends: no text follows that could be damaged.
+#: The document ends early: no text follows that could be damaged.
 _CUT = {"ERR_TAG_NOT_FINISHED"}
 _LAST = re.compile(rb"</(?:[\w.-]{1,20}:)?(channel|item|entry)\s*>\Z")
-#: Behind the last tag stand comments at most.
+#: Only comments may follow the last tag.
 _TAIL = 1 << 16
 _LIMIT = etree.ErrorTypes.ERR_RESOURCE_LIMIT
 _local = threading.local()
 
 
 def _parser(recover: bool) -> etree.XMLParser:
-    """Return this thread's parser: libxml2's may not be shared by running threads."""
+    """Return this thread's parser: running threads may not share one."""
     name = "recovering" if recover else "strict"
     found = getattr(_local, name, None)
     if found is None:
@@ -58,9 +58,9 @@ class Tree:
     """A document that libxml2 read without loss.
 
     Attributes:
-        cut: the document ends in the middle; what is there is complete up to that point. One that lacks
-            the last end tags alone, as some are made, is none.
-        open_entry: the cut goes through the last entry.
+        is_truncated: whether the document ends in the middle; it is complete up to that point. A document
+            that only lacks its last end tags isn't truncated.
+        ends_in_entry: whether the cut goes through the last entry.
     """
 
     root: etree._Element
@@ -70,7 +70,7 @@ class Tree:
 
 
 def parse_tree(body: bytes, limits: Limits) -> Tree | None:
-    """Return the tree of a document; None when libxml2 cannot read it without loss.
+    """Return the tree of a document; None if libxml2 can't read it without loss.
 
     Args:
         body: UTF-8 without a byte order mark and leading white space, and without a DOCTYPE.
@@ -97,20 +97,20 @@ def _strict(body: bytes) -> etree._Element | None:
     """Return the root of a well-formed document, None for any other.
 
     Raises:
-        ParseError: ``too_large``; libxml2 gave up at a limit of its own (depth 256, text 10 MB).
+        ParseError: ``too_large``; libxml2 reached a limit of its own (depth 256, text 10 MB).
     """
     try:
         return etree.fromstring(body, _parser(False))
     except etree.XMLSyntaxError as e:
-        if getattr(e, "code", None) == _LIMIT:  # the stubs do not know it
+        if getattr(e, "code", None) == _LIMIT:  # the stubs don't declare it
             raise ParseError("too_large", f"libxml2: {e.msg}"[:120]) from e
         return None
 
 
 def _recovered(body: bytes, said: bytes | None = None) -> Tree | None:
-    """Return what recovering gives when nothing was lost by it, or only what lies behind a cut.
+    """Return the recovered tree if nothing was lost, or only the text after a cut.
 
-    ``said`` is the document as it came; without it, none is taken that was cut.
+    ``said`` is the original document; without it, a document that was cut is refused.
     """
     parser = _parser(True)
     try:
@@ -125,18 +125,18 @@ def _recovered(body: bytes, said: bytes | None = None) -> Tree | None:
 
 
 def _until_open(body: bytes) -> bytes:
-    """Return a document up to the CDATA section that is still open at its end: tags in there are text."""
+    """Return a document up to a CDATA section that is still open at its end: tags inside are text."""
     start = body.rfind(b"<![CDATA[")
     return body[:start] if start > body.rfind(b"]]>") else body
 
 
 def _ends_behind_entries(root: etree._Element, body: bytes) -> bool:
-    """Tell whether the last tag of a document ends an entry, or a channel that holds entries."""
+    """Return whether the last tag of a document ends an entry, or a channel that contains entries."""
     body = body[-_TAIL:].rstrip()
     while body.endswith(b"-->") and b"<!--" in body:
         body = body[: body.rfind(b"<!--")].rstrip()
     found = _LAST.search(body, max(0, len(body) - 100))
-    # of RSS 1.0, the entries stand behind the channel
+    # in RSS 1.0, the entries follow the channel
     return found is not None and (found[1] != b"channel" or etree.QName(root).localname != "RDF")
 
 
@@ -150,7 +150,7 @@ def _deeper_than(depth: int) -> etree.XPath:
 
 
 def _check(root: etree._Element, limits: Limits) -> None:
-    """Refuse trees beyond the limit; attributes cost libxml2 no more than their bytes.
+    """Refuse trees beyond the depth limit; attributes cost libxml2 no more than their bytes.
 
     Raises:
         ParseError: ``too_large``.

@@ -1,7 +1,7 @@
-"""The rules of web push (RFC 8030, 8291, 8292), pure: the caller brings keys and time.
+"""Rules of Web Push (RFC 8030, 8291, 8292). Pure: the caller brings keys and time.
 
-An endpoint is an address that somebody typed, whatever his browser is: it is fetched under all rules of
-the fetcher, no redirect is followed, and nothing of an answer is kept or told.
+A person may register any address as an endpoint. So it is requested under all rules of the fetcher,
+redirects aren't followed, and nothing of a response is stored or shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.feeds.fetch.address_policy import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.notifications.push import POINT, SECRET, DeliveryOutcome, Device, Message, PushDisabledReason
 
-#: Lengths of messages are multiples of this, so that they say little about what is in them.
+#: Message lengths are multiples of this, so that they reveal little about the content.
 _BLOCK: Final = 256
 _JITTER: Final = 0.1
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -31,7 +31,7 @@ _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
 def find_disabled_reason(settings: Settings) -> PushDisabledReason | None:
-    """Return why no device can be told, None: it can. Browsers allow it with HTTPS and on loopback alone."""
+    """Return why push is off; None if it is on. Browsers allow push only with HTTPS and on loopback."""
     if not settings.push:
         return PushDisabledReason.SETTING
     parts = urlsplit(settings.own_origin)
@@ -40,7 +40,7 @@ def find_disabled_reason(settings: Settings) -> PushDisabledReason | None:
 
 
 def get_contact(settings: Settings) -> str:
-    """Return whom a push service may write to (RFC 8292 §2.1)."""
+    """Return the contact address for push services (RFC 8292 §2.1)."""
     if settings.push_contact:
         return settings.push_contact
     parts = urlsplit(settings.own_origin)
@@ -48,10 +48,10 @@ def get_contact(settings: Settings) -> str:
 
 
 def check_endpoint(url: str, policy: Policy, max_length: int) -> str:
-    """Return the address of a push service.
+    """Return the checked address of a push service.
 
     Raises:
-        InvalidError: none that may be asked: not HTTPS (but where loopback is allowed), or too long.
+        InvalidError: the address is too long, not HTTPS (except an allowed loopback address) or forbidden.
     """
     if len(url) > max_length or not _VISIBLE.fullmatch(url) or "#" in url:
         raise InvalidError("This isn't a valid push service address.", field="endpoint")
@@ -59,21 +59,21 @@ def check_endpoint(url: str, policy: Policy, max_length: int) -> str:
         endpoint = policy.check_url(url)
     except FetchError as e:
         raise InvalidError("This isn't a valid push service address.", field="endpoint") from e
-    # The policy has let a loopback address through only if the administrator allows this very one.
+    # The policy only accepts a loopback address if the administrator allows that very address.
     local = endpoint.is_ip_literal and ipaddress.ip_address(endpoint.host).is_loopback
-    # An IPv6 address cannot be named in a token by the library; no push service is at one.
+    # The library can't name an IPv6 address in a token; no push service uses one.
     if (endpoint.scheme != "https" and not local) or ":" in endpoint.host:
         raise InvalidError("This isn't a valid push service address.", field="endpoint")
     return endpoint.url
 
 
 def read_keys(p256dh: str, auth: str) -> tuple[bytes, bytes]:
-    """Return what a browser's messages are encrypted for, from base64url (RFC 8291 §3).
+    """Return the browser's key and secret for encrypted messages, from base64url (RFC 8291 §3).
 
     Raises:
-        InvalidError: it is no point of P-256, or no secret of 16 bytes.
+        InvalidError: the point isn't on P-256, or the secret doesn't have 16 bytes.
     """
-    from app.feeds.webpush import crypto  # late: it takes memory, and most processes need none of it
+    from app.feeds.webpush import crypto  # imported late: it uses memory that most processes don't need
 
     point, secret = _bytes(p256dh, "p256dh", POINT), _bytes(auth, "auth", SECRET)
     if not crypto.is_valid_point(point):
@@ -94,12 +94,12 @@ def _bytes(text: str, field: str, length: int) -> bytes:
 
 
 def encode_key(point: bytes) -> str:
-    """Return a public key as browsers take it: base64url without padding."""
+    """Return a public key in the form that browsers accept: base64url without padding."""
     return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
 
 
 def pack_message(message: Message, max_bytes: int) -> bytes:
-    """Return a message as UTF-8 JSON of at most ``most`` bytes; its words are cut until it fits."""
+    """Return a message as UTF-8 JSON of at most ``max_bytes``; its text is shortened until it fits."""
     while len(text := _json(message)) > max_bytes and (message.body or message.title):
         over = len(text) - max_bytes
         if message.body:
@@ -114,7 +114,7 @@ def _json(message: Message) -> bytes:
 
 
 def _cut(text: str, octets: int) -> str:
-    """Return a text at least so many bytes shorter, with an ellipsis (3 bytes) at its end, or nothing."""
+    """Return the text at least ``octets`` bytes shorter, ending in an ellipsis (3 bytes), or ""."""
     left = text.encode()[: -(octets + 3)].decode("utf-8", "ignore").rstrip("… ")
     return f"{left}…" if left else ""
 
@@ -122,14 +122,17 @@ def _cut(text: str, octets: int) -> str:
 def build_request(
     device: Device, body: bytes, authorization: str, *, tag: str, ttl: int, timeout: float
 ) -> FetchRequest:
-    """Return the message to a push service (RFC 8030 §5).
+    """Return the request that sends a message to a push service (RFC 8030 §5).
 
     Args:
-        body: encrypted. authorization: see :func:`app.feeds.webpush.crypto.authorization`.
-        tag: of two messages with the same one the service keeps the newer. ttl: seconds it is kept.
-        within: seconds it may take to answer in full.
+        device: the device that gets the message.
+        body: the encrypted message.
+        authorization: see :func:`app.feeds.webpush.crypto.build_authorization`.
+        tag: of two messages with the same tag, the service keeps the newer one.
+        ttl: seconds that the service keeps the message.
+        timeout: seconds until the response must be complete.
     """
-    # What goes to the service names no row: only that two messages are about the same one (§5.4).
+    # The topic reveals no id to the service: only that two messages have the same subject (§5.4).
     topic = hashlib.sha256(f"{device.id}\n{tag}".encode()).digest()[:24]
     headers = (
         ("Content-Type", "application/octet-stream"),
@@ -145,16 +148,16 @@ def build_request(
 
 
 def get_origin(url: str) -> str:
-    """Return scheme, host and port of an endpoint that was checked: whom a token is for."""
+    """Return scheme, host and port of a checked endpoint: the audience of a token."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def classify_response(fetched: Fetched | None) -> DeliveryOutcome:
-    """Return what an answer means; None: there was none in time.
+    """Return the outcome of a delivery; ``fetched`` is None without a timely response.
 
-    Whether an address is not allowed, refuses or is silent is one and the same: else who registers
-    addresses and watches how long they stay could map the network this server stands in (S13).
+    A forbidden, refusing or silent address gives the same outcome. Otherwise someone could register
+    addresses, watch how long they stay, and so map this server's network (S13).
     """
     if fetched is None or fetched.status == 0:
         return DeliveryOutcome.LATER
@@ -167,7 +170,7 @@ def classify_response(fetched: Fetched | None) -> DeliveryOutcome:
 
 
 def is_unanswered(fetched: Fetched | None) -> bool:
-    """Return whether a service did not answer, or not to the end; the same for all reasons, as above."""
+    """Return whether a service gave no complete response; the same for all causes, as above."""
     if fetched is None or fetched.status == 0:
         return True
     return fetched.error is not None and fetched.error.word == "timeout"
@@ -176,6 +179,13 @@ def is_unanswered(fetched: Fetched | None) -> bool:
 def compute_retry_delay(
     failures: int, retry_after: int | None, settings: Settings, rng: random.Random
 ) -> float:
-    """Return the seconds until the next try after so many (1 or more); ``asked``: Retry-After."""
+    """Return the seconds until the next try.
+
+    Args:
+        failures: failures in a row, 1 or more.
+        retry_after: the service's Retry-After in seconds; None without one.
+        settings: hold the bounds of the back-off.
+        rng: draws the jitter.
+    """
     pause = min(settings.push_backoff_min * (1 << min(failures - 1, 24)), settings.push_backoff_max)
     return max(pause * rng.uniform(1 - _JITTER, 1 + _JITTER), float(retry_after or 0))

@@ -1,7 +1,7 @@
-"""Shared streams as Atom 1.0 (RFC 4287) and JSON Feed 1.1, with the chain of each share.
+"""Published streams: shared streams as Atom 1.0 (RFC 4287) and JSON Feed 1.1, with each share's chain.
 
-The extension that carries chains is written down in docs/sharing-feeds.md: another server builds them again
-from it alone. What is in a feed is for everybody, so nothing here is translated.
+docs/sharing-feeds.md specifies the extension that carries chains: another server can rebuild the chains
+from it alone. Published feeds have no user and no language, so nothing here is translated.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from app.models.sharing.pages import Hop as Passed
 from app.models.sharing.pages import Publication, SharedItem
 from app.models.sharing.sharing import Profile, Sharer, ShareVisibility
 
-#: Of what these functions write: counted up with each change, so that readers fetch their feeds anew.
+#: The version of the output: increase it with each change, so that readers fetch their feeds again.
 VERSION: Final = 1
 _ATOM: Final = "http://www.w3.org/2005/Atom"
-_NAMESPACES: dict[str, str] = {None: _ATOM, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # the stubs know no default one
+_NAMESPACES: dict[str, str] = {None: _ATOM, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # not in the stubs
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TITLE = 80
 
 
 def build_page_url(origin: str, handle: str, share_id: int | None = None) -> str:
-    """Return the address of somebody's page, or of a share on it."""
+    """Return the address of someone's page, or of a share on it."""
     whole = f"{origin}/@{quote(handle)}"
     return whole if share_id is None else f"{whole}/{share_id}"
 
@@ -126,7 +126,7 @@ def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
 
 
 def build_chain(origin: str, item: SharedItem) -> Chain:
-    """Return the way of a share from the root, over other servers and this one, itself last."""
+    """Return the chain of a share from the root, over other servers and this one, the share itself last."""
     hops = [*reversed(item.way), Passed(ShareVisibility.SEEN, item.by)]
     here = tuple(_hop(origin, h.by) if h.by else Hop(state=h.link.value) for h in hops)
     if remote := item.entry.remote:
@@ -142,7 +142,7 @@ def _hop(origin: str, by: Sharer) -> Hop:
 
 
 def _via(origin: str, item: SharedItem) -> list[str]:
-    """Return where it came from: the share it was taken from, and what was shared first."""
+    """Return where the share came from: its source share and the root entry."""
     source = item.way[0].by if item.way else None
     found = [build_page_url(origin, source.handle, source.share_id)] if source else []
     return [*found, *filter(None, [_original(item)])]
@@ -153,23 +153,23 @@ def _original(item: SharedItem) -> str | None:
 
 
 def _web(url: str | None) -> str | None:
-    """Return an address if it is one of the web."""
+    """Return the address if it is a web address, else None."""
     return url if url and url.startswith(("http://", "https://")) else None
 
 
 def _title(item: SharedItem) -> str:
-    """Return a title; of what has none its first words, since every reader shows one."""
+    """Return the title; without one the beginning of the text, because every reader shows a title."""
     words = item.entry.title or text.make_excerpt(_content(item), _TITLE)
     return words or (f"({item.entry.lost} share)" if item.entry.lost else item.by.name)
 
 
 def _written_by(item: SharedItem) -> str:
-    """Return who wrote what was shared; "" where that is not known, or it is the sharer."""
+    """Return the author of the shared entry; "" if unknown or the same as the sharer."""
     return "" if item.share.is_post else item.entry.author or item.blog.title
 
 
 def _content(item: SharedItem) -> str:
-    """Return the root's text below what the sharer says of it; both are clean."""
+    """Return the root entry's text below the sharer's note; both are sanitized."""
     body = item.entry.content or item.entry.summary
     if item.share.is_post or not item.note:
         return body
@@ -196,7 +196,7 @@ def _link(parent: etree._Element, rel: str, address: str, kind: str = "") -> Non
 
 
 def _clean(words: str) -> str:
-    """Return what XML can hold of a text."""
+    """Return the text without characters that XML can't hold."""
     return _NO_XML.sub("", words)
 
 

@@ -1,8 +1,8 @@
-"""The rules of a WebSub subscriber (https://www.w3.org/TR/websub/), pure: the caller brings time and chance.
+"""Rules of a WebSub subscriber (https://www.w3.org/TR/websub/). Pure: the caller brings time and randomness.
 
-A push is taken as a knock at the door: its signature is checked, and then the feed itself is pulled. So
-no hub can put an entry into a feed, and a topic of a foreign site costs a needless pull at most. That is
-why the topic may be whatever the feed calls itself, as the recommendation wants it, on whatever site.
+A push is only a notification: its signature is checked, then the feed itself is fetched. So no hub can
+insert an entry into a feed, and a wrong topic costs at most a needless fetch. That is why the topic may
+be any address that the feed calls itself, on any site, as the recommendation says.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from app.feeds.fetch.address_policy import LOCAL_SUFFIXES
 from app.models.feeds.ip_addresses import is_public
 from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPullOutcome
 
-#: Lease asked for; §5.1 recommends ten days.
+#: Requested lease; §5.1 recommends ten days.
 LEASE: Final = dt.timedelta(days=10)
-#: A hub's own lease counts up to this long, and is renewed no more often than that.
+#: A hub's own lease counts up to this long, and is renewed at most every RENEW_LEAST.
 LEASE_MOST: Final = dt.timedelta(days=30)
 RENEW_LEAST: Final = dt.timedelta(minutes=10)
-#: A hub may confirm what it was asked for so long.
+#: A hub may confirm a request for this long.
 CONFIRM_WITHIN: Final = dt.timedelta(days=1)
-#: Until a request that was accepted and not confirmed is made again.
+#: Time until a request that was accepted but not confirmed is sent again.
 CONFIRM_SOON: Final = dt.timedelta(hours=1)
 RETRY_FIRST: Final = dt.timedelta(minutes=5)
 RETRY_MOST: Final = dt.timedelta(days=7)
-#: How often a hub is told that a subscription is over before it is left to run out.
+#: How often Eventr asks a hub to unsubscribe before it lets the lease expire.
 GOODBYES: Final = 3
-#: A feed may change its hub so often; every change costs requests to hosts of its choice.
+#: Minimum time between two hubs of a feed; every change costs requests to hosts of the feed's choice.
 CHANGE_REST: Final = dt.timedelta(days=1)
 
-#: Pushes that must be first to tell of entries before polls are left out.
+#: Pushes that must announce entries before a poll finds them, until pushes replace polls.
 PROOFS: Final = 3
-#: A push that comes so soon after a poll found the entries is late and no miss: hubs fetch the feed too.
+#: A push this soon after a poll found the entries is late but not a miss: hubs fetch the feed too.
 LATE: Final = dt.timedelta(minutes=5)
-#: Pulls after a push that found nothing, and the first pause between them: caches may serve the old feed.
+#: Fetches after a push that found nothing new, and the first pause between them: caches may be stale.
 LOOKS: Final = 3
 LOOK_AGAIN: Final = dt.timedelta(seconds=60)
-#: Longest pause until a feed that could not be asked is asked again: its host may want a rest.
+#: Longest pause until a feed that couldn't be fetched is fetched again: its host may be rate limited.
 RETRY_LONG: Final = dt.timedelta(hours=1)
 
 MAX_CHALLENGE: Final = 512
@@ -64,18 +64,18 @@ METHODS: Final = {
 }
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _SIGNATURE = re.compile(r"([a-z0-9]{4,6})=([0-9a-fA-F]{40,128})")
-#: One target of a Link header and its parameters up to the next one (RFC 8288 §3).
+#: One target of a Link header with its parameters, up to the next target (RFC 8288 §3).
 _LINK = re.compile(r'<([^<>]{0,2048})>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"[^"]*"|[^\s",;<>]*))?)*)')
 _REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s",;<>]+))', re.IGNORECASE)
 
 
 def is_enabled(settings: Settings) -> bool:
-    """Return whether feeds are subscribed at hubs: asked for, or hubs can surely reach this server."""
+    """Return whether feeds are subscribed at hubs: by setting, or because hubs can surely reach us."""
     return settings.websub == "on" or (settings.websub == "auto" and is_reachable(settings.base_url))
 
 
 def is_reachable(base_url: str) -> bool:
-    """Return whether an address can be one of the internet: a public IP address or a name of the DNS."""
+    """Return whether an address may be on the internet: a public IP address or a DNS name."""
     try:
         host = (urlsplit(base_url).hostname or "").rstrip(".")
     except ValueError:
@@ -93,11 +93,11 @@ def is_reachable(base_url: str) -> bool:
 def find_announced_hub(
     headers: Mapping[str, str], url: str, *, hub: str | None, self_url: str | None
 ) -> tuple[str | None, str | None]:
-    """Return hub and topic of a feed; headers count before what the feed itself says.
+    """Return the hub and topic of a feed; headers take precedence over the feed's own links.
 
     Args:
-        headers: of the answer, names in lower case.
-        url: the address that answered; the topic when the feed does not name itself.
+        headers: of the response, names in lower case.
+        url: the address that responded; the topic when the feed doesn't name its own address.
         hub, self_url: from the feed's own links.
     """
     found = dict(reversed(list(_links(headers.get("link", ""), url))))
@@ -123,20 +123,20 @@ def _joined(base: str, target: str) -> str | None:
 
 
 def _web(url: str | None) -> str | None:
-    """Return an address that a hub can be asked at or about; the fetcher judges it on its own."""
+    """Return the address if it can be that of a hub or topic; the fetcher checks it separately."""
     if not url or len(url) > MAX_URL or not _VISIBLE.fullmatch(url):
         return None
     return url if url.lower().startswith(("http://", "https://")) else None
 
 
-# -- asking (§5.1)
+# -- requests to a hub (§5.1)
 
 
 def build_form(subscription: HubSubscription, mode: Mode, callback: str) -> bytes:
     """Return the form of a request to a hub.
 
-    The secret goes to http hubs as well, against the recommendation's advice: it guards nothing else,
-    and a signature that somebody on the way could make is still one that nobody else can.
+    The secret goes to http hubs too, against the recommendation's advice. It protects nothing else,
+    and even if someone on the network could forge a signature, everyone else still can't.
     """
     fields = {"hub.mode": mode.value, "hub.topic": subscription.topic, "hub.callback": callback}
     if mode is Mode.SUBSCRIBE:
@@ -146,7 +146,7 @@ def build_form(subscription: HubSubscription, mode: Mode, callback: str) -> byte
 
 
 def choose_next_mode(subscription: HubSubscription, now: dt.datetime) -> Mode | None:
-    """Return what a hub is to be asked for; None: nothing any more, the subscription can be forgotten."""
+    """Return the request that the hub should get next; None when the subscription can be forgotten."""
     if subscription.state is not HubState.LEAVING:
         return Mode.SUBSCRIBE
     runs = subscription.lease_until is not None and subscription.lease_until > now
@@ -154,36 +154,36 @@ def choose_next_mode(subscription: HubSubscription, now: dt.datetime) -> Mode | 
 
 
 def is_unanswered(subscription: HubSubscription) -> bool:
-    """Return whether the last request was accepted, and not confirmed."""
+    """Return whether the last request was accepted but not confirmed."""
     asked, verified = subscription.asked_at, subscription.verified_at
     confirmed = asked is None or (verified is not None and verified >= asked)
     return not confirmed and not subscription.reason
 
 
 def compute_renewal_delay(lease: dt.timedelta, rng: random.Random) -> dt.timedelta:
-    """Return the pause until a lease is renewed: two thirds of it, so that there is time to try again."""
+    """Return the pause until a lease is renewed: two thirds of it, which leaves time for retries."""
     return max(RENEW_LEAST, lease * (2 / 3) * rng.uniform(1 - _JITTER, 1 + _JITTER))
 
 
 def compute_retry_delay(failures: int, rng: random.Random) -> dt.timedelta:
-    """Return the pause after so many failures in a row (1 or more)."""
+    """Return the pause after this many failures in a row (1 or more)."""
     pause = min(RETRY_FIRST * (1 << min(failures - 1, 16)), RETRY_MOST)
     return pause * rng.uniform(1 - _JITTER, 1 + _JITTER)
 
 
-# -- being asked (§5.2, §5.3)
+# -- requests from a hub (§5.2, §5.3)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirmation:
-    """A request of ours that the hub wants confirmed; ``lease`` only for a subscription."""
+    """A request of ours that the hub wants confirmed; ``lease`` is zero for an unsubscription."""
 
     mode: Mode
     lease: dt.timedelta
 
 
 def confirm(subscription: HubSubscription, intent: Intent, now: dt.datetime) -> Confirmation | None:
-    """Return what may be confirmed, None to refuse: only what was asked for, lately, and word for word."""
+    """Return the confirmation of a recent request of ours that matches exactly; None to refuse."""
     asked_at = subscription.asked_at
     fits = (
         intent.mode == subscription.asked
@@ -203,7 +203,7 @@ def confirm(subscription: HubSubscription, intent: Intent, now: dt.datetime) -> 
 
 
 def is_denial(subscription: HubSubscription, intent: Intent) -> bool:
-    """Return whether a hub ends a subscription; it may do so at any time (§5.2)."""
+    """Return whether a hub ends a subscription, which it may do at any time (§5.2)."""
     ours = subscription.state is not HubState.LEAVING and intent.topic == subscription.topic
     return ours and intent.mode == Mode.DENIED
 
@@ -212,7 +212,7 @@ def is_denial(subscription: HubSubscription, intent: Intent) -> bool:
 
 
 def is_signed(header: str, secret: str, body: bytes) -> bool:
-    """Return whether ``X-Hub-Signature`` fits the body as it was sent; compared in constant time."""
+    """Return whether ``X-Hub-Signature`` matches the body as sent; compared in constant time."""
     match = _SIGNATURE.fullmatch(header.strip())
     method = METHODS.get(match[1]) if match else None
     if match is None or method is None:
@@ -222,7 +222,7 @@ def is_signed(header: str, secret: str, body: bytes) -> bool:
 
 
 def is_proven(subscription: HubSubscription, now: dt.datetime) -> bool:
-    """Return whether pushes may stand in for polls."""
+    """Return whether pushes may replace polls."""
     return (
         subscription.state is HubState.ACTIVE
         and subscription.lease_until is not None
@@ -235,10 +235,15 @@ def is_proven(subscription: HubSubscription, now: dt.datetime) -> bool:
 def compute_recheck_delay(
     attempt: int, outcome: PushPullOutcome, interval: dt.timedelta
 ) -> dt.timedelta | None:
-    """Return the pause after a pull for a push, the ``looks``-th since it came; None: it is done.
+    """Return the pause after a fetch for a push; None when no further fetch is needed.
 
-    What could not be asked is asked later, however often. Where there was nothing new, a cache may stand
-    before the feed: it is asked a few times more. An error has a back-off of its own.
+    A feed that couldn't be fetched is fetched later, however often that takes. If nothing was new, a cache
+    may be stale: the feed is fetched a few more times. An error has a back-off of its own.
+
+    Args:
+        attempt: fetches since the push, 1 or more.
+        outcome: what the last fetch found.
+        interval: the first pause of a feed that couldn't be fetched.
     """
     if outcome is PushPullOutcome.NOT_ASKED:
         return min(interval * (1 << min(attempt - 1, 16)), RETRY_LONG)
