@@ -1,1 +1,1 @@
-"""Frozen dataclasses, one type per stage of life; they know nothing of stores, sockets or HTTP."""
+"""Domain models: frozen dataclasses and pure rules, without stores, sockets or HTTP."""

@@ -1,5 +1,3 @@
-"""Data types and pure rules of accounts: users, sessions, tokens, preferences and what admins see of
-accounts.
-"""
+"""Data types and pure rules of accounts: users, sessions, tokens, preferences and the admin's view."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who asks: every service method takes an actor and checks what he may do."""
+"""Actors, roles and permissions: every service method takes an actor and checks their permissions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import enum
 
 
 class Permission(enum.StrEnum):
-    """``resource:action``, alphabetical. What needs which role is in :data:`GRANTS`."""
+    """``resource:action``, in alphabetical order. :data:`GRANTS` lists each role's permissions."""
 
     ADMIN_SEE = "admin:see"
     ENTRY_MARK = "entry:mark"
@@ -32,13 +32,13 @@ class Permission(enum.StrEnum):
 
 
 class Role(enum.StrEnum):
-    """What a user is; the first user of a server is its admin."""
+    """The role of a user; the first user of a server is its admin."""
 
     USER = "user"
     ADMIN = "admin"
 
 
-#: What concerns others than oneself.
+#: Permissions that affect other people.
 _ADMIN = frozenset(
     {
         Permission.ADMIN_SEE,
@@ -57,12 +57,12 @@ GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: froze
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Actor:
-    """A logged-in user as services see him, or a program on his behalf.
+    """A logged-in user as services see them, or a program that acts for them.
 
     Attributes:
-        social: False: he has never followed anybody.
-        synced: he has read with other apps, which ask what has changed since they last came.
-        limits: what the token of a program lets it do; None: all that its user may.
+        social: False if they have never followed anyone.
+        synced: whether they have used other apps, which request the changes since their last visit.
+        limits: the permissions of a program's token; None for all permissions of the user.
     """
 
     user_id: int
@@ -72,5 +72,5 @@ class Actor:
     limits: frozenset[Permission] | None = None
 
     def has_permission(self, permission: Permission) -> bool:
-        """Return whether this actor's role holds the permission, and his token if he comes by one."""
+        """Return whether this actor's role has the permission, and their token if they use one."""
         return permission in GRANTS[self.role] and (self.limits is None or permission in self.limits)

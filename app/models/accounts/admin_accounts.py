@@ -1,4 +1,4 @@
-"""Accounts and invitations as administrators see them."""
+"""Accounts and invites as administrators see them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.accounts.user import User
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountRow:
-    """An account; ``seen`` is the last use of a session that still lives, None without one."""
+    """An account; ``seen`` is the last use of any live session, None without one."""
 
     user: User
     seen: dt.datetime | None
@@ -20,7 +20,7 @@ class AccountRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountPage:
-    """A page of accounts by name; ``next`` is the cursor of the page after, "" at the end."""
+    """A page of accounts by name; ``next`` is the cursor of the next page, "" at the end."""
 
     rows: tuple[AccountRow, ...]
     next: str = ""
@@ -28,7 +28,7 @@ class AccountPage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Invite:
-    """An invitation; ``id`` names it without its secret. ``used`` None: it is good until ``expires``."""
+    """An invite; ``id`` identifies it without its secret. Until ``used``, it is valid until ``expires``."""
 
     id: str
     by: str

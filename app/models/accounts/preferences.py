@@ -1,4 +1,4 @@
-"""What a person may set about reading: one table of fields, values and defaults."""
+"""Reading preferences: one table of fields, values and defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from app.errors import InvalidError
 
-#: A key map holds few changes; a longer one is no person's.
+#: Most actions of a key map, and most characters of an entry. A person's map is far smaller.
 KEYS_MAX, KEY_LENGTH = 80, 40
 
 
@@ -25,14 +25,14 @@ def _number(default: int, least: int, limit: int) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preferences:
-    """A person's settings; those of one stream (view, sort, filter) go before them.
+    """A person's preferences; the settings of one stream (view, sort, filter) override them.
 
     Attributes:
-        language: BCP 47, "" as the browser says.
-        time_zone: of the IANA ("Europe/Berlin"), "" as the device says.
-        text_size: of articles, pixels.
-        keys: action → its keys divided by blanks ("j", "g+a"), "" for none; only what differs.
-        keys_before: the same before the last change, for its undo.
+        language: BCP 47, "" for the browser's.
+        time_zone: IANA name ("Europe/Berlin"), "" for the device's.
+        text_size: of articles, in pixels.
+        keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
+        keys_before: ``keys`` before the last change, for its undo.
     """
 
     language: str = _choice("", "", "en", "de", "ru", "ar", "en-XA")
@@ -73,7 +73,7 @@ class Preferences:
 
     @classmethod
     def from_stored(cls, stored: Mapping[str, Any]) -> Preferences:
-        """Read what is stored; what no longer fits falls back to its default."""
+        """Read stored values; a value that is no longer valid falls back to its default."""
         kept = {}
         for name, value in stored.items():
             try:
@@ -93,15 +93,15 @@ _FIELDS = {field.name: field for field in dataclasses.fields(Preferences)}
 
 
 def list_choices(name: str) -> tuple[str, ...]:
-    """Return what a setting of choices may be."""
+    """Return the valid values of a setting with choices."""
     return tuple(_FIELDS[name].metadata["values"])
 
 
 def check(name: str, value: object) -> Any:
-    """Return a setting's value.
+    """Return a setting's value if it is valid.
 
     Raises:
-        InvalidError: there is no such setting, or the value does not fit it.
+        InvalidError: the setting doesn't exist, or the value isn't valid for it.
     """
     field = _FIELDS.get(name)
     if field is None:
@@ -126,12 +126,12 @@ def _keys(value: object) -> Mapping[str, str]:
         isinstance(value, Mapping)
         and len(value) <= KEYS_MAX
         and all(isinstance(part, str) and _is_short(part) for pair in value.items() for part in pair)
-        # Names are names of fields in the store, where these two mean something.
+        # Actions become field names in the store, where "$" and "." have a meaning.
         and not any(action == "" or action[0] in "$." or "." in action for action in value)
     )
     if not fits:
         raise InvalidError("This isn't a valid set of keyboard shortcuts.", field="keys")
-    return MappingProxyType(dict(value))  # type: ignore[call-overload]  # a mapping of texts, seen above
+    return MappingProxyType(dict(value))  # type: ignore[call-overload]  # a mapping of texts, checked above
 
 
 def _is_short(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Keys that programs come with instead of a person: app passwords of reading apps, tokens of the API."""
+"""Tokens for programs: app passwords of reading apps and access tokens of the API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.models.accounts.user import User
 
 
 class Scope(enum.StrEnum):
-    """What a token lets a program do; nothing lets one change the account or what concerns others."""
+    """What a token permits; no scope permits changes to the account or to other people's data."""
 
     READ = "read"
     MARK = "mark"
@@ -20,7 +20,7 @@ class Scope(enum.StrEnum):
     SETTINGS = "settings"
 
 
-#: What each scope stands for; :class:`app.models.accounts.actor.Actor` holds the union.
+#: The permissions of each scope; :class:`app.models.accounts.actor.Actor` holds their union.
 SCOPES: dict[Scope, frozenset[Permission]] = {
     Scope.READ: frozenset({Permission.ENTRY_READ, Permission.SUBSCRIPTION_SEE, Permission.FEED_SEE}),
     Scope.MARK: frozenset({Permission.ENTRY_MARK, Permission.TAG_EDIT}),
@@ -38,9 +38,9 @@ SCOPES: dict[Scope, frozenset[Permission]] = {
 
 
 class TokenKind(enum.StrEnum):
-    """What a token is typed into."""
+    """Where a token is used."""
 
-    #: A password that a reading app logs in with (Google Reader API, Fever API).
+    #: An app password for a reading app (Google Reader API, Fever API).
     APP = "app"
     #: A bearer token of the REST API.
     API = "api"
@@ -48,15 +48,16 @@ class TokenKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Token:
-    """A key without its secret, which is shown once and stored as a hash (W08).
+    """A token without its secret, which is shown once and stored as a hash (W08).
 
     Attributes:
-        name: what its owner calls it: the app, or the device.
-        scopes: of an app password all of them.
-        fever: it opens the Fever API too, which sends an MD5 of it and of the name; fever_name: that name as
-            it is compared, of when it was made.
-        used: last use, at most five minutes behind; agent: the program's own description then.
-        expires: None: when it is revoked.
+        name: the owner's name for it: the app, or the device.
+        scopes: an app password has all of them.
+        fever: whether it also opens the Fever API, whose apps send an MD5 of token and user name.
+        fever_name: the normalized user name at creation time, for that MD5.
+        used: last use, at most five minutes out of date.
+        agent: the program's own description at that time.
+        expires: None: valid until revoked.
     """
 
     id: int
@@ -73,16 +74,17 @@ class Token:
 
     @property
     def permissions(self) -> frozenset[Permission]:
-        """All that it lets a program do, if its owner may."""
+        """The permissions that its scopes give, as far as its owner has them."""
         return frozenset[Permission]().union(*(SCOPES[scope] for scope in self.scopes))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Secrets:
-    """What is stored of a new token: sha256 of all that it is known by, so that no copy opens anything.
+    """The stored hashes of a new token: sha256 of each of its secret forms, so that a copy opens nothing.
 
     Attributes:
-        secret: of the token itself. auth: of what an app gets for it when it logs in; None: of no app.
+        secret: of the token itself.
+        auth: of the value that an app gets for it at login; None if it isn't an app password.
         fever: of each form of its Fever key.
     """
 
@@ -93,7 +95,7 @@ class Secrets:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quota:
-    """How many requests a user's programs may still send: ``left`` of ``limit`` within ``reset`` seconds."""
+    """The rate limit of a user's programs: ``left`` of ``limit`` requests for the next ``reset`` seconds."""
 
     limit: int
     window: int
@@ -103,12 +105,12 @@ class Quota:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """A program that has shown its token, and on whose behalf it comes."""
+    """A program that presented its token, and the user it acts for."""
 
     token: Token
     user: User
 
     @property
     def actor(self) -> Actor:
-        """The user as services see him, with no more rights than the token has."""
+        """The user as services see them, with only the token's permissions."""
         return dataclasses.replace(self.user.actor, synced=True, limits=self.token.permissions)

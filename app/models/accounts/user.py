@@ -1,4 +1,4 @@
-"""People and their sessions."""
+"""Users and their sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.models.accounts.preferences import Preferences
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class User:
-    """Someone with an account; the password hash is apart, in :class:`Credentials`, and cannot be shown.
+    """Someone with an account; the password hash is separate, in :class:`Credentials`, and is never shown.
 
-    ``social``: he has followed somebody once; who has not is spared the looks for what others share.
-    ``synced``: he has made a password for an app once; for who has not nothing is kept for such apps.
+    ``social``: they have followed someone at least once; for others, queries for shares are skipped.
+    ``synced``: they have created an app password at least once; for others, no data is kept for apps.
     """
 
     id: int
@@ -29,13 +29,13 @@ class User:
 
     @property
     def actor(self) -> Actor:
-        """This user as services see him."""
+        """This user as services see them."""
         return Actor(self.id, self.role, self.social, self.synced)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewUser:
-    """An account about to be made; names and addresses are checked already."""
+    """An account to be created; its name and e-mail address are already checked."""
 
     email: str
     name: str
@@ -44,7 +44,7 @@ class NewUser:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user together with the argon2id hash of his password."""
+    """A user with the argon2id hash of their password."""
 
     user: User
     password_hash: str
@@ -52,7 +52,7 @@ class Credentials:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Notice:
-    """One message for the next page: a sentence, and the token of an undo when there is one."""
+    """One message for the next page: a sentence, and the token of an undo if there is one."""
 
     text: str
     undo: str | None = None
@@ -65,11 +65,11 @@ class Session:
 
     Attributes:
         key: sha256 of the 256-bit id that only the browser's cookie holds (W01).
-        seen: last use, at most five minutes behind.
+        seen: last use, at most five minutes out of date.
         agent: the browser's own description, shortened.
         address: the network it came from (/24 or /64), never the whole address.
-        notices: messages waiting for the next page.
-        proved: when its password was last entered; None: when it began (W11).
+        notices: messages for the next page.
+        proved: when its password was last entered; None: when the session began (W11).
     """
 
     key: bytes

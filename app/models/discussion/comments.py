@@ -1,4 +1,4 @@
-"""What people say to a share: likes, comments with replies, and what is told of them."""
+"""Reactions to shares: likes, comments with replies, and the notifications about them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 
-#: A name after an @ that no address and no other name goes before; names are those of accounts.
+#: A user name after an @ that doesn't follow an address or another name.
 MENTION = re.compile(r"(?<![\w@/.+-])@(?P<name>\w(?:[\w.-]{0,30}\w))")
-#: Names in one text that mean somebody; more are words.
+#: Most mentions in one text; further names are plain text.
 MENTIONS_MAX = 20
 
 
@@ -22,7 +22,7 @@ def find_mentions(text: str) -> list[str]:
 
 
 class PersonSummary(NamedTuple):
-    """Whom others see beside his words: ``handle`` is his account's name; ``page``: there is one to go to."""
+    """A person as others see them; ``handle`` is their user name, ``page`` whether they have a page."""
 
     user_id: int
     handle: str
@@ -32,12 +32,14 @@ class PersonSummary(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """What somebody says to a share, as it is stored.
+    """A comment on a share, as stored.
 
     Attributes:
-        of: the entry that is shared. user_id: None: of one that was removed, and was answered before.
-        parent: the comment that it answers. path: those above it and itself, as far as they are shown nested;
-            deeper ones stand below the last of them, one after the other.
+        of: the root entry of the share.
+        user_id: None for a comment that was removed after it got replies.
+        parent: the comment that it replies to.
+        path: the ids of its ancestors and itself, as far as comments are nested; deeper replies follow
+            the last of them in one flat list.
         text: as typed.
     """
 
@@ -58,9 +60,12 @@ class CommentView:
     """A comment as its reader sees it.
 
     Attributes:
-        depth: from 0. by: None: it was removed, and has answers. html: safe to show.
-        to: whom it answers, where its place does not tell.
-        mine: he may change it; ``his``: he may remove it.
+        depth: from 0.
+        by: None for a removed comment with replies.
+        html: safe to show.
+        to: the person it replies to, where the nesting doesn't show it.
+        mine: whether the reader may edit it.
+        is_removable: whether the reader may remove it.
     """
 
     id: int
@@ -76,7 +81,7 @@ class CommentView:
 
 
 class CappedCount(NamedTuple):
-    """How many, counted up to a limit; ``more``: there are more."""
+    """A count up to a limit; ``more``: there are more."""
 
     number: int = 0
     more: bool = False
@@ -84,7 +89,7 @@ class CappedCount(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShareReactions:
-    """How a share is received; ``liked``: by who looks."""
+    """The likes and comments of a share; ``liked``: by the viewer."""
 
     likes: CappedCount = CappedCount()
     comments: CappedCount = CappedCount()
@@ -93,7 +98,7 @@ class ShareReactions:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommentThread:
-    """A page of comments, in the order of a nested list; ``whole``: it begins with the first one."""
+    """A page of comments, in the order of a nested list; ``whole``: it starts with the first comment."""
 
     comments: tuple[CommentView, ...]
     cursor: str | None
@@ -102,9 +107,9 @@ class CommentThread:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommentedShare:
-    """A share that is talked of, as its reader sees it.
+    """A commented share, as its reader sees it.
 
-    ``html``: its note, safe to show. ``lost``: why nothing is shown of what it shares.
+    ``html``: its note, safe to show. ``lost``: why the shared entry isn't shown.
     """
 
     share: Share
@@ -116,7 +121,7 @@ class CommentedShare:
 
 
 class NotificationKind(enum.StrEnum):
-    """What people are told of; each can be switched off (``notify_…`` of the preferences)."""
+    """The kinds of notifications; each can be switched off (``notify_…`` of the preferences)."""
 
     FOLLOWER = "follower"
     REQUEST = "request"
@@ -131,17 +136,17 @@ class NotificationKind(enum.StrEnum):
 
     @property
     def setting(self) -> str:
-        """The preference that switches it."""
+        """The name of the preference that switches this kind."""
         return f"notify_{self.value}"
 
     @property
     def push_setting(self) -> str:
-        """The preference that lets devices ring for it; empty: none ever does, as no row is written."""
+        """The preference that sends this kind to devices; empty for FEED, which stores no notification."""
         return "" if self is NotificationKind.FEED else f"push_{self.value}"
 
     @property
     def is_about_share(self) -> bool:
-        """Whether it is about a share, and so for those alone who see that."""
+        """Whether it is about a share; then only people who can see that share get it."""
         return self in _OF_SHARE
 
 
@@ -156,14 +161,16 @@ _OF_SHARE = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationRow:
-    """One row of what somebody is told; what is alike comes together in it.
+    """One notification, which combines similar events.
 
     Attributes:
-        subject: share, comment, import or feed; 0: himself.
-        share_id: by which it is decided whether he may see it, 0: it is about none.
-        last: (who, which comment or share), the last few, the newest last. count: how many there were.
-        faces: the people whom he sees, the newest first.
-        title: of what it is about, ``detail``: the word of a feed's error.
+        subject: id of the share, comment, import or feed; 0: the user.
+        share_id: the share that decides whether the user may see it; 0 for none.
+        last: (user, comment or share) ids of the last few events, newest last.
+        count: how many events there were.
+        faces: the people whom the user may see, newest first.
+        title: of the subject.
+        detail: the error word of a feed.
     """
 
     user_id: int
@@ -181,7 +188,7 @@ class NotificationRow:
 
     @property
     def target(self) -> int:
-        """The comment or share that came last, 0: none."""
+        """The id of the last comment or share, 0 if there is none."""
         return self.last[-1][1] if self.last else 0
 
     @property
@@ -192,7 +199,7 @@ class NotificationRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NotificationRows:
-    """A page of notes, the newest first."""
+    """A page of notifications, newest first."""
 
     notes: tuple[NotificationRow, ...]
     cursor: str | None = None

@@ -1,4 +1,4 @@
-"""Reports: what people think should not be here, for administrators."""
+"""Moderation: reports about shares, people and comments, for administrators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.sharing.sharing import Audience, Profile
 
 
 class ReportSubject(enum.StrEnum):
-    """What a report is about."""
+    """The kinds of reported things."""
 
     SHARE = "share"
     PERSON = "person"
@@ -18,7 +18,7 @@ class ReportSubject(enum.StrEnum):
 
 
 class Reason(enum.StrEnum):
-    """Why somebody reports."""
+    """The reasons for a report."""
 
     SPAM = "spam"
     ABUSE = "abuse"
@@ -28,12 +28,14 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One person's report; it is there until an administrator has decided.
+    """One person's report; it exists until an administrator has decided.
 
     Attributes:
-        user_id: who reports.
-        thing: the id of the share, comment or person. whom: who wrote it, or the person himself.
-        text: what the reporter says. quote: what the thing said at that moment; its owner may change it.
+        user_id: the reporter.
+        thing_id: the id of the share, comment or person.
+        accused_id: the author, or the reported person.
+        text: the reporter's explanation.
+        quote: the reported text at that moment; its owner may change it later.
     """
 
     id: int
@@ -49,14 +51,15 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedItem:
-    """What a report is about, as administrators and reporters see it.
+    """A reported thing, as administrators and reporters see it.
 
     Attributes:
-        profile: whose it is.
-        title, url, excerpt: of what is shared. note: what the person wrote to it, or of himself.
-        audience: for whom it is.
-        live: False: he took it back himself.
-        share_id, sharer: of a comment, the share that it is said to, and who shares that; 0: it is gone.
+        profile: of its owner.
+        title, url, excerpt: of the shared entry.
+        note: the owner's note on it, or their own description.
+        audience: of the share or stream.
+        live: False if the owner removed it.
+        share_id, sharer: of a comment, its share and the sharer; 0 if the share is gone.
     """
 
     about: ReportSubject
@@ -73,13 +76,13 @@ class ReportedItem:
 
     @property
     def quote(self) -> str:
-        """What it says, in one text."""
+        """The reported text, as one text."""
         return "\n".join(part for part in (self.title, self.note) if part)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """All open reports about one thing, the last one first; ``names``: of reporters, by account."""
+    """All open reports about one thing, newest first; ``names``: of reporters, by account."""
 
     thing: ReportedItem
     reports: tuple[Report, ...]
@@ -88,7 +91,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cases:
-    """What administrators have to decide; ``more``: there are others behind. ``suspended``: handles."""
+    """The open cases; ``more``: there are further ones. ``suspended``: profiles of suspended people."""
 
     cases: tuple[Case, ...]
     more: bool

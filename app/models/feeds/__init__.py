@@ -1,3 +1,3 @@
-"""Data types and pure rules of feeds: their documents, polling, discovery, entries as fetched and WebSub."""
+"""Data types and pure rules of feeds: documents, polling, discovery, fetched entries and WebSub."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The chain of an entry as feeds carry it from server to server, and how it is written.
+"""Chains of shares that feeds carry from server to server, and how they are written.
 
-All of it is what other servers claim: names are shown as plain text, addresses are http(s), nothing more is
-believed. It is read in :mod:`app.feeds.parse.chain`; the format is in docs/sharing-feeds.md.
+All of it is a claim of other servers: names are shown as plain text, addresses are http(s), nothing else is
+trusted. :mod:`app.feeds.parse.chain` reads chains; docs/sharing-feeds.md describes the format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMESPACE: Final = "urn:eventr:chain:1"
 PREFIX: Final = "ev"
 JSON_NAME: Final = "_eventr"
 
-#: Characters of one name or title, of an address, of an id.
+#: Most characters of a name, a title, an address and an id.
 NAME_MAX: Final = 100
 TITLE_MAX: Final = 300
 URL_MAX: Final = 2048
@@ -27,16 +27,18 @@ _SPOKEN = re.compile(r"[\x21-\x7e]+")
 _SCHEMES = ("http://", "https://")
 
 
-#: Of shares that nobody may know more of.
+#: States of shares that hide everything else.
 STATES: Final = frozenset({"private", "removed"})
 
 
 class Hop(NamedTuple):
-    """One share on the way of an entry.
+    """One share in an entry's chain.
 
     Attributes:
-        id: lasting and the same on all servers. name: of the sharer. url: of the page of this share.
-        state: ``private`` or ``removed``, and all else is empty; "" for a share that may be seen.
+        id: permanent and the same on all servers.
+        name: of the sharer.
+        url: of the share's page.
+        state: ``private`` or ``removed`` (then all other fields are empty); "" for a visible share.
     """
 
     id: str = ""
@@ -47,10 +49,10 @@ class Hop(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The way of an entry from its root to the share whose entry it is, which is the last hop.
+    """The chain of an entry, from the first share of its root to the share that the entry is, the last hop.
 
     Attributes:
-        url, title: of the root; empty where nobody may know them, or it is gone.
+        url, title: of the root; empty if the root is hidden or gone.
     """
 
     hops: tuple[Hop, ...]
@@ -59,14 +61,14 @@ class Chain(NamedTuple):
 
 
 def make_share_id(origin: str, number: int) -> str:
-    """Return the id of a share of this server for all the world; see :func:`lasting`."""
+    """Return the global id of a share on this server; see :func:`make_tag_uri`."""
     return make_tag_uri(origin, "share", number)
 
 
 def make_tag_uri(origin: str, kind: str, ident: int) -> str:
-    """Return the name of a stream, share or entry of this server, a tag URI (RFC 4151): no rename changes it.
+    """Return the tag URI (RFC 4151) of a stream, share or entry on this server, which survives renames.
 
-    Its day is when the id was given, since ids are microseconds since the epoch.
+    Its date is when the id was assigned, because ids are microseconds since the epoch.
     """
     day = dt.datetime.fromtimestamp(ident / 1e6, dt.UTC).date()
     host = urlsplit(origin).hostname or "localhost"
@@ -74,24 +76,24 @@ def make_tag_uri(origin: str, kind: str, ident: int) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Return whether something can stand as an address in a chain."""
+    """Return whether a text is valid as an address in a chain."""
     return len(url) <= URL_MAX and url.lower().startswith(_SCHEMES) and bool(_SPOKEN.fullmatch(url))
 
 
 def is_share_id(text: str) -> bool:
-    """Return whether something can be the id of a share."""
+    """Return whether a text is valid as the id of a share."""
     return 0 < len(text) <= ID_MAX and bool(_SPOKEN.fullmatch(text))
 
 
 def to_xml(chain: Chain) -> str:
-    """Return the element ``ev:chain`` for an Atom entry; the prefix must be declared around it."""
+    """Return the element ``ev:chain`` for an Atom entry; an outer element must declare the prefix."""
     root = _element("root", {"href": _web(chain.url), "title": chain.title[:TITLE_MAX]})
     hops = "".join(_element("hop", fields) for fields in _hops(chain, "href"))
     return f"<{PREFIX}:chain>{root}{hops}</{PREFIX}:chain>"
 
 
 def to_json(chain: Chain, format_url: str) -> dict[str, Any]:
-    """Return the value of ``_eventr`` for an item of a JSON Feed; ``about``: what format it is."""
+    """Return the value of ``_eventr`` for an item of a JSON Feed; ``format_url`` identifies the format."""
     root = {"url": _web(chain.url), "title": chain.title[:TITLE_MAX]}
     return {"about": format_url, "root": {k: v for k, v in root.items() if v}, "chain": _hops(chain, "url")}
 
@@ -113,6 +115,6 @@ def _web(url: str) -> str:
 
 
 def _element(name: str, fields: dict[str, str]) -> str:
-    # Control characters are none of XML; white space but the plain one would not survive in an attribute.
+    # XML forbids control characters; white space other than the plain space wouldn't survive in an attribute.
     said = {k: "".join(c if c.isprintable() else " " for c in v) for k, v in fields.items() if v}
     return f"<{PREFIX}:{name}{''.join(f' {k}={quoteattr(v)}' for k, v in said.items())}/>"

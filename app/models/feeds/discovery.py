@@ -1,4 +1,4 @@
-"""What a discovery looks at and what it finds."""
+"""Feed discovery: candidates, found feeds and stored searches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class Source(enum.StrEnum):
-    """Where a candidate came from, the surest first."""
+    """The source of a candidate, most certain first."""
 
     SITE = "site"
     LINK = "link"
@@ -22,8 +22,8 @@ class Candidate:
     """An address that may be a feed.
 
     Attributes:
-        title: what the page calls it, else empty.
-        type: ``rss``, ``atom``, ``rdf`` or ``json`` as the page announces it; None when it does not.
+        title: the page's title for it, else empty.
+        type: ``rss``, ``atom``, ``rdf`` or ``json`` as announced by the page; None if it doesn't say.
     """
 
     url: str
@@ -34,17 +34,17 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FoundFeed:
-    """A feed that was fetched and read.
+    """A feed that was fetched and parsed.
 
     Attributes:
-        url: where it answered in the end.
-        format: a word of :class:`app.models.feeds.parsed.Format`; None for a feed that is stored already.
-        entries: how many entries it shows now.
-        last_published: of its newest entry, None when it gives no dates.
-        per_week: entries a week since the oldest one shown, or of late for a feed that is stored already;
-            None when it cannot be told.
-        feed_id: the stored feed, when it is known here already.
-        readers: how many read it here; mine: whether who asks is one of them. Known in answers only.
+        url: the final address.
+        format: a word of :class:`app.models.feeds.parsed.Format`; None for a feed that is already stored.
+        entries: the number of entries in the feed now.
+        last_published: date of its newest entry; None without dates.
+        per_week: entries a week since the oldest listed one, or recently for a stored feed;
+            None if unknown.
+        feed_id: the stored feed, if this server already has it.
+        readers: the number of its readers here; mine: whether the requester is one. Only set in responses.
     """
 
     url: str
@@ -59,23 +59,23 @@ class FoundFeed:
     mine: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it with JSON values only; the time as RFC 3339."""
+        """Return the feed with JSON values only; the time in RFC 3339 format."""
         data = dataclasses.asdict(self)
         return data | {"last_published": self.last_published and self.last_published.isoformat()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return what :meth:`to_json` wrote."""
+        """Return the feed that :meth:`to_json` wrote."""
         last = data["last_published"]
         return cls(**data | {"last_published": dt.datetime.fromisoformat(last) if last else None})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Discovered:
-    """The end of a discovery: feeds, best first, or an error word of ``app.errors.FEED_MESSAGES``.
+    """The result of a discovery: feeds, best first, or an error word of ``app.errors.FEED_MESSAGES``.
 
     Attributes:
-        more: there were more candidates than are fetched.
+        more: there were more candidates than discovery fetches.
     """
 
     address: str
@@ -86,7 +86,7 @@ class Discovered:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredDiscovery:
-    """A search as it is stored: ``result`` is None as long as nothing was found out."""
+    """A search as stored; ``result`` is None until there is one."""
 
     key: int
     address: str
@@ -95,13 +95,13 @@ class StoredDiscovery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Discovery:
-    """A discovery as the person who asked for it sees it.
+    """A discovery as its requester sees it.
 
     Attributes:
-        key: its number; ask again with it while ``wait`` is true.
-        wait: it still runs; ``step`` says in words what it is at.
-        error, message: the error word and its sentence, when it ended without a feed.
-        more: there were more candidates than are fetched.
+        key: its number; use it to poll while ``wait`` is true.
+        wait: whether it is still running; ``step`` describes the current step.
+        error, message: the error word and its sentence, if it ended without a feed.
+        more: there were more candidates than discovery fetches.
     """
 
     key: int
@@ -114,7 +114,7 @@ class Discovery:
     more: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a client is told: ``{"wait": true, …}``, feeds, or an error with its sentence."""
+        """Return the response for clients: ``{"wait": true, …}``, feeds, or an error with its message."""
         if self.wait:
             return {"key": self.key, "wait": True, "step": self.step}
         if self.error:

@@ -1,4 +1,4 @@
-"""A feed as it is stored, and what a pull writes back."""
+"""Feeds as stored, and the changes that a pull writes back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.models.subscriptions.read_state import RemovedEntries
 
 
 class Unset(enum.Enum):
-    """The one value that says "leave this field as it is"; None is a value and clears a field."""
+    """The value that means "leave this field unchanged"; None is a value and clears a field."""
 
     UNSET = "unset"
 
@@ -24,19 +24,19 @@ UNSET: Final = Unset.UNSET
 
 
 class FeedKind(enum.StrEnum):
-    """Where a feed's entries come from."""
+    """The source of a feed's entries."""
 
     WEB = "web"
     SHARED = "shared"
 
 
 class DueFeed(NamedTuple):
-    """A feed that should be polled. A tuple, because the updater makes thousands of them at each look.
+    """A feed that should be polled. A tuple, because the updater makes thousands of them per look.
 
     Attributes:
-        host: lets batches be sorted by it.
-        due_at: since when.
-        readers: how many people subscribe to it.
+        host: batches are sorted by it.
+        due_at: when it became due.
+        readers: the number of its subscribers.
     """
 
     id: int
@@ -51,25 +51,25 @@ class Feed:
 
     Attributes:
         url_key: hash that is equal for addresses of the same feed, unique.
-        seen: hashes of the current items, 16 bytes each, in feed order, maybe with older ones behind them.
-        chunks: hashes of their bytes (:mod:`app.feeds.parse.incremental`), empty when all have to be parsed
-        each time. ttl_minutes, skip_hours: what the feed asked of its pollers the last time it was parsed.
-        volatile_guids: the feed changes its guids; identity is then (link, title), and ``chunks`` holds
-            the last guid of each (:mod:`app.feeds.identity`).
-        first_seq, last_seq: the entries that are there; ``last_seq`` 0 before the first.
+        seen: hashes of the current items, 16 bytes each, in feed order; older ones may follow.
+        chunks: hashes of their bytes (:mod:`app.feeds.parse.incremental`); empty if every fetch parses all.
+        ttl_minutes, skip_hours: the feed's own wishes, from when it was last parsed.
+        volatile_guids: the feed changes its guids; then (link, title) is the identity and ``chunks`` holds
+            the last guid of each entry (:mod:`app.feeds.identity`).
+        first_seq, last_seq: the range of existing entries; ``last_seq`` is 0 before the first entry.
         last_entry_at: sort time of the newest entry.
-        next_check_at: when to poll again; None: never by itself (gone, or not of the web).
-        history: the schedule's own, packed.
-        errors: failed polls in a row; ``error`` is the last one's word.
-        checked_at: last successful poll, or one of several in a row without an end (``cut_off``);
-            changed_at: last one that brought something.
-        moved_to, moved_times: the permanent redirect that was seen so often in a row.
-        read_at: when somebody last read an entry of it, to the day.
-        claim_token, claimed_until: who is polling it now.
-        topic: what :attr:`hub` calls the feed. push_until: so long pushes stand in for polls.
-        merged_into: the feed that took over its subscribers, when it proved to be the same.
-        paused: an administrator lets it not be polled.
-        torn: a writer died or came too late; entries above ``last_seq`` may wait for their place.
+        next_check_at: when to poll next; None: never automatically (gone, or not a web feed).
+        history: arrivals per hour, packed by the schedule.
+        errors: failed polls in a row; ``error`` is the word of the last one.
+        checked_at: last successful poll, or one of several truncated ones in a row (``cut_off``);
+            changed_at: last poll that brought changes.
+        moved_to, moved_times: a permanent redirect, and how often in a row it was seen.
+        read_at: the day on which someone last read one of its entries.
+        claim_token, claimed_until: the claim of the current poll.
+        topic: the name that :attr:`hub` uses for the feed. push_until: pushes replace polls until then.
+        merged_into: the feed that took over its subscribers, after both proved to be the same.
+        paused: an administrator stopped its polling.
+        torn: a writer died or came too late; entries above ``last_seq`` may still need a number.
         owner: of a shared feed, the user whose shares these are.
     """
 
@@ -116,11 +116,11 @@ class Feed:
 
 
 class FeedCard(NamedTuple):
-    """What lists, trees and marks need of a feed.
+    """The fields of a feed that lists, trees and marks need.
 
-    ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds or 0. ``owner`` is the
-    user whose shares these are; ``gone`` are the numbers of those he took back; ``hidden``: nobody may see
-    them; ``shown_ms``: since when they are seen again, in milliseconds, 0: always.
+    ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds, or 0. ``owner`` is the
+    user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
+    may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -142,13 +142,13 @@ class FeedCard(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """How many of its numbers hold nothing any more."""
+        """The number of sequence numbers without an entry."""
         return self.removed.count_between(self.first_seq, self.last_seq)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """How far a feed's numbering has come; ``last_entry_at`` as in :class:`Feed`."""
+    """The current range of a feed's sequence numbers; ``last_entry_at`` as in :class:`Feed`."""
 
     feed_id: int
     first_seq: int
@@ -157,16 +157,16 @@ class Position:
 
 
 class FeedPoll(NamedTuple):
-    """What asking a feed and an answer without news need of it; attributes as in :class:`Feed`.
+    """The fields of a feed that a poll without news needs; attributes as in :class:`Feed`.
 
-    Most polls need nothing else, so it is as light as can be: a tuple, with times in milliseconds since
+    Most polls need nothing else, so it is as light as possible: a tuple, with times in milliseconds since
     the epoch.
 
     Attributes:
-        read_ms: when somebody last read it, or when it was created.
-        due_ms: ``next_check_at``; None: never by itself.
+        read_ms: when someone last read it, or when it was created.
+        due_ms: ``next_check_at``; None: never automatically.
         claimed_ms: ``claimed_until``. push_ms: ``push_until``.
-        torn: its entries have to be put in order.
+        torn: its entries need to be put in order.
     """
 
     id: int
@@ -186,7 +186,7 @@ class FeedPoll(NamedTuple):
 
 
 class NextCheck(NamedTuple):
-    """A poll that brought nothing: the feed rests until ``next_check_at``."""
+    """The result of a poll without news: the feed rests until ``next_check_at``."""
 
     feed_id: int
     next_check_at: dt.datetime
@@ -194,7 +194,7 @@ class NextCheck(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FeedFields:
-    """What a pull learnt about a feed; a field that is left out stays as it is."""
+    """The fields of a feed that a pull found out; an omitted field stays unchanged."""
 
     title: str | Unset = UNSET
     site_url: str | Unset | None = UNSET
@@ -223,16 +223,16 @@ class FeedFields:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedUpdate:
-    """The end of one feed's pull, to be stored.
+    """The result of one feed's pull, to be stored.
 
     Attributes:
-        token: the claim under which the feed was read; without it nothing of ``fields`` is written.
-        fetched_at: when the fetch was sent; an older fetch never overwrites a newer one's changes.
-        new: entries that are not stored yet, in feed order (newest first, as feeds are written).
-        changed: entries that are stored with another body.
-        heard: what the answer said of the feed's hub; None: it has none, and had none.
-        fields_of: returns ``fields`` for these of ``new`` alone: what a feed lists again after it was out of
-            it is stored already, and was not published now.
+        token: the claim under which the feed was read; without a valid claim ``fields`` isn't written.
+        fetched_at: when the fetch was sent; an older fetch never overwrites the changes of a newer fetch.
+        new: entries that aren't stored yet, in feed order (usually newest first).
+        changed: stored entries whose body changed.
+        hub_announcement: what the response said about the feed's hub; None if it has no hub and had none.
+        fields_of: returns ``fields`` for a subset of ``new``: an entry that reappears in a feed is already
+            stored, and wasn't published now.
     """
 
     feed_id: int
@@ -249,12 +249,12 @@ class FeedUpdate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What became of one :class:`FeedUpdate`.
+    """The outcome of storing one :class:`FeedUpdate`.
 
     Attributes:
-        stored: False when the claim had passed to another writer: nothing of ``fields`` was written.
-        new: entries that became visible, those included that a crashed writer had left.
-        excess: entries above what is kept per feed; above 0 the feed wants a ``retain``.
+        stored: False if another writer had the claim: ``fields`` wasn't written.
+        new: entries that became visible, including those that a crashed writer left.
+        excess: entries above the limit per feed; above 0 the feed needs a ``retain``.
     """
 
     feed_id: int
@@ -278,14 +278,14 @@ class FetchRecord(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedHealth:
-    """What the feed page shows.
+    """The data of the feed page.
 
     Attributes:
-        fetches: the last ones, newest first. log: all that are kept, newest first.
-        message: its error in words.
-        rests_until: so long its site asked to be left alone.
-        forecast: seconds expected between entries, by hour of day (UTC).
-        per_week: entries a week, of the last ten days.
+        fetches: the last fetches, newest first. log: all stored fetches, newest first.
+        message: the sentence for its error.
+        rests_until: the end of a pause that its site requested.
+        forecast: expected seconds between entries, by hour of day (UTC).
+        per_week: entries per week over the last ten days.
     """
 
     feed: Feed
@@ -300,11 +300,11 @@ class FeedHealth:
 
 
 class UnindexedFeed(NamedTuple):
-    """A feed with entries that the search does not know.
+    """A feed with entries that aren't in the search index.
 
     Attributes:
-        upto: the last number that it knows.
-        since: how new the changes are that it knows; None: it knows nothing of this feed.
+        upto: the last indexed number.
+        since: the time of the newest indexed change; None: the feed isn't indexed at all.
         index_at: the time of the newest entry or change.
     """
 

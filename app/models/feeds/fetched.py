@@ -1,4 +1,4 @@
-"""What goes into a fetch and what comes out of it."""
+"""Fetch requests and their results."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from app.errors import FetchError
 
 
 class Target(enum.StrEnum):
-    """What is expected at an address; decides the size limit and the ``Accept`` header."""
+    """The expected kind of document; decides the size limit and the ``Accept`` header."""
 
     FEED = "feed"
     PAGE = "page"
 
 
 class Validators(NamedTuple):
-    """What lets a server or a hash say "unchanged" (RFC 9110 §13).
+    """The values that let a server or a hash report "unchanged" (RFC 9110 §13).
 
-    ``body_hash`` is the xxh3-128 of the body as it came over the wire, 16 bytes.
+    ``body_hash`` is the xxh3-128 of the body as received, 16 bytes.
     """
 
     etag: str | None = None
@@ -28,19 +28,19 @@ class Validators(NamedTuple):
     body_hash: bytes | None = None
 
 
-@dataclasses.dataclass(slots=True)  # not frozen: that trebles its cost, and each poll makes one
+@dataclasses.dataclass(slots=True)  # not frozen: that triples its cost, and each poll makes one
 class FetchRequest:
-    """One address to fetch; ``key`` is the caller's own mark and comes back untouched.
+    """One address to fetch; ``key`` is the caller's own mark and is returned unchanged.
 
     Attributes:
-        headers: what the person who owns the feed set, credentials included; they are dropped when
+        headers: set by the feed's owner, credentials included; they are dropped when
             a redirect leaves scheme, host and port of ``url``.
-        referred_by: the page or feed of another site that named this address, if one did. Private
-            addresses then stay refused, whatever the allow-list says, unless the host is the same.
-        form: an encoded form to send by POST. Any 2xx is then a success and its body is not read; of
-            redirects only those are followed that keep the method (307, 308).
+        referred_by: the page or feed of another site that named this address, if any. Then private
+            addresses stay refused, whatever the allow-list says, unless the host is the same.
+        form: an encoded form to send by POST. Then any 2xx is a success and its body isn't read; only
+            redirects that keep the method (307, 308) are followed.
         follow: False: a redirect is the end, and an error like ``http_301``.
-        within: seconds that the whole fetch may take, where that is less than the setting; 0: as it says.
+        within: most seconds of the whole fetch, if less than the setting; 0: the setting.
     """
 
     url: str
@@ -56,17 +56,17 @@ class FetchRequest:
 
 @dataclasses.dataclass(slots=True)  # not frozen, as FetchRequest
 class Fetched:
-    """The end of one fetch: an answer, "unchanged", or an error.
+    """The result of one fetch: a response, "unchanged", or an error.
 
     Attributes:
-        status: the last HTTP status, 0 when there was no answer.
-        url: the address that answered in the end, after redirects.
-        permanent_url: where an unbroken chain of 301/308 led, without tracking parameters; None: nowhere
-            else.
-        body: decoded body; None when unchanged or on an error.
+        status: the last HTTP status, 0 without a response.
+        url: the final address, after redirects.
+        permanent_url: the target of an unbroken chain of 301/308, without tracking parameters; None: the
+            feed didn't move.
+        body: decoded body; None if unchanged or on an error.
         unchanged: 304, or the same body hash as in the request's validators.
-        headers: of the last answer, names in lower case, values of equal names joined by ", ".
-        retry_after: seconds the server asked to wait (429, 503), clamped to 24 h.
+        headers: of the last response, names in lower case, values of equal names joined by ", ".
+        retry_after: seconds that the server asked to wait (429, 503), at most 24 h.
         ms: wall time of the whole fetch in milliseconds.
         wire_bytes: body bytes received, before decoding.
     """

@@ -1,4 +1,4 @@
-"""How often a host may be asked: its rate, and which hosts share one. Pure."""
+"""Host rate limits: how often a host may be requested, and which hosts share a limit. Pure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 from app.config import Settings
 from app.models.feeds.ip_addresses import is_public, parse_address
 
-#: Names kept with their rate, so that a name is looked up once.
+#: Names cached with their rate, so that each name is looked up once.
 _CACHE = 50_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostRate:
-    """What one host, or a group of hosts, is asked at most.
+    """The rate limit of one host, or of a group of hosts.
 
     Attributes:
-        group: hosts of one group share the rate; a host without a group is its own.
-        rate: requests per second; 0: any number.
+        group: hosts of one group share the limit; a host without a group is a group of its own.
+        rate: requests per second; 0: unlimited.
         burst: requests at once after a pause.
     """
 
@@ -29,14 +29,14 @@ class HostRate:
 
 
 class HostRates:
-    """The rate of each host, by the settings ``fetch_host_rate``, ``…_burst`` and ``…_rates``.
+    """The rate of each host, from the settings ``fetch_host_rate``, ``…_burst`` and ``…_rates``.
 
-    A row ``name=rate`` is for one host, ``*.name=rate`` for a name and all names below it together. A row's
-    burst lasts as many seconds as that of all other hosts. One's own hosts, which only ``fetch_allow`` lets
-    be fetched, have no rate unless a row names them.
+    A row ``name=rate`` applies to one host, ``*.name=rate`` to a name and all names below it together. A
+    row's burst covers as many seconds as that of all other hosts. Our own hosts, which only ``fetch_allow``
+    permits, have no limit unless a row names them.
 
     Raises:
-        ValueError: a row cannot be read.
+        ValueError: a row can't be parsed.
     """
 
     def __init__(self, rate: float, burst: int, rows: Sequence[str] = (), own: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ class HostRates:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> HostRates:
-        """Take the rates from the settings."""
+        """Read the rates from the settings."""
         return cls(
             settings.fetch_host_rate,
             settings.fetch_host_burst,
@@ -82,7 +82,7 @@ def _row(text: str) -> tuple[str, float]:
 
 
 def _names(host: str) -> Iterator[str]:
-    """Yield the rows that fit a host, the closest first."""
+    """Yield the rows that match a host, most specific first."""
     yield host
     yield f"*.{host}"
     while "." in host:
@@ -91,9 +91,9 @@ def _names(host: str) -> Iterator[str]:
 
 
 def _is_private(host: str) -> bool:
-    """Whether it is an address that only ``fetch_allow`` lets be fetched."""
+    """Return whether the host is an address that only ``fetch_allow`` permits."""
     if not (host[-1:].isdigit() or ":" in host):
-        return False  # as nearly all are; reading a name as an address takes 5 µs
+        return False  # true for nearly all hosts; parsing a name as an address takes 5 µs
     try:
         return not is_public(parse_address(host))
     except ValueError:
@@ -105,7 +105,7 @@ def parse_host(url: str) -> str:
     if url.startswith(("https://", "http://")):
         authority = url.split("/", 3)[2]
         host = authority.partition(":")[0]
-        # As nearly all are; a fifth of the time.
+        # True for nearly all hosts; this takes a fifth of the time.
         odd = not authority.isascii() or "@" in authority or "[" in authority or "]" in authority
         if not odd and host.replace(".", "").replace("-", "").isalnum():
             return host.lower()

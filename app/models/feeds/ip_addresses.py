@@ -1,4 +1,4 @@
-"""IP addresses: reading them, and which of them mean one place on the whole internet (S06). Pure."""
+"""IP addresses: parsing, and which addresses are public on the internet (S06). Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Return the networks that a text lists, with white space between them."""
+    """Return the networks listed in a text, separated by white space."""
     return tuple(map(ipaddress.ip_network, text.split()))
 
 
@@ -25,11 +25,11 @@ SPECIAL_V4: Final = parse_networks(
     "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 "
     "192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
 )
-# Their borders in order: every fetch asks, and one search is quicker than a comparison with each.
+# Their borders in order: every fetch checks them, and one search is faster than a comparison with each.
 _V4_FIRST = sorted(int(network[0]) for network in SPECIAL_V4)
 _V4_LAST = sorted(int(network[-1]) for network in SPECIAL_V4)
 
-# IPv6: only global unicast (RFC 4291 §2.4), less protocol assignments (Teredo among them),
+# IPv6: only global unicast (RFC 4291 §2.4), without protocol assignments (such as Teredo),
 # documentation, 6to4 and the AS112 sink.
 _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = parse_networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
@@ -38,10 +38,10 @@ ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
 def parse_address(text: str) -> Address:
-    """Return the address that a text is: strictly, as :func:`ipaddress.ip_address`, in less time.
+    """Return the IP address in a text: as strict as :func:`ipaddress.ip_address`, but faster.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text isn't an IP address.
     """
     if _QUAD.fullmatch(text):
         return ipaddress.IPv4Address(int.from_bytes(map(int, text.split(".")), "big"))
@@ -49,7 +49,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is global unicast and nothing special."""
+    """Return whether an address is global unicast and not special-purpose."""
     if isinstance(address, ipaddress.IPv4Address):
         number = int(address)
         place = bisect_right(_V4_FIRST, number) - 1

@@ -1,4 +1,4 @@
-"""A feed as its publisher wrote it, in one normalised form, whatever format it came in."""
+"""Parsed feeds: one normalized form for all formats, with the content as published."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.models.feeds.chain import Chain
 
 
 class Format(enum.StrEnum):
-    """Feed formats by the words that ``eventr feed parse`` prints."""
+    """Feed formats, by the words that ``eventr feed parse`` prints."""
 
     RSS09X = "rss09x"
     RSS10 = "rss10"
@@ -26,7 +26,7 @@ class Format(enum.StrEnum):
 
 
 class ParserPath(enum.StrEnum):
-    """Which of the parsers read a body (for statistics and tests)."""
+    """The parser that read a body (for statistics and tests)."""
 
     STRICT = "strict"
     REPAIRED = "repaired"
@@ -34,18 +34,18 @@ class ParserPath(enum.StrEnum):
     JSON = "json"
 
 
-#: What browsers show, and what only says that it is a picture.
+#: Types that browsers show, and the type of an unspecified picture.
 _SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
 _IMAGE = re.compile(r"<img\b[^<>]{0,2000}", re.IGNORECASE)
 _ALT = re.compile(r"""\s(?:alt|title)\s*=\s*(?:"[^"]*"|'[^']*')""", re.IGNORECASE)
-#: A picture of the size of a letter, by its size (as in :mod:`app.feeds.parse.media`) or by its name; of them
-#: those that nobody is to see.
+#: A picture of the size of a letter, by its size (as in :mod:`app.feeds.parse.media`) or by its name;
+#: tracking pixels match too.
 _LETTER = re.compile(
     r"""[\s"'](?:width|height)\s*=\s*["']?(?:[0-3]?[0-9]|4[0-8])(?:px)?(?=["'\s/]|\Z)"""
     r"""|/emojis?/|\brel=["']?emoji|/smilies/|\bclass=["'](?:[\w-]{1,40}\s){0,4}(?:emoji|wp-smiley)\b""",
     re.IGNORECASE,
 )
-#: Pictures of one text that are looked at.
+#: Most pictures of one text that are checked.
 _MOST_SIGNS = 1000
 
 
@@ -54,9 +54,9 @@ class Enclosure:
     """A file that belongs to an entry.
 
     Attributes:
-        length: in bytes, None when not told.
-        text: what a picture shows, for who does not see it.
-        duration: of a recording, in seconds; None when not told.
+        length: in bytes, None if not stated.
+        text: the caption of a picture, for people who can't see it.
+        duration: of a recording, in seconds; None if not stated.
     """
 
     url: str
@@ -67,38 +67,38 @@ class Enclosure:
 
     @property
     def is_picture(self) -> bool:
-        """Whether a page can show it as a picture."""
+        """Whether a page can show the file as a picture."""
         if not self.url.startswith(("http://", "https://")):
             return False
         return self.type.partition(";")[0] in _SHOWN if self.type else looks_like_picture(self.url)
 
 
 def has_picture(html: str) -> bool:
-    """Whether a text shows a picture that is more than a sign in it (an emoji) or a counting pixel."""
+    """Return whether a text shows a picture other than emoji and tracking pixels."""
     tags = itertools.islice(_IMAGE.finditer(html), _MOST_SIGNS)
     return any(not _LETTER.search(_ALT.sub("", tag[0])) for tag in tags)
 
 
 def looks_like_picture(url: str) -> bool:
-    """Whether an address ends as those of pictures do."""
+    """Return whether an address ends like that of a picture."""
     path = url.partition("?")[0].lower()
     return path.endswith((".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif"))
 
 
 class ParsedEntry(NamedTuple):
-    """One item, entry or post; a tuple, since making one costs half of what a frozen dataclass does.
+    """One item, entry or post; a tuple, because making one costs half as much as a frozen dataclass.
 
     Attributes:
-        guid: the raw text of guid, atom:id, rdf:about or JSON id; None when there is none.
-        url: absolute; None when there is none or it is not http(s).
+        guid: the raw text of guid, atom:id, rdf:about or JSON id; None if there is none.
+        url: absolute; None if there is none or it isn't http(s).
         title, author: plain text.
-        published, updated: aware UTC as claimed by the feed, unclamped; None when unreadable.
-        content: HTML as published, not yet sanitised; empty when there is only a summary.
-        summary: HTML as published, not yet sanitised.
-        base_url: what relative addresses inside content and summary are relative to; behind a "#" may
-            stand the address of the page that those are on which are nothing but "#name".
-        image: absolute address of the picture that stands for the entry, else None.
-        chain: through whose hands it came, as another Eventr says; None: it says nothing.
+        published, updated: aware UTC as stated by the feed, unclamped; None if unreadable.
+        content: HTML as published, not yet sanitized; empty if there is only a summary.
+        summary: HTML as published, not yet sanitized.
+        base_url: the base of relative addresses in content and summary; after a "#" may follow
+            the address of the page to which pure "#name" links belong.
+        image: absolute address of the entry's main picture, else None.
+        chain: its chain of shares, as another Eventr states it; None if it states none.
     """
 
     guid: str | None
@@ -125,9 +125,9 @@ class ParsedFeed:
         ttl_minutes: RSS ttl or sy:updatePeriod/updateFrequency, else None.
         skip_hours: hours of the day (UTC, 0–23) at which the feed asks not to be polled.
         truncated: items or text were cut at a limit; never stored as complete (X04).
-        cut: the document ends in the middle; the entries are those that are whole.
-        setting: 8 bytes, the hash of everything around the first entry that decides how entries are
-            read: with the same bytes and the same setting an entry says the same. Only from XML.
+        cut: the document ends in the middle; only complete entries are included.
+        setting: 8 bytes, the hash of everything around the first entry that affects how entries are
+            parsed: with the same bytes and setting an entry is the same. Only from XML.
     """
 
     format: Format

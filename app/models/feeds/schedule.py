@@ -1,4 +1,4 @@
-"""What a feed's schedule knows and says."""
+"""Input and output of a feed's schedule."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class Hints(NamedTuple):
-    """What a poll told about the future; a tuple, because each poll makes one.
+    """Hints from polls for the schedule; a tuple, because each poll makes one.
 
     Attributes:
-        max_age: seconds the answer may be cached (Cache-Control, Expires), else None.
+        max_age: seconds that the response may be cached (Cache-Control, Expires), else None.
         ttl_minutes, skip_hours: from the feed.
-        retry_after: seconds a server asked to wait, else None.
+        retry_after: seconds that a server asked to wait, else None.
         errors: errors in a row, 0 after a success.
-        pushed: pushes have proven to work.
-        unread_days: days since anyone read the feed, 0 when unknown.
+        pushed: whether pushes have proven to work.
+        unread_days: days since anyone read the feed, 0 if unknown.
     """
 
     max_age: int | None = None
@@ -28,7 +28,7 @@ class Hints(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """When to ask again, and why (a word that the feed page explains)."""
+    """When to poll next, and why (a word that the feed page explains)."""
 
     next_check_at: dt.datetime
     reason: str

@@ -1,4 +1,4 @@
-"""A subscription at a hub (W3C WebSub), and what hubs say to us."""
+"""WebSub subscriptions at hubs (W3C WebSub), and messages from hubs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.models.feeds.fetched import FetchRequest
 
 
 class HubState(enum.StrEnum):
-    """How a subscription at a hub stands.
+    """The state of a subscription at a hub.
 
-    PENDING: wanted, not confirmed, or its lease ran out. ACTIVE: confirmed by the hub. DENIED: the hub
-    does not want it. LEAVING: nobody reads the feed any more, or it names another hub.
+    PENDING: wanted, but not confirmed or its lease ran out. ACTIVE: confirmed by the hub. DENIED: the hub
+    refused it. LEAVING: the feed has no readers anymore, or it names another hub.
     """
 
     PENDING = "pending"
@@ -23,7 +23,7 @@ class HubState(enum.StrEnum):
 
 
 class Mode(enum.StrEnum):
-    """Values of ``hub.mode`` that Eventr sends or takes."""
+    """Values of ``hub.mode`` that Eventr sends or accepts."""
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
@@ -32,11 +32,11 @@ class Mode(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HubAnnouncement:
-    """What a pull learnt about a feed and its hub.
+    """What a pull found out about a feed and its hub.
 
     Attributes:
-        hub, topic: as the feed announces them now; None: it names no hub.
-        new: entries that this pull brought.
+        hub, topic: as the feed announces them now; None if it names no hub.
+        new: the number of entries that this pull brought.
     """
 
     feed_id: int
@@ -50,19 +50,19 @@ class HubSubscription:
     """One feed's subscription at one hub.
 
     Attributes:
-        topic: what the hub calls the feed; :attr:`hub` and this are hostile input.
+        topic: the hub's name for the feed; :attr:`hub` and this are hostile input.
         token: the unguessable end of the callback's address.
-        secret: key of the signatures under pushes.
-        asked, asked_at: what the hub was last asked for; it may confirm that for a while.
-        verified_at: when it last confirmed; ``since``: when it first did.
-        tend_at: when to ask it again, None: never by itself.
-        failures: requests in a row that it did not accept or not confirm.
-        reason: error word of the last request, or what the hub said when it refused.
-        pushes, forged: pushes with a good and with a bad signature.
-        proofs: pushes in a row that were first to tell of entries.
+        secret: key of the push signatures.
+        asked, asked_at: the last request to the hub, which it may confirm for a while.
+        verified_at: when the hub last confirmed; ``since``: when it first did.
+        tend_at: when to send the next request, None: never automatically.
+        failures: requests in a row that the hub didn't accept or didn't confirm.
+        reason: error word of the last request, or the hub's reason for a refusal.
+        pushes, forged: pushes with a valid and with an invalid signature.
+        proofs: pushes in a row that announced entries before a poll found them.
         missed_at: when a poll found entries that no push had announced.
-        pull_at: when the feed is pulled for a push; None: no push waits. pulled_at: when it last was.
-        looks: pulls in vain since the last push.
+        pull_at: when to fetch the feed for a push; None: no push waits. pulled_at: the last such fetch.
+        looks: fetches without news since the last push.
     """
 
     id: int
@@ -93,9 +93,9 @@ class HubSubscription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Intent:
-    """What a hub says or asks at the callback (§5.2 and §5.3), still unchecked.
+    """A request or message of a hub at the callback (§5.2 and §5.3), still unchecked.
 
-    ``lease`` in seconds is None when it was left out or is no number.
+    ``lease`` in seconds is None if it is missing or not a number.
     """
 
     mode: str
@@ -107,7 +107,7 @@ class Intent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HubRequest:
-    """A request that is to be sent to a hub; ``at`` names this attempt."""
+    """A request to be sent to a hub; ``at`` identifies this attempt."""
 
     id: int
     mode: Mode
@@ -119,22 +119,22 @@ class HubRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PushResult:
-    """What became of a push: the feed to be pulled at once, or None when its pull waits already."""
+    """The outcome of a push: the feed to fetch at once, or None if that fetch is already waiting."""
 
     feed_id: int | None
 
 
 class PushPullOutcome(enum.Enum):
-    """What became of a pull for a push."""
+    """The outcome of a fetch for a push."""
 
-    DONE = "done"  # it brought entries, or an error, which the schedule knows how to treat
+    DONE = "done"  # it brought entries, or an error, which the schedule handles
     NOTHING_NEW = "nothing new"
-    NOT_ASKED = "not asked"  # somebody else held the feed, or its host's budget was spent
+    NOT_ASKED = "not asked"  # another worker had the feed, or its host's budget was spent
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PushSource:
-    """What the feed page says: pushed by this host since then."""
+    """The push source on the feed page: the host that pushes, and since when."""
 
     host: str
     since: dt.datetime

@@ -1,4 +1,4 @@
-"""An import of subscriptions: what was found in a file, what was chosen of it, and how far it is."""
+"""Imports of subscriptions: a file's outlines, the chosen ones, and the progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.errors import NO_ROOM
 
 
 class ImportState(enum.StrEnum):
-    """Stages of life; QUEUED waits for one of the places at which imports run."""
+    """The stages of an import; QUEUED waits for one of the slots in which imports run."""
 
     PREVIEW = "preview"
     QUEUED = "queued"
@@ -26,15 +26,15 @@ ENDED = (ImportState.DONE, ImportState.CANCELLED)
 
 
 class ItemState(enum.StrEnum):
-    """What has become of one outline."""
+    """The state of one outline."""
 
-    WAITING = "waiting"  # chosen, and nothing done yet
-    RETRY = "retry"  # failed, and is tried again
-    FETCHING = "fetching"  # subscribed; its first fetch is under way
+    WAITING = "waiting"  # chosen, not processed yet
+    RETRY = "retry"  # failed, to be retried
+    FETCHING = "fetching"  # subscribed, first fetch in progress
     ADDED = "added"
-    ALREADY = "already"  # was subscribed before
+    ALREADY = "already"  # already subscribed before
     FAILED = "failed"
-    DOUBLE = "double"  # stands earlier in the file; that one has its folders too
+    DOUBLE = "double"  # a duplicate; the first one in the file has its folders too
     SKIPPED = "skipped"  # not chosen
 
 
@@ -44,7 +44,7 @@ OPEN = (ItemState.WAITING, *UNDER_WAY)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ImportFolder:
-    """A folder of the file; ``parent`` is the place of the one around it in the list of folders."""
+    """A folder of the file; ``parent`` is the index of its parent in the list of folders."""
 
     name: str
     parent: int | None = None
@@ -55,11 +55,11 @@ class ImportItem:
     """One outline.
 
     Attributes:
-        index: its place in the import, from 0.
-        folders: places in the import's list of folders; doubles leave theirs with the first.
-        line: where it stands in the file, from 1.
-        error: word of :data:`app.errors.FEED_MESSAGES` when it failed.
-        feed_id: of the feed, once it is known; before the start: he has it already.
+        index: its position in the import, from 0.
+        folders: indexes in the import's list of folders; duplicates move theirs to the first outline.
+        line: its line in the file, from 1.
+        error: word of :data:`app.errors.FEED_MESSAGES` if it failed.
+        feed_id: of the feed, once known; before the start: the user already subscribes to it.
     """
 
     index: int
@@ -73,14 +73,14 @@ class ImportItem:
 
     @property
     def can_retry(self) -> bool:
-        """Whether it failed, and may not the next time; what can never be fetched stays what it is."""
+        """Whether it failed, but may succeed next time; addresses that can never be fetched stay failed."""
         passes = self.error == "rate_limited" or (self.error or "").startswith(NO_ROOM)
         return self.state is ItemState.FAILED and (self.feed_id is not None or passes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What becomes of one outline."""
+    """The new state of one outline."""
 
     state: ItemState
     error: str | None = None
@@ -93,14 +93,14 @@ class Import:
 
     Attributes:
         name: of the file or pack.
-        title: what the file calls itself.
-        folders: those of the file, parents first; ``empty`` are the places of those without any feed.
-        keep_folders: else all go to the one folder ``into``, or to none when that is empty.
-        note: what was wrong with the file and could be mended.
-        counts: state → outlines.
-        goal: outlines of this run; a retry is a run of its own. failed_before: failures it began with.
+        title: the title in the file.
+        folders: those of the file, parents first; ``empty`` holds the indexes of folders without feeds.
+        keep_folders: False: all feeds go to the one folder ``into``, or to none if that is empty.
+        note: the fault in the file that was repaired.
+        counts: state → number of outlines.
+        goal: outlines of this run; a retry is a new run. failed_before: failures before this run.
         started: when this run began to work.
-        run: who works on it. tries: how often somebody began without getting on.
+        run: the worker's run. tries: how often a run began without progress.
     """
 
     id: int
@@ -129,39 +129,39 @@ class Import:
 
     @property
     def total(self) -> int:
-        """All outlines."""
+        """The number of all outlines."""
         return sum(self.counts.values())
 
     @property
     def left(self) -> int:
-        """Outlines of this run that have not come to an end."""
+        """The number of unfinished outlines of this run."""
         return self.count_items(*OPEN)
 
     @property
     def done(self) -> int:
-        """Outlines of this run that have."""
+        """The number of finished outlines of this run."""
         return max(0, self.goal - self.left)
 
     @property
     def failed(self) -> int:
-        """Outlines of this run that failed."""
+        """The number of outlines of this run that failed."""
         return max(0, self.count_items(ItemState.FAILED) - self.failed_before)
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs or waits for its turn."""
+        """Whether it is running or queued."""
         return self.state in ACTIVE
 
     @property
     def max_depth(self) -> int:
-        """Return how deep its folders lie."""
+        """The depth of the deepest folder."""
         depths: list[int] = []
         for folder in self.folders:
             depths.append(1 if folder.parent is None else depths[folder.parent] + 1)
         return max(depths, default=0)
 
     def estimate_seconds_left(self, now: dt.datetime) -> int | None:
-        """Return how long it will take by the pace so far, None while there is none."""
+        """Return the remaining seconds at the pace so far, None until there is a pace."""
         if self.state is not ImportState.RUNNING or self.started is None or not self.done:
             return None
         return round((now - self.started).total_seconds() / self.done * self.left)
@@ -192,7 +192,7 @@ def build_import_paths(folders: Sequence[ImportFolder]) -> list[tuple[str, ...]]
 
 
 class ImportedFeeds(NamedTuple):
-    """Feeds that an import subscribed to: ``feeds`` are followed still, ``left`` are not."""
+    """Feeds that an import subscribed to: ``feeds`` are still subscribed, ``left`` are not."""
 
     feeds: tuple[int, ...] = ()
     left: frozenset[int] = frozenset()
@@ -200,11 +200,11 @@ class ImportedFeeds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pack:
-    """A starter pack: feeds to begin with.
+    """A starter pack: feeds for new users.
 
     Attributes:
         slug: its name in addresses.
-        shipped: it came with Eventr and has not been changed.
+        shipped: it came with Eventr and hasn't been changed.
         body: the OPML file.
     """
 
@@ -217,7 +217,7 @@ class Pack:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ActiveImport:
-    """An import that is to be worked on, as whoever queues its job sees it."""
+    """An import to be worked on, as the code that queues its job sees it."""
 
     id: int
     user_id: int
@@ -225,7 +225,7 @@ class ActiveImport:
 
 
 class PollResult(NamedTuple):
-    """How a feed's last poll ended: ``errors`` failed in a row; ``read``: one succeeded, some time."""
+    """The result of a feed's last poll: ``errors`` in a row; ``has_succeeded``: any poll ever did."""
 
     title: str
     has_succeeded: bool

@@ -1,4 +1,4 @@
-"""A subscription list as OPML holds it."""
+"""Subscription lists in OPML form."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Outline:
     """One subscription.
 
     Attributes:
-        url: the feed's address as written; ``problem`` says why it cannot be subscribed to.
+        url: the feed's address as written; ``problem`` says why it can't be subscribed to.
         folders: names of the folders around it, outermost first.
-        line: where it stands in the file, from 1; 0 when it was not read from one.
+        line: its line in the file, from 1; 0 if it didn't come from a file.
     """
 
     url: str
@@ -29,10 +29,10 @@ class SubscriptionList:
 
     Attributes:
         title: of the list.
-        feeds: all subscriptions in their order, doubles included.
+        feeds: all subscriptions in their order, duplicates included.
         folders: paths of all folders in their order, empty ones included.
-        outlines: number of all outlines, whatever they are.
-        repaired: sentence about what was wrong with the file and could be mended, else None.
+        outlines: the number of all outlines of any kind.
+        repaired: sentence about the fault in the file that was repaired, else None.
     """
 
     title: str
@@ -43,5 +43,5 @@ class SubscriptionList:
 
     @property
     def max_folder_depth(self) -> int:
-        """Return how deep the deepest subscription lies."""
+        """The folder depth of the deepest subscription."""
         return max((len(feed.folders) for feed in self.feeds), default=0)

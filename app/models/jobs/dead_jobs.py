@@ -1,6 +1,6 @@
-"""The dead set as it lies in Redis: which fields of a job's hash tell of a dead task. Pure.
+"""The dead set in Redis: parse the fields of a job's hash that describe a dead task. Pure.
 
-What is read may be anything: Redis is no place to trust (J01).
+The data may be anything: Redis isn't trusted (J01).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-#: Fields of a job's hash, in the order in which :func:`task` takes them.
+#: Fields of a job's hash, in the order in which :func:`parse_dead_job` reads them.
 FIELDS: Final = (
     *("status", "data", "origin", "home", "error", "failures", "crashes", "history"),
     "description",
 )
-#: Longest job data, unpacked, as workers read it.
+#: Longest job data, unpacked, that workers read.
 _DATA_MAX = 80 << 10
 
 
 def parse_dead_job(job_id: str, ended: float, row: Sequence[bytes | None]) -> dict[str, Any] | None:
-    """Return a dead task from the values of :data:`FIELDS`, None when it is not dead (any more).
+    """Return a dead task from the values of :data:`FIELDS`, None if it isn't dead (anymore).
 
     Returns:
         ``id``, ``task``, ``queue``, ``args``, ``error``, ``failures``, ``crashes``, ``ended`` (ISO) and
@@ -46,7 +46,7 @@ def parse_dead_job(job_id: str, ended: float, row: Sequence[bytes | None]) -> di
 
 
 def parse_args(data: bytes) -> dict[str, Any]:
-    """Read a job's arguments without trusting them: what cannot be read is left out."""
+    """Read a job's untrusted arguments; unreadable ones are left out."""
     unpacker = zlib.decompressobj()
     try:
         text = unpacker.decompress(data, _DATA_MAX)

@@ -14,9 +14,9 @@ class QueueView:
     """A queue as it is now.
 
     Attributes:
-        length: jobs that wait or whose next try is due.
+        length: jobs that wait or whose retry is due.
         oldest: how long the first of them has waited, seconds.
-        running: jobs that some worker holds.
+        running: jobs that a worker holds.
     """
 
     name: str
@@ -29,7 +29,7 @@ class QueueView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """A task that a worker runs now, for so many seconds."""
+    """A task that a worker is running; ``seconds`` is how long it has been running."""
 
     id: str
     task: str
@@ -38,7 +38,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker process; ``age`` in seconds, ``memory`` resident bytes, ``jobs`` those it has ended.
+    """A worker process; ``age`` in seconds, ``memory`` resident bytes, ``jobs`` the number it has ended.
 
     ``state`` is one of starting, ready, leaving, killed.
     """
@@ -67,7 +67,7 @@ class GroupView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ManagerView:
-    """A queue manager and what it watches, as it said within the last seconds."""
+    """A queue manager and its workers, as it reported within the last seconds."""
 
     id: str
     host: str
@@ -79,7 +79,7 @@ class ManagerView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ControllerView:
-    """A controller: open ``streams`` to browsers, jobs that are ``awaited`` through it."""
+    """A controller: open ``streams`` to browsers, and jobs ``awaited`` through it."""
 
     host: str
     pid: int
@@ -90,7 +90,7 @@ class ControllerView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UpdaterView:
-    """What the updater saw at its last look; fields as ``workers.updater.updater.Sight`` explains them."""
+    """What the updater saw at its last look; fields as explained in ``workers.updater.updater.Sight``."""
 
     backlog: int
     late_s: float
@@ -102,7 +102,7 @@ class UpdaterView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Engine:
-    """Everything, as it is now. ``updater`` None: none works. ``dead``: tasks that failed for good."""
+    """The whole job engine now. ``updater`` is None if none runs. ``dead``: permanently failed tasks."""
 
     queues: tuple[QueueView, ...]
     managers: tuple[ManagerView, ...]
@@ -129,11 +129,11 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobRecord:
-    """All that is known of a job.
+    """Everything known about a job.
 
     Attributes:
-        about: the numbers among its arguments, ``feed_ids 17, 18``; texts are left out, they may be private.
-        progress: what the task reported last, numbers only.
+        about: the numbers among its arguments, ``feed_ids 17, 18``; texts are omitted, they may be private.
+        progress: the task's last report, numbers only.
     """
 
     id: str
@@ -155,7 +155,7 @@ class JobRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeadKind:
-    """Dead tasks that are alike: the same task failed with the same error word."""
+    """Dead tasks of one kind: the same task failed with the same error word."""
 
     task: str
     error: str
@@ -164,14 +164,14 @@ class DeadKind:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeadPage:
-    """Some dead tasks, newest first; ``next`` is the cursor of those that come after, None at the end."""
+    """A page of dead tasks, newest first; ``next`` is the cursor of the next page, None at the end."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = None
 
 
 def describe_args(args: dict[str, Any]) -> str:
-    """Return what may be shown of a job's arguments."""
+    """Return a description of a job's arguments that may be shown."""
     parts = []
     for name, value in args.items():
         items = value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Jobs as everyone outside the workers sees them: a name, JSON arguments, a ticket to await."""
+"""Jobs outside the workers: a task name, JSON arguments, a ticket to await."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Queue(enum.StrEnum):
-    """Queues in their order of priority; user queues come before system queues."""
+    """Queues in order of priority; user queues come before system queues."""
 
     DISCOVERY = "discovery"
     PULL = "feed-pull"
@@ -18,7 +18,7 @@ class Queue(enum.StrEnum):
     SUSPECTS = "suspects"
 
 
-#: Queues whose jobs a person waits for; the others may fill only a part of a worker's slots.
+#: Queues whose jobs a person waits for; the others may only use some of a worker's slots.
 USER_QUEUES = frozenset({Queue.DISCOVERY, Queue.PULL, Queue.IMPORT})
 
 
@@ -40,7 +40,7 @@ class Task(enum.StrEnum):
     PUSH_SEND = "push.send"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
-    SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these
+    SLEEP = "selftest.sleep"  # for the engine's own tests and `eventr doctor`
     NAP = "selftest.nap"
     CRASH = "selftest.crash"
     ECHO = "selftest.echo"
@@ -48,7 +48,7 @@ class Task(enum.StrEnum):
 
 
 class State(enum.StrEnum):
-    """States of a job, by RQ's words; MISSING: never enqueued, or ended and expired."""
+    """States of a job, in RQ's words; MISSING: never enqueued, or ended and expired."""
 
     QUEUED = "queued"
     STARTED = "started"
@@ -60,7 +60,7 @@ class State(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
-    """What to run: a task name, JSON arguments that hold ids only (J06), and the queue."""
+    """A job to run: a task name, JSON arguments that hold ids only (J06), and the queue."""
 
     task: Task
     args: dict[str, Any]
@@ -73,8 +73,8 @@ class Ticket:
 
     Attributes:
         id: hash of task and arguments; the same task never gets a second id.
-        since_ms: first possible Redis time of this run's result; older ones belong to earlier runs.
-        fresh: False when the job was queued or running already.
+        since_ms: earliest possible Redis time of this run's result; older results belong to earlier runs.
+        fresh: False if the job was already queued or running.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Ticket:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """How many feeds are fetched now, and the jobs of those that do not wait for the updater."""
+    """How many feeds are being fetched, and the jobs of those that don't wait for the updater."""
 
     count: int
     tickets: list[Ticket]
@@ -96,9 +96,9 @@ class Outcome:
 
     Attributes:
         id: job id.
-        value: what the task returned, None on failure.
-        error: error word, None on success; ``lost`` when its record is gone.
-        message: sentence for people that belongs to the error.
+        value: the task's return value, None on failure.
+        error: error word, None on success; ``lost`` if its record is gone.
+        message: the error's sentence for people.
     """
 
     id: str
@@ -112,8 +112,8 @@ class JobView:
     """A job as it is now, for pages that show progress.
 
     Attributes:
-        progress: what the task last reported, a small JSON object.
-        error: word of the last failure, also while it is tried again.
+        progress: the task's last report, a small JSON object.
+        error: word of the last failure, even while the job is retried.
     """
 
     id: str

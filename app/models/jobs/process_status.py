@@ -1,4 +1,4 @@
-"""What processes say of themselves in Redis, read back. Pure; what has another form than ours is left out."""
+"""Status reports of processes, parsed from Redis. Pure; reports in another format are ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MB = 1 << 20
 
 
 def parse_time(text: object) -> dt.datetime | None:
-    """Return a point in time as RQ or we write it, UTC."""
+    """Return a time as RQ or we write it, in UTC."""
     try:
         moment = dt.datetime.fromisoformat(str(text))
     except ValueError:
@@ -28,7 +28,7 @@ def parse_time(text: object) -> dt.datetime | None:
 
 
 def parse_manager(status: Mapping[str, Any]) -> ManagerView | None:
-    """Return a queue manager from its last word."""
+    """Return a queue manager from its last report."""
     try:
         return ManagerView(
             id=str(status["manager"]),
@@ -62,7 +62,7 @@ def _worker(row: Mapping[str, Any]) -> WorkerView:
 
 
 def parse_controller(status: Mapping[str, Any]) -> ControllerView | None:
-    """Return a controller from its sign of life."""
+    """Return a controller from its heartbeat."""
     try:
         since = parse_time(status["since"])
         return ControllerView(
@@ -73,7 +73,7 @@ def parse_controller(status: Mapping[str, Any]) -> ControllerView | None:
 
 
 def parse_updater(row: Mapping[bytes, bytes]) -> UpdaterView | None:
-    """Return what the updater saw last; None: there is none."""
+    """Return what the updater saw last; None if no updater runs."""
     try:
         of = {name.decode(): float(value) for name, value in row.items()}
     except ValueError:

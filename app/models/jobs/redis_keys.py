@@ -1,7 +1,7 @@
-"""Every Redis key of Eventr: type, content, expiry. Nothing else spells a key.
+"""Redis keys: type, content and expiry of every key of Eventr. Nothing else spells a key.
 
-Keys that start with ``rq:`` follow RQ's data model, so that RQ's own classes and tools read them.
-All scripts assume one Redis (or one primary with replicas), not a Redis Cluster: a job's keys do not
+Keys that start with ``rq:`` follow RQ's data model, so that RQ's own classes and tools can read them.
+All scripts assume one Redis (or one primary with replicas), not a Redis Cluster: a job's keys don't
 share a hash slot.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from app.models.jobs.jobs import Queue
 
 #: hash · one job: RQ's fields (data, origin, status, created_at, enqueued_at, started_at, ended_at,
-#: worker_name, timeout, result_ttl, failure_ttl, description) and ours: ``since`` (ms, first possible
+#: worker_name, timeout, result_ttl, failure_ttl, description) and ours: ``since`` (ms, earliest possible
 #: stamp of this run's result), ``began`` (ms, its last start), ``attempts``, ``failures``, ``crashes``,
 #: ``error``, ``progress`` (JSON), ``history`` (a JSON line per failed attempt: attempt, at, worker, error,
-#: where), ``home`` (queue before it became a suspect), ``parents``, ``subject`` (the feed that it is about).
+#: where), ``home`` (queue before it became a suspect), ``parents``, ``subject`` (the feed it is about).
 #: · no expiry until it ends, then result_ttl or failure_ttl.
 JOB = "rq:job:"
-#: list · job ids in order; head is next · none.
+#: list · job ids in order, next one first · none.
 QUEUE = "rq:queue:"
 #: set · keys of all queues ever used (RQ's tools list them) · none.
 QUEUES = "rq:queues"
@@ -27,91 +27,91 @@ FINISHED = "rq:finished:"
 #: zset · failed jobs as RQ's tools see them: job id → Unix time until which it is kept; by queue
 #: · cleaned by each finish.
 FAILED = "rq:failed:"
-#: zset · job id → Unix time at which it is tried again; by queue · emptied by TAKE.
+#: zset · job id → Unix time of its retry; by queue · emptied by TAKE.
 SCHEDULED = "rq:scheduled:"
-#: set · keys of the workers' hashes; also per queue, with its name behind a colon · none.
+#: set · keys of the workers' hashes; also per queue, with its name after a colon · none.
 RQ_WORKERS = "rq:workers"
-#: hash · what RQ's tools show of a worker · some minutes after its last heartbeat.
+#: hash · a worker as RQ's tools show it · some minutes after its last heartbeat.
 RQ_WORKER = "rq:worker:"
 
-#: list · ids of the jobs that one worker has taken and not ended · none; emptied by finish or recovery.
+#: list · ids of the jobs that one worker has dequeued and not ended · none; emptied by finish or recovery.
 INFLIGHT = "eventr:inflight:"
-#: hash · worker name → id of its manager; a worker that is not in it takes nothing · none.
+#: hash · worker name → id of its manager; a worker that isn't in it dequeues nothing · none.
 WORKERS = "eventr:workers"
 #: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
 MANAGERS = "eventr:managers"
-#: string · JSON of what a manager says of itself, groups and workers: ``eventr:manager:<id>``, see
+#: string · JSON of a manager's report on its groups and workers: ``eventr:manager:<id>``, see
 #: ``queue_manager.control.actions.Controls.get_status`` · ALIVE_SECONDS.
 MANAGER = "eventr:manager:"
-#: zset · id of a controller → Unix time at which it counts as gone · none; swept by the others.
+#: zset · id of a controller → Unix time at which it counts as gone · none; swept by other controllers.
 CONTROLLERS = "eventr:controllers"
-#: zset · the dead set: ids of tasks that failed for good → Unix time of their end, newest ``dead_max``
-#: · none; what failure_ttl took is removed by the managers' sweep.
+#: zset · the dead set: ids of permanently failed tasks → Unix time of their end, newest ``dead_max``
+#: · none; the managers' sweep removes tasks that failure_ttl has expired.
 DEAD = "eventr:dead"
-#: string · how often workers died of one feed, ``eventr:crashes:<subject>``, whichever jobs they ran
+#: string · how often workers died on one feed, ``eventr:crashes:<subject>``, in any job
 #: · CRASHES_SECONDS after the last.
 CRASHES = "eventr:crashes:"
-#: set · names of queues from which nobody takes · none; resume removes them.
+#: set · names of queues that nothing is dequeued from · none; resume removes them.
 PAUSED = "eventr:paused"
-#: set · names of queues that accept nothing new · none; resume removes them.
+#: set · names of queues that accept no new jobs · none; resume removes them.
 DRAINING = "eventr:draining"
-#: hash · live settings of a group or a queue: key → value as text; over the file's · none.
+#: hash · live settings of a group or a queue: key → value as text; override the file's · none.
 LIVE = "eventr:q:"
-#: channel · name of the group or queue whose live settings changed; a hint, managers look by themselves.
+#: channel · name of the group or queue whose live settings changed; a hint, managers also check regularly.
 LIVE_CHANGED = "eventr:settings"
-#: string · id of the manager that looked for stray jobs last · so long nobody else need look.
+#: string · id of the manager that last swept stray jobs · the others needn't sweep until it expires.
 SWEPT = "eventr:lease:sweep"
-#: stream · what happened to jobs (kind, id, task, queue, worker, …; of small results also stamp, value),
+#: stream · events of jobs (kind, id, task, queue, worker, …; for small results also stamp, value),
 #: newest ~20,000 · none.
 EVENTS = "eventr:events"
-#: hash · what happened in one hour, ``eventr:stats:<hours since 1970>``: counter → number · 49 hours.
+#: hash · counters of one hour, ``eventr:stats:<hours since 1970>``: counter → number · 49 hours.
 STATS = "eventr:stats:"
-#: hash · few of these counters by the minute, ``eventr:minutes:<hours since 1970>``: ``MINUTE:WHAT`` →
+#: hash · some of these counters by the minute, ``eventr:minutes:<hours since 1970>``: ``MINUTE:WHAT`` →
 #: number · 26 hours.
 MINUTES = "eventr:minutes:"
-#: hash · the counters of all hours together, without peaks; only ever grow · none.
+#: hash · the counters of all hours together, without peaks; they only ever grow · none.
 TOTALS = "eventr:totals"
-#: string · number of the hour whose report was sent last · two days.
+#: string · number of the hour whose report was last sent · two days.
 REPORTED = "eventr:reported"
-#: stream · what people are told (kind, user, data), newest ~5,000 · PEOPLE_SECONDS after the last.
+#: stream · events for people (kind, user, data), newest ~5,000 · PEOPLE_SECONDS after the last.
 PEOPLE = "eventr:people"
 #: string · ids of the feeds that a user follows, 8 bytes each, for the controller · some minutes.
 FOLLOWS = "eventr:follows:"
-#: channel · wakes idle workers when jobs arrive; a hint only, workers look by themselves too.
+#: channel · wakes idle workers when jobs arrive; only a hint, workers also check regularly.
 WAKE = "eventr:wake"
-#: string · JSON {pid, host, since}, a controller's also streams and awaited:
+#: string · JSON {pid, host, since}, for a controller also streams and awaited:
 #: ``eventr:alive:<name>:<id>`` of a running process · ALIVE_SECONDS.
 ALIVE = "eventr:alive:"
-#: string · token of the one updater · its lease.
+#: string · token of the only updater · its lease.
 UPDATER_LEASE = "eventr:lease:updater"
-
-#: hash · job id → ids of the feeds in it, comma-separated: what the updater has queued and not seen
+#: hash · job id → ids of its feeds, comma-separated: jobs that the updater has queued and not seen
+#: end · none; written together with the jobs, by the holder of the lease.
 #: end · none; written together with the jobs, by the holder of the lease.
 UPDATER_HAND = "eventr:updater:hand"
 #: hash · what the updater saw at its last look, see ``workers.updater.updater.Sight`` · ALIVE_SECONDS.
 UPDATER_STATS = "eventr:updater:stats"
-#: string · ``eventr:rate:<host or group>``: ms at which all tokens taken are paid for and, behind a space,
-#: first ms not yet promised to a feed that was put off · when both are past.
+#: string · ``eventr:rate:<host or group>``: ms at which all used tokens are refilled and, after a space,
+#: first ms not yet reserved for a postponed feed · when both are past.
 HOST_RATE = "eventr:rate:"
-#: string · ``eventr:stop:<host>``: ms until which the host wants to be left alone, and promised as above ·
-#: then.
+#: string · ``eventr:stop:<host>``: end of a pause that the host requested, ms, and the reservation as
+#: above · until then.
 HOST_STOP = "eventr:stop:"
-#: set · ``eventr:asks:<host>``: hashes of the addresses that asked for it, 20 at most · as long as asked.
+#: set · ``eventr:asks:<host>``: hashes of the addresses that asked for a pause, 20 at most · until its end.
 HOST_ASKS = "eventr:asks:"
 
-#: string · how often something was tried: ``eventr:try:<what>:<who>`` · with its window. With ``:gate``
-#: at its end: exists while no further try is let in · seconds to minutes.
+#: string · number of attempts: ``eventr:try:<what>:<who>`` · with its window. With the suffix ``:gate``:
+#: exists while no further attempt is allowed · seconds to minutes.
 TRIES = "eventr:try:"
 
-#: none · never there: a write that could only change what is there tells whether Redis takes any.
+#: none · never exists: a write that could only change an existing key shows whether Redis accepts writes.
 PROBE = "eventr:probe"
 
 ALIVE_SECONDS = 15
-#: Longer than a feed that crashes workers needs for its tries, seconds.
+#: Longer than a feed that crashes workers needs for its attempts, seconds.
 CRASHES_SECONDS = 600
-#: Newest entries kept in EVENTS, roughly.
+#: Newest entries kept in EVENTS, approximately.
 EVENTS_KEPT = 20_000
-#: Newest entries kept in PEOPLE, roughly, and how long after the last one.
+#: Newest entries kept in PEOPLE, approximately, and how long after the last one, seconds.
 PEOPLE_KEPT = 5_000
 PEOPLE_SECONDS = 3600
 
@@ -157,7 +157,7 @@ def make_alive_key(name: str, ident: str) -> str:
 
 
 def make_feed_subject(feed_id: int) -> str:
-    """Return what jobs about this feed alone have as their subject."""
+    """Return the subject of jobs about this feed only."""
     return f"feed:{feed_id}"
 
 

@@ -1,7 +1,8 @@
-"""What a queue manager and its workers tell each other: the worker's orders and its messages.
+"""Messages between a queue manager and its workers: the worker's orders and its reports.
 
-Messages are single JSON packets on a socket pair. Not pickles: a worker reads foreign data, and what
-takes it over must not take over the manager too. The other way go new orders, when settings change.
+Reports are single JSON packets on a socket pair. They aren't pickles: a worker reads foreign data, and an
+attacker who takes over a worker must not take over the manager too. When settings change, the manager
+sends new orders.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import ClassVar
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRules:
-    """What holds for the jobs of one queue; names, units and defaults as ``queues.toml`` explains them.
+    """The rules for the jobs of one queue; names, units and defaults as explained in ``queues.toml``.
 
     Attributes:
-        timeout: longest run, seconds, also for tasks that allow themselves more; None: as the task says.
-        buffer: most jobs of the queue that one worker holds; None: as many as it may hold at all.
+        timeout: longest run, seconds, even for tasks that allow themselves more; None: the task's own.
+        buffer: most jobs of the queue that one worker holds; None: no limit but the worker's own.
     """
 
     timeout: float | None = None
@@ -38,19 +39,19 @@ class WorkerSpec:
     """Orders for one worker process.
 
     Attributes:
-        name: unique for ever; its in-flight list is named after it.
+        name: never reused; its in-flight list is named after it.
         manager: id of the manager that watches it.
         group: table of the queue settings it belongs to.
         queues: by priority.
         rules: by queue; each of ``queues`` has some.
         mode: ``loop`` (many jobs at once) or ``solo`` (one at a time, in the main thread).
-        slots: jobs that it holds: all run in loop mode, one after the other in solo mode.
-        system_slots: of these at most so many for system queues; the rest is reserved for people.
-        memory: bytes of RSS above which it is replaced; 1.5 times as much data is refused to it.
-        lifetime: seconds after which it ends by itself.
-        max_jobs: jobs after which it ends by itself.
+        slots: jobs that it holds: all run at once in loop mode, one after the other in solo mode.
+        system_slots: most of these slots for system queues; the rest is reserved for people.
+        memory: bytes of RSS above which it is replaced; 1.5 times as much is its RLIMIT_DATA.
+        lifetime: seconds after which it exits.
+        max_jobs: jobs after which it exits.
         grace: seconds that running jobs get when it stops.
-        wear: by so much its lifetime and jobs differ from those of its group.
+        wear: factor by which its lifetime and jobs differ from those of its group.
     """
 
     name: str
@@ -70,14 +71,14 @@ class WorkerSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker takes jobs from now on."""
+    """The worker accepts jobs from now on."""
 
     op: ClassVar[str] = "ready"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tick:
-    """A sign of life, one per second; ``done``: jobs ended so far."""
+    """A heartbeat, one per second; ``done``: jobs ended so far."""
 
     op: ClassVar[str] = "tick"
     done: int
@@ -85,7 +86,7 @@ class Tick:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Began:
-    """A job runs now and must have ended within ``limit`` seconds; in solo mode the last one has ended."""
+    """A job started and must end within ``limit`` seconds; in solo mode the previous one has ended."""
 
     op: ClassVar[str] = "began"
     job_id: str
@@ -96,7 +97,7 @@ class Began:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """A job does not run any more."""
+    """A job isn't running anymore."""
 
     op: ClassVar[str] = "ended"
     job_id: str
@@ -104,7 +105,7 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leaving:
-    """The worker takes no more jobs and ends when its last one has: lifetime, jobs or a signal."""
+    """The worker accepts no more jobs and exits after its last one: lifetime, jobs or a signal."""
 
     op: ClassVar[str] = "leaving"
     reason: str
@@ -116,7 +117,7 @@ _TYPES: dict[str, type[Message]] = {t.op: t for t in (Ready, Tick, Began, Ended,
 
 def encode_message(message: Message) -> bytes:
     """Return a message as one packet."""
-    # Their fields are plain: asdict() would copy each, and there are two messages per job.
+    # All fields are plain: asdict() would copy each, and there are two messages per job.
     fields = {field: getattr(message, field) for field in message.__slots__}
     return json.dumps({"op": message.op, **fields}).encode()
 
@@ -143,10 +144,10 @@ def encode_orders(spec: WorkerSpec) -> bytes:
 
 
 def decode_orders(packet: bytes) -> WorkerSpec:
-    """Read one packet of the manager's.
+    """Read one packet with orders from the manager.
 
     Raises:
-        ValueError: no orders.
+        ValueError: the packet contains no orders.
     """
     document = json.loads(packet)
     try:

@@ -1,6 +1,6 @@
-"""What people are told while they look at a page: kinds of events, and the pass that lets a browser listen.
+"""Live events for open pages: their kinds, and the pass that lets a browser listen.
 
-Events are hints ("your counts have changed"), never the truth: whoever misses one asks the web tier.
+Events are hints ("your counts have changed"), never the truth: a client that misses one asks the web tier.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from app.errors import AuthRequiredError
 
 
 class EventKind(enum.StrEnum):
-    """Kinds of events as browsers get them."""
+    """Kinds of events as browsers receive them."""
 
     COUNTS = "counts"  # unread counts or stars of this user have changed
     NEW = "new"  # feeds have new entries
-    IMPORT = "import"  # an import of this user has got on
-    RESET = "reset"  # more has happened than can be told: ask for everything anew
-    BEAT = "beat"  # nothing has happened; the line is well
+    IMPORT = "import"  # an import of this user made progress
+    RESET = "reset"  # too many events to list: reload everything
+    BEAT = "beat"  # no event; the connection works
 
 
-#: From the web tier to the hub only: which feeds a user follows has changed.
+#: Only from the web tier to the hub: a user's subscriptions have changed.
 FOLLOWS = "follows"
-#: The same way: a session or a token of a user is over, and with it what he listens to.
+#: The same: a session or token of a user ended, and with it their event stream.
 ENDS = "ends"
 
 _SALT = "eventr.events.1"
@@ -34,7 +34,7 @@ _SALT = "eventr.events.1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventPass:
-    """Who may listen, and from where on: everything after ``at`` is news to him.
+    """A user's right to listen, and the position: events after ``at`` are new to them.
 
     Attributes:
         at: id ``<ms>-<n>`` in the stream of events for people.
@@ -44,15 +44,15 @@ class EventPass:
     at: str
 
     def sign(self, key: str) -> str:
-        """Return it as text for an address; it holds for as long as :meth:`read` says."""
+        """Return the signed pass as text for an address; :meth:`read` limits its age."""
         return _serializer(key).dumps([self.user_id, self.at])
 
     @classmethod
     def read(cls, key: str, text: str, max_age: float) -> EventPass:
-        """Return the pass that a text holds.
+        """Return the pass in a text.
 
         Raises:
-            AuthRequiredError: it is forged, or older than ``max_age`` seconds.
+            AuthRequiredError: the pass is forged, or older than ``max_age`` seconds.
         """
         try:
             user_id, at = _serializer(key).loads(text, max_age=int(max_age))

@@ -1,4 +1,4 @@
-"""Devices on which somebody is told of things while no page is open (Push API, RFC 8030)."""
+"""Push devices, which show notifications while no page is open (Push API, RFC 8030)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import hashlib
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-#: Bytes of a point of P-256, uncompressed, and of the secret beside it (RFC 8291 §3.1, §3.2).
+#: Bytes of an uncompressed P-256 point, and of the auth secret (RFC 8291 §3.1, §3.2).
 POINT, SECRET = 65, 16
-#: The kind of what is sent to see whether anything comes; no row of notifications has it.
+#: The kind of a test message; no stored notification has it.
 TEST = "test"
 
 
 class PushDisabledReason(enum.StrEnum):
-    """Why nobody is told on his devices: the administrator says so, or browsers do."""
+    """Why push is off: by the administrator's setting, or because browsers require HTTPS."""
 
     SETTING = "setting"
     INSECURE = "insecure"
 
 
 class DeliveryOutcome(enum.StrEnum):
-    """What the answer of a push service means: it came, the device is gone, try later, never so."""
+    """The meaning of a push service's response: delivered, device gone, retry later, never."""
 
     SENT = "sent"
     GONE = "gone"
@@ -33,13 +33,16 @@ class DeliveryOutcome(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A browser that wants to be told, as long as the session lives in which somebody asked for it.
+    """A browser that receives notifications while the session lives in which the user turned them on.
 
     Attributes:
-        session: the key of that session. endpoint: where its push service takes messages; a secret.
-        p256dh, auth: what messages are encrypted for (RFC 8291 §3), 65 and 16 bytes.
-        agent: the browser's own description, shortened. language: of the page he asked on.
-        used: when a message was last taken. failures: since then, in a row.
+        session: the key of that session.
+        endpoint: the address of its push service; a secret.
+        p256dh, auth: the keys that encrypt its messages (RFC 8291 §3), 65 and 16 bytes.
+        agent: the browser's own description, shortened.
+        language: of the page on which the user turned push on.
+        used: when a message was last accepted.
+        failures: failures in a row since then.
     """
 
     id: int
@@ -56,7 +59,7 @@ class Device:
 
     @property
     def endpoint_hash(self) -> str:
-        """A name for its endpoint that tells nothing of it; scripts can make the same."""
+        """A hash of its endpoint that reveals nothing about it; scripts can compute the same hash."""
         return hashlib.sha256(self.endpoint.encode()).hexdigest()
 
     @property
@@ -66,7 +69,7 @@ class Device:
 
 
 class Message(NamedTuple):
-    """What a device shows; ``url`` is a path of ours. ``always``: also where a page is in sight."""
+    """The content of a notification; ``url`` is a path of ours. ``always``: even if a page is visible."""
 
     title: str
     body: str
@@ -78,7 +81,7 @@ class Message(NamedTuple):
 
 
 class VapidSender(NamedTuple):
-    """Who sends to push services: our key (32 bytes, RFC 8292 §2) and whom they may write to."""
+    """The sender to push services: our key (32 bytes, RFC 8292 §2) and a contact address."""
 
     key: bytes
     contact: str

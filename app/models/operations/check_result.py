@@ -1,4 +1,4 @@
-"""What a check of the machine found."""
+"""Results of machine checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import enum
 
 
 class Severity(enum.StrEnum):
-    """How bad it is."""
+    """The severity of a result."""
 
     OK = "ok"
     WARN = "warn"
@@ -16,7 +16,7 @@ class Severity(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found: ``text`` says it, and what to do when it is not well."""
+    """The result of one check: ``text`` describes it, and what to do if it isn't OK."""
 
     check: str
     word: Severity

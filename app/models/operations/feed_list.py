@@ -8,10 +8,10 @@ import enum
 
 
 class FeedFilter(enum.StrEnum):
-    """Which feeds a list holds.
+    """The filter of a feed list.
 
-    DEAD: in error and never asked again by itself. NEVER: nothing was ever fetched. SLOW: an answer of the
-    last day took longer than :data:`SLOW_MS`. POPULAR: all, those with the most readers first.
+    DEAD: in error and never polled again automatically. NEVER: never fetched successfully. SLOW: a response
+    of the last day took longer than :data:`SLOW_MS`. POPULAR: all feeds, those with the most readers first.
     """
 
     ALL = "all"
@@ -23,20 +23,20 @@ class FeedFilter(enum.StrEnum):
     PAUSED = "paused"
 
 
-#: A fetch that takes longer is a slow one, ms.
+#: A longer fetch counts as slow, ms.
 SLOW_MS = 5000
-#: Most slow feeds that are listed; there are no more pages of them.
+#: Most slow feeds in the list, which has only one page.
 SLOW_MOST = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedQuery:
-    """What is asked for.
+    """The query of a feed list.
 
     Attributes:
-        word: error word, "" any.
-        text: part of an address before its "?", "" any.
-        after: cursor of the page before, "" the first page.
+        word: error word, "" for any.
+        text: part of an address before its "?", "" for any.
+        after: cursor of the previous page, "" for the first page.
     """
 
     filter: FeedFilter = FeedFilter.ALL
@@ -50,9 +50,9 @@ class FeedRow:
     """A feed as a list shows it.
 
     Attributes:
-        address: without what may be secret in it; ``link`` is empty where something was left out.
+        address: without parts that may be secret; ``link`` is empty if anything was left out.
         errors: failed polls in a row.
-        slowest: longest fetch of the last day in ms, where slow feeds are listed.
+        slowest: longest fetch of the last day in ms, in the list of slow feeds.
     """
 
     id: int
@@ -71,7 +71,7 @@ class FeedRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedList:
-    """A page of a list; ``next`` is the cursor of the page after, "" at the end."""
+    """A page of a feed list; ``next`` is the cursor of the next page, "" at the end."""
 
     rows: tuple[FeedRow, ...]
     next: str = ""
@@ -79,7 +79,7 @@ class FeedList:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedCounts:
-    """How many feeds there are: in all, and by filter; ``words`` by error word, the most frequent first."""
+    """The number of feeds: in total, and by filter; ``words`` by error word, most frequent first."""
 
     total: int
     errors: int

@@ -1,4 +1,4 @@
-"""The hourly report: what the administrator reads on a phone. Pure: figures in, a few lines out."""
+"""The hourly report that administrators get on their phone. Pure: figures in, a few lines out."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterator, Mapping
 from app.models.operations import hourly_stats
 from app.models.operations.hourly_stats import HOUR_MS
 
-#: Most error words that are listed.
+#: Most error words listed.
 _WORDS_MAX = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReportFigures:
-    """What a report is made of.
+    """The figures of a report.
 
     Attributes:
         hour: its number, hours since 1970.
-        until: end of what was counted: the end of the hour, or now.
+        until: end of the counted period: the end of the hour, or now.
         counters: of that hour, see :mod:`app.models.operations.hourly_stats`.
-        waiting: queue → jobs that wait, and seconds that the first has waited.
-        dead: tasks that failed for good.
-        updater: what the updater saw at its last look, see ``keys.UPDATER_STATS``; empty: none works.
+        waiting: queue → waiting jobs, and the seconds that the first has waited.
+        dead: permanently failed tasks.
+        updater: what the updater saw at its last look, see ``keys.UPDATER_STATS``; empty if none runs.
     """
 
     hour: int
@@ -36,7 +36,7 @@ class ReportFigures:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HourlyReport:
-    """A title that is enough when all is well, and a body of one line per subject."""
+    """A title that suffices when all is well, and a body of one line per subject."""
 
     title: str
     body: str
@@ -46,6 +46,7 @@ def compose(situation: ReportFigures, name: str) -> HourlyReport:
     """Write the report.
 
     Args:
+        situation: the figures.
         name: of the server, its host name.
     """
     found = hourly_stats.summarise_hour(situation.counters)

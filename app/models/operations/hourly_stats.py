@@ -1,21 +1,21 @@
-"""What happened in an hour, summed up from the events of jobs. Pure: no clock, no Redis.
+"""Hourly statistics, counted from the events of jobs. Pure: no clock, no Redis.
 
 An hour is a flat table of counters, so that any number of managers can add to it:
 
-    end:KIND:TASK        ends of attempts: finished, failed, retry, returned, suspect
-    error:WORD           attempts that went wrong, by error word
-    pull:WHAT            feeds, not_modified, unchanged, new, errors, as pulls report them
-    feed_error:WORD      … the errors by their words
-    wait:CLASS:BUCKET    jobs by their wait before the first start; CLASS is user or system
-    wait_ms:CLASS        … and their waits together, ms
-    run:TASK:BUCKET      attempts by how long they ran
-    run_ms:TASK          … and their times together, ms
-    memory:MANAGER       most resident memory of its workers together, bytes: no sum but a peak
+ end:KIND:TASK        ends of attempts: finished, failed, retry, returned, suspect
+ error:WORD           failed attempts, by error word
+ pull:WHAT            feeds, not_modified, unchanged, new, errors, as pulls report them
+ feed_error:WORD      … the errors by their words
+ wait:CLASS:BUCKET    jobs by their wait before the first start; CLASS is user or system
+ wait_ms:CLASS        … and the sum of their waits, ms
+ run:TASK:BUCKET      attempts by how long they ran
+ run_ms:TASK          … and the sum of their times, ms
+ memory:MANAGER       peak of the resident memory of all its workers together, bytes
 
-All but the peaks are also kept as one sum since Redis was last empty, see ``keys.TOTALS``.
+All but the peaks are also kept as a total since Redis was last empty, see ``keys.TOTALS``.
 
-For charts few of them are also kept by the minute, as ``MINUTE:WHAT`` (``07:feeds``) in a table per hour:
-what pulls report, ``jobs`` that ended and the ``failed`` of them, ``run_ms``, their times together, and
+For charts some of them are also kept by the minute, as ``MINUTE:WHAT`` (``07:feeds``) in a table per hour:
+the counts of pulls, ended ``jobs`` and ``failed`` ones, ``run_ms``, the sum of their times, and
 ``ended-QUEUE``.
 """
 
@@ -33,14 +33,14 @@ HOURS_KEPT = 48
 MINUTES_KEPT = 25
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
-#: Each bucket of times reaches 19 % further than the one before, so a quantile is right within 9 %.
+#: Buckets per doubling: each reaches 19 % further than the one before, so quantiles are within 9 %.
 _PER_DOUBLE: Final = 4
 _BUCKETS = 140  # the last one: 8 hours and more
 _ENDS = frozenset({"finished", "failed", "retry", "returned", "suspect"})
 _PULLS = frozenset({Task.PULL, Task.PULL_SYSTEM, Task.WEBSUB_PULL})
 _QUEUES = frozenset(map(str, Queue))
 _PULL_COUNTS = ("feeds", "not_modified", "unchanged", "new", "errors")
-#: Words come from Redis; what is no word of ours must not make a thousand counters.
+#: Most characters of a word from Redis. Foreign words must not create a thousand counters.
 _WORD_MAX = 64
 
 Row = Mapping[bytes, bytes]
@@ -48,7 +48,7 @@ Counters = collections.Counter[str]
 
 
 def is_pull_result(row: Row) -> bool:
-    """Whether an event says that a pull has ended, whose result holds counts."""
+    """Return whether an event reports the end of a pull, whose result holds counts."""
     return row.get(b"kind") == b"finished" and _text(row, b"task") in _PULLS
 
 
@@ -58,10 +58,10 @@ def parse_stream_ms(stream_id: bytes) -> int:
 
 
 def sum_by_hour(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
-    """Return what events add to their hours.
+    """Return the counters that events add to their hours.
 
     Args:
-        events: when each happened (Unix time, ms), the event, and the result of a pull that has ended.
+        events: the time of each event (Unix time, ms), the event, and the result of an ended pull.
     """
     found: dict[int, Counters] = {}
     for ms, row, result in events:
@@ -73,7 +73,7 @@ def sum_by_hour(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> 
 
 
 def sum_by_minute(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
-    """Return what events add to the minutes of their hours; takes what :func:`tally` takes."""
+    """Return the counters that events add to the minutes of their hours; arguments as :func:`sum_by_hour`."""
     found: dict[int, Counters] = {}
     for ms, row, result in events:
         kind = _text(row, b"kind")
@@ -120,12 +120,12 @@ def _time(what: str, of: str, ms: int) -> Iterator[tuple[str, int]]:
 
 
 def find_bucket(ms: float) -> int:
-    """Return the bucket of a time."""
+    """Return the bucket of a time in ms."""
     return 0 if ms <= 1 else min(_BUCKETS, math.ceil(_PER_DOUBLE * math.log2(ms)))
 
 
 def count_within(buckets: Mapping[int, int], powers: Iterable[int]) -> list[tuple[float, int]]:
-    """Return for each power of two in ms: it in seconds, and how many times were not longer."""
+    """Return for each power of two in ms: its value in seconds, and how many times were at most that long."""
     return [
         (2.0**power / 1000, sum(count for number, count in buckets.items() if number <= _PER_DOUBLE * power))
         for power in powers
@@ -133,7 +133,7 @@ def count_within(buckets: Mapping[int, int], powers: Iterable[int]) -> list[tupl
 
 
 def compute_quantile(buckets: Mapping[int, int], fraction: float) -> float | None:
-    """Return the time, in seconds, that ``part`` of the jobs did not exceed; None without jobs."""
+    """Return the time, in seconds, that ``fraction`` of the jobs didn't exceed; None without jobs."""
     rank = math.ceil(fraction * sum(buckets.values()))
     for number in sorted(buckets):
         rank -= buckets[number]
@@ -143,10 +143,10 @@ def compute_quantile(buckets: Mapping[int, int], fraction: float) -> float | Non
 
 
 def summarise_hour(counters: Mapping[str, int]) -> dict[str, Any]:
-    """Return an hour for people and programs.
+    """Return a summary of an hour for people and programs.
 
     Returns:
-        ``jobs`` (task → ends for good or bad), ``failed``, ``retried``, ``crashed`` (numbers), ``errors``
+        ``jobs`` (task → finished or failed), ``failed``, ``retried``, ``crashed`` (numbers), ``errors``
         (word → attempts), ``feeds``, ``not_modified``, ``unchanged``, ``new``, ``feed_errors`` (numbers),
         ``feed_error_words`` (word → feeds),
         ``wait_p50_s``, ``wait_p95_s``, ``system_wait_p50_s``, ``system_wait_p95_s`` (None without jobs)
@@ -189,7 +189,7 @@ def summarise_hour(counters: Mapping[str, int]) -> dict[str, Any]:
 
 
 def sum_hours(hours: Iterable[Mapping[str, int]]) -> Counters:
-    """Return all hours as one; of memory the highest peak."""
+    """Return the sum of all hours; for memory, the highest peak."""
     found = Counters()
     for counters in hours:
         for key, value in counters.items():

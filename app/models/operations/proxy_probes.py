@@ -1,6 +1,6 @@
-"""What a proxy in front must let through for programs: requests to be tried out, and what to change.
+"""Proxy probes: requests that test what a reverse proxy lets through, and fixes for its configuration.
 
-The page ``/check`` has a browser make them, ``eventr check`` makes them itself.
+On the page ``/check`` a browser sends them; ``eventr check`` sends them itself.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from app.errors import N_
 
-#: Bytes of a form with 9,999 ids, as RSS Guard sends them, and some more.
+#: Bytes of a form with 9,999 ids, as RSS Guard sends it, and some reserve.
 BODY = 700 * 1024
-#: What the probe of that name sends; it opens nothing.
+#: The header value of the authorization probe; it gives no access.
 AUTHORIZATION = "GoogleLogin auth=eventr-check"
 ETAG = "eventr-check"
 PATH = "feed/17"
 QUERY = "a+b c&d e"
-#: An address of nobody (RFC 5737), which no proxy can have seen.
+#: An unused address (RFC 5737), which no proxy can have seen.
 FORGED = "203.0.113.7"
 
 
@@ -26,13 +26,13 @@ class Probe:
     """One request.
 
     Attributes:
-        path: with ``{origin}`` for the address that the client uses, escaped.
-        size: bytes of the body. The answer is 200 and says ``ok`` in JSON when all is well.
-        twice: made two times; the answers must differ.
-        again: made again with the ``ETag`` of the answer as ``If-None-Match``, which must be answered by 304.
-        by_hand: a link or a button can make it, without a script.
-        title, wrong, fix: what is tried, what a failure does, what to change.
-        lines: (server, what to write into its configuration).
+        path: with ``{origin}`` for the client's own address, escaped.
+        size: bytes of the body. A passing response is 200 with ``ok`` in JSON.
+        twice: send it twice; the responses must differ.
+        again: send it again with the ``ETag`` of the response as ``If-None-Match``; the response must be 304.
+        by_hand: a link or a button can send it, without a script.
+        title, wrong, fix: the tested property, the effect of a failure, the change to make.
+        lines: (server, lines for its configuration).
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""All settings with the values that hold, as people read them."""
+"""All settings with their effective values, for people."""
 
 from __future__ import annotations
 

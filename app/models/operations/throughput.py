@@ -1,4 +1,4 @@
-"""What the system gets done, by the minute and over a day: rows for charts and tables. Pure."""
+"""Throughput by the minute and over a day: rows for charts and tables. Pure."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from app.models.operations import hourly_stats
 from app.models.operations.hourly_stats import HOUR_MS, MINUTE_MS
 
 _HOUR = HOUR_MS // MINUTE_MS
-#: Minutes over which the pace of a queue is taken.
+#: Minutes over which the pace of a queue is measured.
 PACE_MINUTES = 5
 
-#: Hour → what is counted by its minutes.
+#: Hour → counters by minute.
 Minutes = Mapping[int, Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Minute:
-    """One minute, or several together.
+    """One minute, or the sum of several.
 
     Attributes:
         at: its start.
-        seconds: how long it is; the running one is shorter.
-        feeds: asked for; ``unmodified`` answered 304, ``errors`` could not be read.
+        seconds: its length; the current one is shorter.
+        feeds: fetched; ``unmodified``: responses with 304; ``errors``: failed fetches.
         new: entries stored.
-        jobs: ended, ``failed`` of them not well; ``busy``: how many ran at once, on average.
+        jobs: ended; ``failed``: of these; ``busy``: how many ran at once, on average.
     """
 
     at: dt.datetime
@@ -48,13 +48,13 @@ class Minute:
 
     @property
     def share(self) -> float | None:
-        """Part of the feeds that answered 304, percent; None without feeds."""
+        """Percentage of feeds that responded with 304; None without feeds."""
         return 100 * self.unmodified / self.feeds if self.feeds else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Throughput:
-    """The last hour by the minute, the oldest first, the running one last; jobs per minute by queue."""
+    """The last hour by the minute, oldest first, current one last; ``pace``: jobs per minute by queue."""
 
     minutes: tuple[Minute, ...]
     pace: Mapping[str, float]
@@ -62,8 +62,8 @@ class Throughput:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hour:
-    """One hour, from its start; ``figures`` as :func:`app.models.operations.hourly_stats.summary` returns
-    them.
+    """One hour, from its start; ``figures`` as returned by
+    :func:`app.models.operations.hourly_stats.summarise_hour`.
     """
 
     at: dt.datetime
@@ -72,14 +72,14 @@ class Hour:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slot:
-    """A quarter of an hour; ``planned``: feeds that are to be asked in it, for slots still to come."""
+    """A quarter of an hour; ``planned``: feeds to be polled in it, for slots in the future."""
 
     done: Minute
     planned: int = 0
 
 
 def list_last_minutes(found: Minutes, now: dt.datetime, count: int) -> tuple[Minute, ...]:
-    """Return the last ``count`` minutes with the running one."""
+    """Return the last ``count`` minutes, including the current one."""
     newest = int(now.timestamp() * 1000) // MINUTE_MS
     left = now.timestamp() % 60
     return tuple(
@@ -89,7 +89,7 @@ def list_last_minutes(found: Minutes, now: dt.datetime, count: int) -> tuple[Min
 
 
 def sum_minutes(found: Minutes, first: int, count: int, seconds: float) -> Minute:
-    """Return ``count`` minutes as one, from minute ``first`` since 1970."""
+    """Return the sum of ``count`` minutes, from minute ``first`` since 1970."""
     sums = {what: 0 for what in ("feeds", "not_modified", "errors", "new", "jobs", "failed", "run_ms")}
     for number in range(first, first + count):
         row = found.get(number // _HOUR, {})
@@ -109,7 +109,7 @@ def sum_minutes(found: Minutes, first: int, count: int, seconds: float) -> Minut
 
 
 def compute_pace(found: Minutes, now: dt.datetime) -> dict[str, float]:
-    """Return how many jobs of each queue ended per minute, over the last five whole minutes."""
+    """Return how many jobs of each queue ended per minute, over the last five complete minutes."""
     newest = int(now.timestamp() * 1000) // MINUTE_MS
     rows = [(found.get(n // _HOUR, {}), n % _HOUR) for n in range(newest - PACE_MINUTES, newest)]
     return {
@@ -121,7 +121,7 @@ def compute_pace(found: Minutes, now: dt.datetime) -> dict[str, float]:
 def list_day_slots(
     found: Minutes, planned: Mapping[dt.datetime, int], now: dt.datetime, ahead: int
 ) -> tuple[Slot, ...]:
-    """Return the quarters of the last 24 hours and ``ahead`` of those to come; the running one is both."""
+    """Return the quarters of the last 24 hours and ``ahead`` future ones; the current one counts as both."""
     size = 15
     newest = int(now.timestamp()) // 60 // size
     slots = []
@@ -133,7 +133,7 @@ def list_day_slots(
 
 
 def list_hours(found: Mapping[int, Mapping[str, int]]) -> tuple[Hour, ...]:
-    """Return hours by their numbers, the newest first."""
+    """Return the hours by number, newest first."""
     return tuple(
         Hour(_start(number), hourly_stats.summarise_hour(found[number]))
         for number in sorted(found, reverse=True)
@@ -141,7 +141,7 @@ def list_hours(found: Mapping[int, Mapping[str, int]]) -> tuple[Hour, ...]:
 
 
 def summarise_hours(found: Iterable[Mapping[str, int]]) -> dict[str, Any]:
-    """Return all hours as one."""
+    """Return a summary of all hours together."""
     return hourly_stats.summarise_hour(hourly_stats.sum_hours(found))
 
 

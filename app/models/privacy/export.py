@@ -1,4 +1,4 @@
-"""A file of all that is somebody's own, which a job makes for him."""
+"""Personal exports: a file with all of a user's own data, which a job creates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import enum
 
 
 class ExportState(enum.StrEnum):
-    """Stages of life."""
+    """The stages of an export."""
 
     MAKING = "making"
     READY = "ready"
@@ -17,13 +17,13 @@ class ExportState(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalExport:
-    """One file; a user has one at most.
+    """One export file; a user has at most one.
 
     Attributes:
-        id: 32 hexadecimal digits that nobody can guess.
-        expires: from then on it is not there.
-        tries: how often somebody began to make it; the number of an attempt is its name.
-        ready: when it was made. size: bytes of the file. parts: in how many documents it lies.
+        id: 32 unguessable hexadecimal digits.
+        expires: when the file is deleted.
+        tries: how often a job began to make it; an attempt is named by its number.
+        ready: when it was finished. size: bytes of the file. parts: documents in which it is stored.
         too_large: why it failed.
     """
 
@@ -40,5 +40,5 @@ class PersonalExport:
 
     @property
     def name(self) -> str:
-        """What the file is called; nothing that anybody has typed is in it."""
+        """The file name, without any text that a person has typed."""
         return f"eventr-{(self.ready or self.asked).date().isoformat()}.zip"

@@ -1,4 +1,4 @@
-"""Entries: as a pull brings them, and as they are stored."""
+"""Entries: as a pull brings them, and as stored."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from app.models.feeds.chain import Chain
 from app.models.feeds.parsed import Enclosure, has_picture
 from app.models.sharing.sharing import Origin, ShareVisibility
 
-#: Pictures of one entry that are shown with a text that has none.
+#: Most pictures shown with an entry whose text has none.
 PICTURES = 20
 
 
 class NewEntry(NamedTuple):
-    """An entry to be stored for the first time; a tuple, since they are made by the thousand.
+    """An entry to be stored for the first time; a tuple, because there are thousands of them.
 
     Attributes:
         guid_hash: 8 bytes, the entry's identity within its feed.
-        at: sort time; published, updated: as the feed says; arrived: when it was first seen.
-        title, author: plain text; content, summary: sanitised HTML with absolute addresses.
+        at: sort time; published, updated: as the feed states; arrived: when it was first seen.
+        title, author: plain text; content, summary: sanitized HTML with absolute addresses.
         excerpt: plain text for lists.
-        raw: content and summary as published (:mod:`app.gateways.feeds.entry_bodies`); empty when cleaning
-        changed
-            nothing.
-        cleaned_by: version of the sanitiser.
-        remote: its way over other servers, as they say; None: it begins here, or is no share.
+        raw: content and summary as published (:mod:`app.gateways.feeds.entry_bodies`); empty if sanitizing
+            changed nothing.
+        cleaned_by: version of the sanitizer.
+        remote: its chain on other servers, as they state it; None: it starts here, or isn't a share.
     """
 
     guid_hash: bytes
@@ -50,7 +49,7 @@ class NewEntry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A stored entry's new body; its place, sequence number and read states stay."""
+    """A stored entry's new body; its sort time, sequence number and read states stay."""
 
     guid_hash: bytes
     title: str
@@ -69,7 +68,7 @@ class EntryChange:
 
 
 class EntryKey(NamedTuple):
-    """What a stream needs to know of an entry before it reads its body; ``at`` in milliseconds."""
+    """The fields of an entry that a stream needs before it reads the body; ``at`` in milliseconds."""
 
     id: int
     feed_id: int
@@ -81,8 +80,8 @@ class EntryKey(NamedTuple):
 class Entry:
     """A stored entry.
 
-    ``revision`` counts changes of its body; ``stars`` counts its marks and shares; ``of`` is what it shares.
-    ``lost`` says why nothing of that is shown: it was taken back, or is not for who looks.
+    ``revision`` counts changes of its body, ``stars`` its marks and shares; ``of`` is the root it shares.
+    ``lost`` says why the shared entry isn't shown: it was removed, or the viewer may not see it.
     """
 
     id: int
@@ -111,9 +110,9 @@ class Entry:
 
     @property
     def pictures(self) -> tuple[Enclosure, ...]:
-        """What is to be seen besides the text: of most news, photo blogs and posts on Mastodon.
+        """The pictures to show besides the text: most news, photo blogs and Mastodon posts have some.
 
-        None where the text has pictures: feeds tell of those again, in other sizes.
+        Empty if the text has pictures: feeds list the same ones again, in other sizes.
         """
         if has_picture(self.content or self.summary):
             return ()

@@ -1,4 +1,4 @@
-"""What changed many things at once and can be taken back."""
+"""The history of bulk actions, which can be undone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.errors import InvalidError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS = dt.timedelta(milliseconds=1)
-#: Of milliseconds: far from what dates can hold.
+#: Most digits of milliseconds: far below the limit of dates.
 _DIGITS = 13
 
 
 class ActionKind(enum.StrEnum):
-    """What was done."""
+    """The kinds of actions."""
 
     ALL = "all"
     ABOVE = "above"
@@ -32,21 +32,21 @@ class ActionKind(enum.StrEnum):
 
 
 class HistoryCursor(NamedTuple):
-    """A place in the history; what comes after it is older. ``token`` is an undo without its kind."""
+    """A position in the history; later positions are older. ``token`` is an undo token without its kind."""
 
     at: dt.datetime
     token: str
 
     def __str__(self) -> str:
-        """Return it as text that :meth:`parse` reads: milliseconds, and the token."""
+        """Return the position as text for :meth:`parse`: milliseconds, and the token."""
         return f"{(self.at - _EPOCH) // _MS}-{self.token}"
 
     @classmethod
     def parse(cls, text: str) -> HistoryCursor:
-        """Return the place that a text names.
+        """Return the position in a text.
 
         Raises:
-            InvalidError: it names none.
+            InvalidError: the text isn't a position.
         """
         ms, _, token = text.partition("-")
         if not (ms.isascii() and ms.isdigit() and len(ms) <= _DIGITS and token):
@@ -56,13 +56,13 @@ class HistoryCursor(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MassAction:
-    """One action of the last day.
+    """One bulk action of the last day.
 
     Attributes:
-        undo: the token that takes it back, as ``/undo`` wants it.
-        about: of marks the stream's text form, empty for a selection of feeds; of one feed, folder or saved
-            search its name.
-        count: entries that became read; feeds that were moved or left together; else 0.
+        undo: the token that undoes it, for ``/undo``.
+        about: for marks, the stream's text form, empty for a selection of feeds; for one feed, folder or
+            saved search, its name.
+        count: entries that became read, or feeds that were moved or unsubscribed together; else 0.
     """
 
     undo: str
@@ -73,13 +73,13 @@ class MassAction:
 
     @property
     def cursor(self) -> HistoryCursor:
-        """Return where it stands in the history."""
+        """Return its position in the history."""
         return HistoryCursor(self.at, self.undo.rpartition(".")[2])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Some of the history, the newest first; ``after``: where the next page begins, if there is one."""
+    """A page of the history, newest first; ``after``: the start of the next page, None at the end."""
 
     actions: tuple[MassAction, ...]
     after: HistoryCursor | None = None

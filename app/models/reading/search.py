@@ -1,8 +1,8 @@
-"""What a person typed into the search field, understood: words, phrases and operators. Pure.
+"""Search queries: parse words, phrases and operators from the search field. Pure.
 
-    climate "sea level" -sport title:report author:mann feed:nature is:unread after:2026-01-01
+ climate "sea level" -sport title:report author:mann feed:nature is:unread after:2026-01-01
 
-All of it must hold at once. Nothing typed is ever refused: what is not understood is taken as words,
+All conditions must match. No input is ever refused: unknown parts are read as words,
 and a note says so.
 """
 
@@ -20,9 +20,9 @@ from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
 from app.models.reading.tokenizer import fold_text, split_words
 
-#: Characters of a query.
+#: Most characters of a query.
 QUERY_MAX = 256
-#: Terms that are looked for; further ones are left out, with a note.
+#: Most terms of a query; further terms are ignored, with a note.
 TERMS_MAX = 24
 
 _PART = re.compile(
@@ -32,7 +32,7 @@ _DATE = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", re.ASCII)
 
 
 class TermField(enum.StrEnum):
-    """The part of an entry in which a term must stand."""
+    """The part of an entry that must contain a term."""
 
     ANY = ""
     TITLE = "title"
@@ -40,7 +40,7 @@ class TermField(enum.StrEnum):
 
 
 class NoteReason(enum.StrEnum):
-    """What was not understood."""
+    """Why a part of the query wasn't understood."""
 
     UNKNOWN = "unknown"
     EMPTY = "empty"
@@ -51,7 +51,7 @@ class NoteReason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueryNote:
-    """A part of the query that was taken otherwise than it was typed; ``text`` is that part."""
+    """A part of the query that was read differently than typed; ``text`` is that part."""
 
     why: NoteReason
     text: str
@@ -59,7 +59,7 @@ class QueryNote:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
-    """Words that must stand beside each other; one word is the most common case."""
+    """Words that must be adjacent; a single word is the most common case."""
 
     words: tuple[str, ...]
     where: TermField = TermField.ANY
@@ -78,10 +78,10 @@ class SearchQuery:
     """A query.
 
     Attributes:
-        terms, without: what must stand in an entry, and what must not.
-        feeds, folders, tags: names; of several wanted feeds or folders any, of tags all.
-        read, starred: None: either. shared: by somebody he follows, or not.
-        since, until: sort times, the first included, the second not.
+        terms, without: terms that an entry must contain, and must not contain.
+        feeds, folders, tags: names; of several wanted feeds or folders any matches, of tags all must.
+        read, starred: None: either. shared: whether someone the user follows shared it.
+        since, until: sort times, the first inclusive, the second exclusive.
     """
 
     terms: tuple[Term, ...] = ()
@@ -98,12 +98,12 @@ class SearchQuery:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it asks for nothing at all."""
+        """Whether it has no conditions at all."""
         return self == SearchQuery(notes=self.notes)
 
 
 def parse_query(text: str) -> SearchQuery:
-    """Understand a query; never raises, whatever is typed."""
+    """Parse a query; never raises, whatever is typed."""
     reader = _Reader()
     for match in _PART.finditer(text[:QUERY_MAX]):
         if match["phrase"] is not None or match["plain"] or match["name"]:
@@ -194,7 +194,7 @@ _WHERE = {
 
 
 def contains_term(text: str, term: Term) -> bool:
-    """Return whether a term stands in a short text."""
+    """Return whether a short text contains a term."""
     found, size = split_words(text), len(term.words)
     return any(tuple(found[at : at + size]) == term.words for at in range(len(found) - size + 1))
 
@@ -208,30 +208,30 @@ def _date(text: str) -> dt.datetime | None:
 
 
 def encode_query(query: str) -> str:
-    """Return a query as a part of a path: letters, digits, ``-`` and ``_`` only."""
+    """Return a query as a part of a path: only letters, digits, ``-`` and ``_``."""
     return base64.urlsafe_b64encode(query.encode()).decode().rstrip("=")
 
 
 def decode_query(text: str) -> str | None:
-    """Return the query of an encoded one; None: it is none."""
+    """Return the query of an encoded text; None if the text isn't one."""
     try:
         query = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         return None
-    # One text, one address: what decodes to the same by another spelling is no query of ours.
+    # One query, one address: a different spelling that decodes to the same query is invalid.
     is_shown = all(c.isprintable() or c in JOINERS for c in query)
     fits = 0 < len(query) <= QUERY_MAX and is_shown and encode_query(query) == text
     return query if fits else None
 
 
 def normalise_query(query: str) -> str:
-    """Return a query as it is kept: one blank between words, no controls, not too long."""
+    """Return a query as stored: one space between words, no control characters, not too long."""
     return to_one_line(query, QUERY_MAX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchDocument:
-    """What is looked through of an entry; all of it plain text. ``at`` in milliseconds."""
+    """The searchable parts of an entry, all plain text. ``at`` in milliseconds."""
 
     id: int
     feed_id: int
@@ -244,15 +244,15 @@ class SearchDocument:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """Asks a search engine for entries.
+    """A request to a search engine.
 
     Attributes:
         feeds: feed → first and last number of its entries that may be found.
         newest: sort time of the newest entry of all these feeds, milliseconds.
         terms, without: as in :class:`SearchQuery`.
-        since, until: sort times in milliseconds, both included; None: open.
+        since, until: sort times in milliseconds, both inclusive; None: open.
         ids: only these entries; None: any.
-        after: (at, id) of the last one that the reader has.
+        after: (at, id) of the last entry that the reader has.
     """
 
     feeds: Mapping[int, tuple[int, int]]
@@ -266,11 +266,11 @@ class SearchRequest:
     after: tuple[int, int] | None = None
 
     def make_sort_key(self, key: EntryKey) -> tuple[int, int]:
-        """Return a key's place in this order."""
+        """Return a key's sort key in this order."""
         return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
 
     def is_match(self, key: EntryKey) -> bool:
-        """Return whether a key comes after what the reader has, in a feed's numbers that he may see."""
+        """Return whether a key comes after the reader's last one, within the numbers that they may see."""
         first, last = self.feeds.get(key.feed_id, (1, 0))
         if not first <= key.seq <= last:
             return False
@@ -281,7 +281,7 @@ class SearchRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Entries in their order; ``after`` is where to go on, None when there are no more."""
+    """Entries in order; ``after`` is where to continue, None at the end."""
 
     keys: list[EntryKey]
     after: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""Streams: what is asked for, and the pages, trees and articles that are answered."""
+"""Streams: references, queries and cursors, and the pages, trees and articles that answer them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from app.models.subscriptions.read_state import ReadState
 
 _REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
 _SEARCH = "search/"
-#: Characters of the longest text form, that of a search.
+#: Most characters of a text form; searches have the longest.
 REF_MAX = 2048
 _CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})\.([0-9]{1,9})", re.ASCII)
 MAX_ID = 1 << 53
 
 
 class StreamKind(enum.StrEnum):
-    """What set of entries a stream is."""
+    """The set of entries of a stream."""
 
     ALL = "all"
     FEED = "feed"
@@ -38,12 +38,12 @@ class StreamKind(enum.StrEnum):
     SEARCH = "search"
 
 
-#: Streams of what a user marked, whose feeds he may have left. Like searches they have no unread on top.
+#: Streams of marked entries, even of feeds that the user has left. Like searches: no unread-on-top.
 MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
 
 
 class Sort(enum.StrEnum):
-    """Orders of a stream. Starred, tagged and found entries have no unread-on-top: it means newest there."""
+    """Orders of a stream. For starred, tagged and found entries, unread-on-top means newest."""
 
     UNREAD_ON_TOP = "unread-on-top"
     NEWEST = "newest"
@@ -51,7 +51,7 @@ class Sort(enum.StrEnum):
 
 
 class Show(enum.StrEnum):
-    """Which entries of a stream are listed. Starred entries are, read or not."""
+    """Which entries of a stream are listed. Starred entries are listed, read or not."""
 
     ALL = "all"
     UNREAD = "unread"
@@ -59,11 +59,11 @@ class Show(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamRef:
-    """Names a stream.
+    """A reference to a stream.
 
-    Its text form is ``all``, ``starred``, ``following``, ``shares`` (one's own), ``feed/<id>``,
-    ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query in letters that an address needs not escape
-    (:func:`app.models.reading.search.encoded`).
+    Its text form is ``all``, ``starred``, ``following``, ``shares`` (the reader's own), ``feed/<id>``,
+    ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an address
+    (:func:`app.models.reading.search.encode_query`).
     """
 
     kind: StreamKind
@@ -72,7 +72,7 @@ class StreamRef:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is what the reader himself shares."""
+        """Whether it holds the reader's own shares."""
         return self.kind is StreamKind.SHARES
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class StreamRef:
         """Read the text form.
 
         Raises:
-            InvalidError: it is not one.
+            InvalidError: the text isn't a stream.
         """
         text = text if isinstance(text, str) and len(text) <= REF_MAX else ""
         if text.startswith(_SEARCH) and (query := decode_query(text[len(_SEARCH) :])):
@@ -99,7 +99,7 @@ class StreamRef:
 
 
 class Segment(enum.StrEnum):
-    """The part of a stream that a cursor is in: unread-on-top has two, the others only the first."""
+    """The part of a stream that a cursor is in: unread-on-top has two, other orders only the first."""
 
     FIRST = "a"
     READ = "b"
@@ -109,7 +109,7 @@ class Segment(enum.StrEnum):
 class Cursor:
     """The last row of a page: the next page begins after it. ``at`` in milliseconds.
 
-    ``seen`` counts the segment's rows up to here; it only tells how dense they lie.
+    ``seen`` counts the segment's rows up to here; it is only used to estimate their density.
     """
 
     segment: Segment
@@ -125,7 +125,7 @@ class Cursor:
         """Read the text form.
 
         Raises:
-            InvalidError: it is not one.
+            InvalidError: the text isn't a cursor.
         """
         match = _CURSOR.fullmatch(text) if isinstance(text, str) else None
         if match is None:
@@ -135,15 +135,15 @@ class Cursor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamQuery:
-    """Asks for a page.
+    """A request for a page.
 
     Attributes:
-        cursor: of the page before, as text; None for the first page.
+        cursor: of the previous page, as text; None for the first page.
         snapshot: of the first page; belongs to ``cursor``. A first page makes a new one; a snapshot
-            without a cursor is its first page once more, rows in the same places.
+            without a cursor is its first page again, with the same rows.
         limit: rows, None for the setting ``page_size``.
-        show: unread entries alone, by the time of the first page: what is read since stays.
-        whole: rows with their texts.
+        show: unread entries only, as of the first page: entries read since then stay.
+        with_bodies: include the rows' texts.
     """
 
     ref: StreamRef
@@ -156,10 +156,10 @@ class StreamQuery:
 
 
 class SourceFeed(NamedTuple):
-    """A feed as one stream sees it at one moment: its entries' range and the user's read state.
+    """A feed as one stream sees it at one moment: its range of entries and the user's read state.
 
-    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count; ``missing`` are the
-    numbers that hold nothing any more.
+    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count; ``missing`` counts
+    the numbers without an entry.
     """
 
     feed_id: int
@@ -174,19 +174,19 @@ class SourceFeed(NamedTuple):
     def create(
         cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState, missing: int = 0
     ) -> SourceFeed:
-        """Count and join."""
+        """Create a source and count its unread entries."""
         unread = state.count_unread(first_seq, last_seq)
         return cls(feed_id, first_seq, last_seq, newest, state, unread, missing)
 
     @property
     def total(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self.last_seq - self.first_seq + 1 - self.missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stream as it was at ``at``, kept for a day; pages and mass actions refer to it."""
+    """A stream as of ``at``, kept for a day; pages and bulk actions refer to it."""
 
     token: str
     user_id: int
@@ -198,7 +198,7 @@ class Snapshot:
 
     @property
     def total(self) -> int | None:
-        """How many rows the list has; None for marked and found entries."""
+        """The number of rows of the list; None for marked and found entries."""
         if self.ref.kind in MARKED or self.ref.kind is StreamKind.SEARCH:
             return None
         unread = self.show is Show.UNREAD
@@ -207,12 +207,12 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
+    """One row of a list; ``read`` is the current state, not that of the snapshot.
 
-    ``markable``: it is of a feed of his; what is not is neither to be read nor to be kept unread.
-    ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
-    ``pictures`` come with it.
-    ``sharers`` are those whom the reader follows who shared it. ``lost``: why it is not shown.
+    ``markable``: its feed is one of the user's; other rows can't be marked read or unread.
+    ``html`` is its sanitized text if texts were requested; None: too long for a list, or not requested.
+    ``pictures`` come with ``html``.
+    ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     """
 
     id: int
@@ -243,10 +243,10 @@ class Page:
     Attributes:
         cursor: for the next page, None at the end.
         snapshot: token for the next pages, ``newer`` and ``mark_all``.
-        split: index of the first row under "Already read", None when this page has no such border.
-        unread: unread entries of the whole stream; None on a continued page.
-        looked: of a search.
-        total: rows of the whole list, as far as that is known.
+        split: index of the first row under "Already read", None if this page doesn't have that border.
+        unread: unread entries of the whole stream; None on later pages.
+        looked: the summary of a search.
+        total: rows of the whole list, if known.
     """
 
     rows: tuple[EntryRow, ...]
@@ -260,7 +260,7 @@ class Page:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SearchSummary:
-    """What a search looked for: the terms to be marked, and what was not understood."""
+    """The terms of a search, to be highlighted, and the parts that weren't understood."""
 
     terms: tuple[Term, ...]
     notes: tuple[QueryNote, ...]
@@ -268,10 +268,10 @@ class SearchSummary:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Article:
-    """One entry to be read, with its feed's names and the user's own marks.
+    """One entry for reading, with its feed's names and the user's own marks.
 
-    Of a share ``source_id`` and the names are those of the feed that the entry is from; ``person``: that is
-    somebody's own words. ``markable``: as that of a row.
+    For a share, ``source_id`` and the names are those of the root entry's feed; ``person``: the entry is
+    a person's own text. ``markable``: as in :class:`EntryRow`.
     """
 
     entry: Entry
@@ -291,26 +291,26 @@ class Article:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MarkResult:
-    """What single marks changed: feed → by how much its unread count moved."""
+    """The effect of single marks: feed → change of its unread count."""
 
     deltas: Mapping[int, int]
 
     @property
     def total(self) -> int:
-        """By how much the user's whole unread count moved."""
+        """The change of the user's total unread count."""
         return sum(self.deltas.values())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MassMarkResult:
-    """What a mass action did; ``undo`` is a token that takes it back for a day."""
+    """The effect of a bulk action; ``undo`` is a token that undoes it for a day."""
 
     undo: str
     count: int
 
 
 class TreeFeed(NamedTuple):
-    """A subscription in the tree; ``error`` is the word of a failing feed, ``person``: somebody's shares."""
+    """A subscription in the tree; ``error`` is a failing feed's word, ``person``: it holds shares."""
 
     feed_id: int
     title: str
@@ -324,7 +324,7 @@ class TreeFeed(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TreeFolder:
-    """A folder with its own feeds and the folders in it; ``unread`` counts each feed below once."""
+    """A folder with its own feeds and subfolders; ``unread`` counts each feed below once."""
 
     id: int
     name: str
@@ -336,10 +336,10 @@ class TreeFolder:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tree:
-    """All of a user's subscriptions: top folders, then feeds that are in none.
+    """All of a user's subscriptions: top folders, then feeds without a folder.
 
-    ``following`` are the unread rows of what those share whom he follows: an article is one, whoever shares
-    it (of very many, the shares are counted). None: he follows nobody.
+    ``following`` counts unread articles shared by people the user follows, each once, however many share
+    it (beyond a limit, shares are counted). None: the user follows no one.
     """
 
     folders: tuple[TreeFolder, ...]

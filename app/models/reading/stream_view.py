@@ -1,4 +1,4 @@
-"""How one person looks at one stream: view, rows, order, filter."""
+"""The view of one person on one stream: layout, density, order, filter."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PANES, LIST, EXPANDED = "panes", "list", "expanded"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamView:
-    """One stream's look; values as in :class:`app.models.accounts.preferences.Preferences`.
+    """The view of one stream; values as in :class:`app.models.accounts.preferences.Preferences`.
 
-    Whole texts need a column of their own, so ``expanded`` is a view and a density at once.
+    Full texts need a column of their own, so ``expanded`` is a view and a density at once.
     """
 
     view: str
@@ -26,7 +26,7 @@ class StreamView:
 
     @classmethod
     def resolve(cls, preferences: Preferences, *overrides: Mapping[str, str]) -> StreamView:
-        """Join a person's settings with what goes before them, the strongest last."""
+        """Merge a person's preferences with overrides, the strongest last."""
         found = merge_settings(preferences, *overrides)
         if EXPANDED not in (found.view, found.density):
             return found
@@ -34,7 +34,7 @@ class StreamView:
 
 
 def merge_settings(preferences: Preferences, *overrides: Mapping[str, str]) -> StreamView:
-    """Return what was chosen: of whole texts also the density before them."""
+    """Return the chosen settings; for full texts, also the density before them."""
     found = StreamView(*(getattr(preferences, name) for name in FIELDS))
     for mapping in overrides:
         fits = {name: value for name, value in mapping.items() if value and _fits(name, value)}
@@ -43,10 +43,11 @@ def merge_settings(preferences: Preferences, *overrides: Mapping[str, str]) -> S
 
 
 def complete_changes(changes: Mapping[str, str], before: StreamView) -> dict[str, str]:
-    """Return changes with what follows from them: one column for whole texts, and out of it again.
+    """Return changes with their consequences: one column for full texts, and back again.
 
     Args:
-        now: what was chosen before.
+        changes: field → new value.
+        before: the view before the changes.
     """
     found = dict(changes)
     if changes.get("density") == EXPANDED:

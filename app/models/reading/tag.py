@@ -1,4 +1,4 @@
-"""Tags: words that a user puts on entries, and what he marked of one entry."""
+"""Tags on entries, a user's marks, and saved searches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Tag:
     """A tag of a user.
 
     Attributes:
-        count: entries that have it.
-        merged: entries that another tag got when this one was merged into it, with that tag's id.
+        count: the number of its entries.
+        merged: the id of the tag that this one was merged into, and the entries that got that tag then.
     """
 
     id: int
@@ -27,7 +27,7 @@ class Tag:
 
 
 class Mark(NamedTuple):
-    """What a user marked of an entry: starred, tagged (ids), or both."""
+    """A user's marks on an entry: starred, tagged (ids), or both."""
 
     entry_id: int
     feed_id: int
@@ -46,10 +46,10 @@ class SavedSearch:
 
 
 def normalise_tag(name: str) -> str:
-    """Return a tag's name as it is shown: composed, one blank between words, no commas."""
+    """Return a tag's name as shown: NFC, one space between words, no commas."""
     return normalise_name(name.replace(",", " "))
 
 
 def make_tag_key(name: str) -> str:
-    """Return what two spellings of one tag have in common."""
+    """Return a key that is equal for all spellings of a tag."""
     return fold_name(normalise_tag(name))

@@ -1,7 +1,7 @@
-"""Words of a text as the search sees them: the same for what is searched and for what is asked.
+"""Tokenizer of the search: split texts and queries into words in the same way.
 
-Case, accents and vowel points do not count. Chinese, Japanese and Korean are written without blanks
-between words, so a run of their characters is read as its overlapping pairs.
+Case, accents and vowel points are ignored. Chinese, Japanese and Korean are written without spaces
+between words, so a run of their characters is split into overlapping pairs.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-#: A longer one is an address or a key, and nobody types it; its beginning is found.
+#: Most characters of a word; a longer one is an address or a key, and only its beginning is searchable.
 LONGEST = 40
 
 _ASCII = re.compile(r"[a-z0-9]+")
-#: Accents, Hebrew points, Arabic vowels and the line that only lengthens a word.
+#: Accents, Hebrew points, Arabic vowels and the tatweel, which only lengthens a word.
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+")
 
 
 def fold_text(text: str) -> str:
-    """Return a text as it is compared: no case, no accents."""
+    """Return a text for comparison: no case, no accents."""
     if text.isascii():
         return text.lower()
-    # Twice: some capitals fold into a letter with an accent, and some accents go only when decomposed.
+    # Twice: some capitals fold to a letter with an accent, and some accents only go after decomposition.
     bare = _POINTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return unicodedata.normalize("NFKC", bare.casefold())
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in their order, as they are stored and compared."""
+    """Return the words of a text in order, as stored and compared."""
     folded = fold_text(text)
     if folded.isascii():
         return [word[:LONGEST] for word in _ASCII.findall(folded)]
@@ -39,7 +39,7 @@ def split_words(text: str) -> list[str]:
 
 
 def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield begin, end and the compared words of each word of a text that is to be shown."""
+    """Yield start, end and the folded words of each word of a text to be shown."""
     for match in _word().finditer(text):
         if found := split_words(match[0]):
             yield match.start(), match.end(), found
@@ -47,7 +47,7 @@ def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    r"""Return what a word looks like; ``\w`` alone would cut Hindi and Thai at their vowel signs."""
+    r"""Return the pattern of a word; ``\w`` alone would split Hindi and Thai at their vowel signs."""
     signs = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c) in ("Mn", "Mc"))
     return re.compile(f"[^\\W_](?:[^\\W_]|[{signs}])*")
 

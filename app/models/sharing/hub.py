@@ -1,4 +1,4 @@
-"""Our own hub (W3C WebSub): who wants to hear of which public stream, and what he is sent."""
+"""Our own hub (W3C WebSub): subscribers of public streams, and the requests sent to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.feeds.websub import Mode
 
 
 class HubForm(NamedTuple):
-    """A request to the hub (§5.1), still unchecked; ``lease`` in seconds, None: left out or no number."""
+    """A request to the hub (§5.1), still unchecked; ``lease`` in seconds, None if missing or not a number."""
 
     mode: str
     topic: str
@@ -22,11 +22,12 @@ class HubForm(NamedTuple):
 
 
 class PendingIntent(NamedTuple):
-    """What somebody asked of the hub, until his callback has confirmed it or not.
+    """A subscriber's request until their callback has confirmed or refused it.
 
     Attributes:
         lease: seconds, within our bounds.
-        at: when he asked; it names this request. failures: tries at which the callback did not answer.
+        at: when it was made; identifies this request.
+        failures: attempts that the callback didn't answer.
     """
 
     mode: Mode
@@ -38,16 +39,17 @@ class PendingIntent(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """A callback that is told of one topic, or wants to be.
+    """A callback that subscribes to one topic, or wants to.
 
     Attributes:
-        user_id, feed_id: whose stream it is.
+        user_id, feed_id: the owner of the stream, and its feed.
         topic: address of the feed, as the subscriber wrote it.
-        since: when it first confirmed; None: it has not yet.
-        expires: end of the lease; of one that never confirmed, when it is forgotten.
-        ask: what is to be confirmed.
-        owed: of which change it has not been told; None: of none. failures: pushes in a row that failed.
-        heard: hash of what it got last.
+        since: when the callback first confirmed; None: not yet.
+        expires: end of the lease; before the first confirmation, when it is forgotten.
+        ask: the request to be confirmed.
+        owed: the time of the change it hasn't received yet; None: none.
+        failures: failed pushes in a row.
+        heard: hash of the last document it received.
     """
 
     id: int
@@ -65,22 +67,22 @@ class Subscriber:
 
 
 class Document(NamedTuple):
-    """What is served at the address of a feed of ours."""
+    """A published feed of ours, as served at its address."""
 
     body: bytes
     content_type: str
 
     @property
     def digest(self) -> bytes:
-        """8 bytes that tell it from what was served before."""
+        """8 bytes that differ when the content does."""
         return hashlib.blake2b(self.body, digest_size=8).digest()
 
 
 class IntentVerification(NamedTuple):
-    """A callback that is asked whether it meant a request, or is told that there is no such topic.
+    """A request that asks a callback to confirm its intent, or reports that the topic is gone.
 
     Attributes:
-        challenge: to be echoed; "": nothing is to be answered.
+        challenge: to be echoed; "": no response is expected.
     """
 
     subscriber: Subscriber
@@ -90,10 +92,10 @@ class IntentVerification(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A push that is to be sent, or the word that there will be no more.
+    """A push to be sent, or the notice that pushes end.
 
     Attributes:
-        digest: of what is sent; empty for that word.
+        digest: of the content; empty for that notice.
     """
 
     subscriber: Subscriber

@@ -1,4 +1,4 @@
-"""Addresses of this very server: they lead to people, and are never fetched."""
+"""Addresses of this server: they lead to people, and are never fetched."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _USUAL = {"http": ":80", "https": ":443"}
 
 
 def parse_handle(text: str, hosts: Collection[str]) -> str | None:
-    """Return whose page or feed is meant by ``@name``, or by an address of one of these hosts; None: neither.
+    """Return the handle in ``@name`` or in an address on one of these hosts; None for any other text.
 
-    ``@name@host`` is somebody of that host.
+    ``@name@host`` is a person on that host.
 
     Args:
-        hosts: those of this server, as :func:`plain` gives them.
+        text: as typed.
+        hosts: those of this server, as :func:`get_own_host` returns them.
 
     Raises:
-        InvalidError: it is an address of this server, and of nobody's page.
+        InvalidError: the text is an address of this server, but not of a person's page.
     """
     text = text.strip()
     if text.startswith("@"):
@@ -56,13 +57,13 @@ def _handle(path: str) -> str | None:
 
 
 def get_own_host(origin: str) -> str:
-    """Return the host of a server's own address, as :func:`handle_at` compares it."""
+    """Return the host of a server's own address, as :func:`parse_handle` compares it."""
     own = urlsplit(origin)
     return strip_default_port(own.netloc.lower(), own.scheme)
 
 
 def strip_default_port(host: str, scheme: str) -> str:
-    """Return a host without the port that its scheme has anyway."""
+    """Return a host without the default port of its scheme."""
     ends = [_USUAL[scheme]] if scheme else list(_USUAL.values())
     for end in ends:
         host = host.removesuffix(end)

@@ -1,4 +1,4 @@
-"""Shared streams as they are looked at: pages, single shares, and the feeds of them."""
+"""Shared streams for viewers: pages, single shares, and published feeds."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from app.models.sharing.sharing import ChainPage, Profile, Share, Sharer, ShareV
 
 
 class Hop(NamedTuple):
-    """A share on the way of another; ``by`` is None unless the viewer sees it."""
+    """A share in the chain of another; ``by`` is None unless the viewer may see it."""
 
     link: ShareVisibility
     by: Sharer | None = None
 
 
 class OriginFeed(NamedTuple):
-    """The feed of a root; both are empty where somebody wrote the root here."""
+    """The feed of a root entry; both fields are empty if a person wrote the root here."""
 
     title: str = ""
     url: str = ""
 
 
 class ShareCount(NamedTuple):
-    """How many shares there are of a kind; ``more``: at least one more than were counted."""
+    """A number of shares; ``more``: there is at least one more than counted."""
 
     number: int = 0
     more: bool = False
@@ -35,12 +35,12 @@ class ShareCount(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharedItem:
-    """A share as one page or feed shows it.
+    """A share as a page or feed shows it.
 
     Attributes:
-        entry: what was shared, at the share's own place.
-        note: what the sharer says, as HTML; of a post, what he wrote. cut: it is only the beginning.
-        way: the shares it came through, from the one it was taken from back to the root's first.
+        entry: the shared entry, with the share's id and position.
+        note: the sharer's note, as HTML; for a post, its text. cut: only the beginning.
+        way: the shares it came through, from its source back to the first share of the root.
         blog: where the root was published. language: of its feed.
     """
 
@@ -61,7 +61,7 @@ class SharedItem:
 
     @property
     def changed(self) -> dt.datetime:
-        """When the sharer touched it last."""
+        """When the sharer last changed it."""
         return self.share.edited or self.share.at
 
 
@@ -77,8 +77,8 @@ class ChainView:
     """A page of a chain.
 
     Attributes:
-        item: the share that it was opened from.
-        notes: what each said, as HTML, by share; cut where it is long.
+        item: the share from which it was opened.
+        notes: each sharer's note, as HTML, by share; long ones are cut.
     """
 
     item: SharedItem
@@ -87,7 +87,7 @@ class ChainView:
 
 
 class FeedFormat(enum.StrEnum):
-    """As what a stream is published."""
+    """The formats in which a stream is published."""
 
     ATOM = "atom"
     JSON = "json"
@@ -95,10 +95,10 @@ class FeedFormat(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What a feed of somebody's stream is written from.
+    """The data of a published feed.
 
     Attributes:
-        origin: this server's own address, without a slash at its end. hub: that of its hub, if it has one.
+        origin: this server's own address, without a trailing slash. hub: the address of its hub, if any.
     """
 
     origin: str
@@ -112,9 +112,9 @@ class FeedDocument:
     """A feed as it is published.
 
     Attributes:
-        profile: whose it is.
-        tag: changes with whatever is in it, and with nothing else. modified: of its newest item.
-        body: None where the one who asks has it already.
+        profile: of its owner.
+        tag: changes with the content, and with nothing else. modified: of its newest item.
+        body: None if the client already has it.
     """
 
     profile: Profile

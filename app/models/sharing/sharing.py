@@ -1,4 +1,4 @@
-"""Shared streams and chains: who shares what with whom, and on whose word."""
+"""Shares, profiles, relationships, audiences and chains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.models.feeds.chain import Chain
 
 
 class Audience(enum.StrEnum):
-    """Who may see something, from the widest to the narrowest."""
+    """The people who may see something, from widest to narrowest."""
 
     PUBLIC = "public"
     FOLLOWERS = "followers"
@@ -19,7 +19,7 @@ class Audience(enum.StrEnum):
 
     @property
     def width(self) -> int:
-        """0 for nobody else, 2 for everybody."""
+        """The width: 0 for no one else, 2 for everyone."""
         return _WIDTHS[self]
 
     def narrow_to(self, other: Audience) -> Audience:
@@ -31,14 +31,14 @@ _WIDTHS = {audience: 2 - n for n, audience in enumerate(Audience)}
 
 
 class Relationship(NamedTuple):
-    """What one person is to another.
+    """The relationship of one person to another.
 
     Attributes:
-        own: they are the same person.
-        follows: he reads the other's stream, and was let to.
-        requested: he has asked to.
-        muted: he does not want to see the other among those he follows.
-        blocked: one of the two blocks the other, whoever it is; blocks: he does.
+        own: both are the same person.
+        follows: the person follows the other, with approval if needed.
+        requested: the person has requested to follow.
+        muted: the person hides the other from the people they follow.
+        blocked: either of them blocks the other; blocks: the person blocks the other.
     """
 
     own: bool = False
@@ -53,7 +53,7 @@ STRANGER = Relationship()
 
 
 class RelationshipKind(enum.StrEnum):
-    """What somebody laid down about another; that he follows is a subscription."""
+    """A stored relationship to another person; following is stored as a subscription."""
 
     REQUEST = "request"
     MUTE = "mute"
@@ -62,17 +62,17 @@ class RelationshipKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Somebody's page and stream; it begins with his first share, or when he asks for it.
+    """A person's page and stream; it is created with their first share, or on request.
 
     Attributes:
-        feed_id: the feed of what he shares; closet_id: of what he shares with himself alone. They are two,
-            so that nobody can tell from numbers what he keeps.
-        handle: his name at ``/@name``. display: what he wants to be called, else the handle.
+        feed_id: the feed of their shares; private_feed_id: of the shares that only they see. These are
+            separate feeds, so that no one can infer private shares from sequence numbers.
+        handle: their name at ``/@name``. display: their display name, else the handle.
         audience: of the whole stream; a share may have a narrower one.
-        hidden: an administrator has suspended him, or closed his account.
+        hidden: an administrator has suspended them, or closed their account.
         listed: search engines may show the page.
-        open_lists: others see whom he follows and who follows him.
-        similar: he is shown to people who read the same, and they to him.
+        open_lists: others see whom they follow and who follows them.
+        similar: they are suggested to people who read the same feeds, and vice versa.
     """
 
     user_id: int
@@ -90,21 +90,21 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """What he is called."""
+        """The name that is shown."""
         return self.display or self.handle
 
     def has_page(self, relationship: Relationship) -> bool:
-        """Return whether somebody finds the page, whatever is on it for him."""
+        """Return whether the page exists for someone, whatever they may see on it."""
         closed = self.hidden or self.audience is Audience.PRIVATE
         return relationship.own or not (closed or (relationship.blocked and not relationship.blocks))
 
     @property
     def visible_to(self) -> Audience:
-        """For whom the stream is at most at the moment."""
+        """The widest audience of the stream right now."""
         return Audience.PRIVATE if self.hidden else self.audience
 
     def allows_view(self, audience: Audience, relationship: Relationship) -> bool:
-        """Return whether somebody may see what is for this audience."""
+        """Return whether someone may see content for this audience."""
         if relationship.own:
             return True
         if self.hidden or relationship.blocked:
@@ -119,7 +119,7 @@ class Profile:
 
 
 class Origin(NamedTuple):
-    """The entry that was shared first, of whichever feed: the root of its chains. A post is its own."""
+    """The entry that was shared first, in any feed: the root of its chains. A post is its own root."""
 
     entry_id: int
     feed_id: int
@@ -127,15 +127,15 @@ class Origin(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """One person's sharing of one entry.
+    """One person's share of one entry.
 
     Attributes:
-        id: of the share and of its entry in the sharer's feed. feed_id, seq: that entry's place.
-        left: the number that it left behind in the other one of its sharer's feeds, 0: it was never there.
-        path: the shares it came through, from the root's first to the one it was taken from.
-        note: as typed. edited: when it was changed last.
+        id: of the share and of its entry in the sharer's feed. feed_id, seq: that entry's position.
+        left: the number it had in the other of its sharer's two feeds, 0 if it was never there.
+        path: the shares it came through, from the first share of the root to its source.
+        note: as typed. edited: when it was last changed.
         audience: as chosen; the stream's own may be narrower.
-        live: it was not taken back.
+        live: it hasn't been removed.
     """
 
     id: int
@@ -153,18 +153,18 @@ class Share:
 
     @property
     def source(self) -> int | None:
-        """The share that it was taken from, None: from the entry itself."""
+        """The id of its source share; None if the entry itself was shared."""
         return self.path[-1] if self.path else None
 
     @property
     def is_post(self) -> bool:
-        """Whether there is no other entry than this."""
+        """Whether it is a post, its own root entry."""
         return self.of.entry_id == self.id
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShareResult:
-    """The answer to a share; ``existed``: he had shared it already, and that stays as it is."""
+    """The result of sharing; ``existed``: the user had already shared it, and that share stays unchanged."""
 
     share: Share
     existed: bool = False
@@ -172,7 +172,7 @@ class ShareResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sharer:
-    """Who shared an entry, as its readers see it; ``html``: the note with links, where it was asked for."""
+    """The person who shared an entry, as readers see them; ``html``: the note with links, if requested."""
 
     share_id: int
     feed_id: int
@@ -187,14 +187,15 @@ class Sharer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShareBox:
-    """What a reader can do with an entry, and how it came to him.
+    """A reader's options for sharing an entry, and how it reached them.
 
     Attributes:
-        mine: his own share of it.
-        via: when it is a share, the way back from it; None for whom he may not see, or who took it back.
-        audience: of his stream; nothing he shares is seen by more. widest: for whom it may be passed on.
-        passable: whether it may be passed on at all.
-        first: the first share that he may see. total: how many there are.
+        mine: the reader's own share of it.
+        via: for a share, the chain back from it; None for removed shares and those the reader may not see.
+        audience: of the reader's stream, the upper limit for all their shares.
+        widest: the widest audience for which it may be re-shared.
+        can_reshare: whether it may be re-shared at all.
+        first: the first share that the reader may see. total: how many there are.
     """
 
     mine: Share | None
@@ -207,13 +208,13 @@ class ShareBox:
 
     @property
     def choices(self) -> tuple[Audience, ...]:
-        """For whom it may be shared, the widest first."""
+        """The audiences for which it may be shared, widest first."""
         most = self.widest.narrow_to(self.audience)
         return tuple(a for a in Audience if a.width <= most.width)
 
 
 class ShareVisibility(enum.StrEnum):
-    """What a viewer sees of a share in a chain."""
+    """What a viewer may see of a share in a chain."""
 
     SEEN = "seen"
     PRIVATE = "private"
@@ -222,7 +223,7 @@ class ShareVisibility(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A share in its tree. ``by`` is None unless it is seen; ``depth`` counts from 0, at the root's own."""
+    """A share in its tree. ``by`` is None unless visible; ``depth`` counts from 0, the root's first share."""
 
     share_id: int
     depth: int
@@ -235,12 +236,12 @@ class ChainPage:
     """A part of the tree of all shares of a root, in the order of a nested list.
 
     Attributes:
-        nodes: each after the one it was taken from; the first ones' own parents come again when a page
-            goes on in the midst of a branch.
+        nodes: each after its source; if a page continues inside a branch, the parents of its
+            first nodes are repeated.
         cursor: for the next page, None at the end.
         total: shares that the viewer may see, counted up to ``chain_count_max``; ``more``: there are more.
-        remote: the way of the root over other servers before, as they say: plain names and addresses, its
-            last hop the one whose feed is read here. It comes before all nodes.
+        remote: the root's chain on other servers before, as they state it: plain names and addresses. Its
+            last hop is the feed that is read here. It comes before all nodes.
     """
 
     origin: Origin

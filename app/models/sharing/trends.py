@@ -1,4 +1,4 @@
-"""What many share, and who reads alike."""
+"""Trends and similar readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.sharing.sharing import Profile, Sharer
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trend:
-    """An entry that is shared much: some of the last who did, and how many all in all do so publicly."""
+    """An entry that many people share: some of the latest sharers, and the number of public shares."""
 
     entry: Entry
     sharers: tuple[Sharer, ...]
@@ -19,7 +19,7 @@ class Trend:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SimilarReader:
-    """Somebody who reads the same: how many feeds are common."""
+    """Someone with similar subscriptions: how many feeds they have in common."""
 
     profile: Profile
     common: int

@@ -1,4 +1,4 @@
-"""The subscriptions manager: which subscriptions are asked for, and the rows that are answered."""
+"""The subscriptions manager: its filters, rows and pages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Final
 from app.errors import InvalidError
 from app.models.subscriptions.folder import Folder
 
-#: Without a new entry for so long a feed counts as quiet, and as dead.
+#: Time without a new entry after which a feed counts as quiet, and as dead.
 QUIET: Final = dt.timedelta(days=90)
 DEAD: Final = dt.timedelta(days=365)
-#: In the place of a folder: subscriptions that are in none.
+#: Instead of a folder's id: subscriptions without a folder.
 LOOSE: Final = 0
 _CURSOR = re.compile(r"([1-9][0-9]{0,15})\.(.{0,100})", re.DOTALL)
 
 
 class Condition(enum.StrEnum):
-    """Which subscriptions are shown."""
+    """The filters of subscriptions."""
 
     ALL = "all"
     UNREAD = "unread"
@@ -32,7 +32,7 @@ class Condition(enum.StrEnum):
 
 
 class Order(enum.StrEnum):
-    """Orders of the table; the last three begin with the greatest."""
+    """Orders of the table; the last three are descending."""
 
     NAME = "name"
     NEWEST = "newest"
@@ -42,12 +42,12 @@ class Order(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BulkEditQuery:
-    """Asks for a page.
+    """A request for a page.
 
     Attributes:
         words: each must be in the name or the address.
         folder: an id, :data:`LOOSE`, or None for all.
-        after: cursor of the page before.
+        after: cursor of the previous page.
     """
 
     words: str = ""
@@ -59,9 +59,9 @@ class BulkEditQuery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BulkEditRow:
-    """One subscription; ``newest`` is when its last entry came, ``rate`` its entries a week.
+    """One subscription; ``newest`` is when its last entry arrived, ``rate`` its entries per week.
 
-    ``person``: to what somebody of this server shares.
+    ``person``: the feed holds the shares of a person on this server.
     """
 
     feed_id: int
@@ -76,7 +76,7 @@ class BulkEditRow:
     person: bool = False
 
     def make_sort_key(self, order: Order) -> tuple[str | int, int]:
-        """Return what the row is sorted by."""
+        """Return the sort key of the row."""
         match order:
             case Order.NAME:
                 return self.title.casefold()[:100], self.feed_id
@@ -88,18 +88,18 @@ class BulkEditRow:
                 return -self.unread, self.feed_id
 
     def make_cursor(self, order: Order) -> str:
-        """Return the text that lets a page begin after this row."""
+        """Return the cursor for a page that begins after this row."""
         return f"{self.feed_id}.{self.make_sort_key(order)[0]}"
 
     def find_conditions(self, now: dt.datetime) -> set[Condition]:
-        """Return what is true of it."""
+        """Return the conditions that are true for the row."""
         silent = now - self.newest if self.newest else dt.timedelta()
         dead = self.error == "gone" or silent > DEAD
         found = {
             Condition.ALL: True,
             Condition.UNREAD: self.unread > 0,
             Condition.ERROR: self.error is not None,
-            # A person is neither well nor ill.
+            # People's streams are never quiet or dead.
             Condition.QUIET: silent > QUIET and not dead and not self.person,
             Condition.DEAD: dead and not self.person,
             Condition.PAUSED: self.paused,
@@ -113,7 +113,7 @@ class BulkEditPage:
 
     Attributes:
         total: rows of the whole filter. subscriptions: of the user.
-        counts: how many there are of each condition, whatever is filtered.
+        counts: the number of subscriptions per condition, whatever the filter.
         after: cursor of the next page, "" at the end.
     """
 
@@ -126,10 +126,10 @@ class BulkEditPage:
 
 
 def parse_cursor(text: str, order: Order) -> tuple[str | int, int]:
-    """Read a row's cursor as its sort key.
+    """Parse a row's cursor into its sort key.
 
     Raises:
-        InvalidError: it is none.
+        InvalidError: the text isn't a cursor.
     """
     match = _CURSOR.fullmatch(text)
     if match is None or (order is not Order.NAME and not re.fullmatch(r"-?[0-9]{1,16}", match[2], re.ASCII)):

@@ -12,8 +12,8 @@ class Folder:
     """One folder.
 
     Attributes:
-        parent: the folder it lies in, None at the top.
-        order: its place there (:mod:`app.models.subscriptions.sort_key`), "" by its name.
+        parent: the folder that contains it, None at the top.
+        order: its position there (:mod:`app.models.subscriptions.sort_key`), "" to sort by name.
     """
 
     id: int
@@ -24,7 +24,7 @@ class Folder:
 
 
 def find_descendants(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]:
-    """Return these folders and all that lie in them."""
+    """Return these folders and all folders inside them."""
     children: dict[int | None, list[int]] = {}
     for folder in folders:
         children.setdefault(folder.parent, []).append(folder.id)
@@ -37,7 +37,7 @@ def find_descendants(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]
 
 
 def resolve_parents(folders: Sequence[Folder]) -> dict[int, int | None]:
-    """Return folder → the one it lies in; None for those whose own is gone, or lies in them itself."""
+    """Return folder → its parent; None if the parent is gone, or lies inside the folder itself."""
     found = {f.id: f.parent for f in folders}
     for folder_id in found:
         seen, above = {folder_id}, found[folder_id]
@@ -50,10 +50,10 @@ def resolve_parents(folders: Sequence[Folder]) -> dict[int, int | None]:
 
 
 def build_folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
-    """Return folder → names from the outermost down to it, in the order of the tree.
+    """Return folder → names from the outermost one down to it, in the order of the tree.
 
     Args:
-        folders: in their order, of whatever depth.
+        folders: in their order, of any depth.
     """
     above = resolve_parents(folders)
     children: dict[int | None, list[Folder]] = {}
@@ -70,7 +70,7 @@ def build_folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
 
 
 class FolderEditMode(enum.StrEnum):
-    """What becomes of the folders that feeds are in when some are chosen for them."""
+    """What happens to the current folders of feeds when others are chosen."""
 
     ADD = "add"
     REMOVE = "remove"

@@ -1,6 +1,6 @@
-"""Places in a list as text keys: between any two there is room for a third, so a move writes one row.
+"""Sort keys: positions in a list as text. Any two have room for a third, so a move writes one row.
 
-The keys are fractions in base 62 without their "0." and without zeros at the end. After David Greenspan,
+The keys are fractions in base 62 without their "0." and without trailing zeros. After David Greenspan,
 "Implementing Fractional Indexing" (https://observablehq.com/@dgreensp/implementing-fractional-indexing).
 Pure.
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BASE: Final = len(DIGITS)
-#: A longer key lets its list be numbered anew; thirty moves to the very end cost one digit.
+#: Beyond this length the list is renumbered; thirty moves to the very end cost one digit.
 LONG: Final = 24
 
 
@@ -19,7 +19,7 @@ def make_key_between(low: str, high: str) -> str:
     """Return a key after ``low`` ("": the start) and before ``high`` ("": the end).
 
     Raises:
-        ValueError: ``low`` does not lie before ``high``.
+        ValueError: ``low`` isn't before ``high``.
     """
     if high and low >= high:
         raise ValueError(f"{low!r} is not before {high!r}")
@@ -42,14 +42,14 @@ def _between(low: str, high: str) -> str:
 
 
 def _middle(first: int, last: int, after: bool, before: bool) -> int:
-    """Return a digit between two; at an open end the very next, as lists mostly grow there."""
+    """Return a digit between two; at an open end the very next one, because lists mostly grow there."""
     if after and not before:
         return first + 1
     return last - 1 if before and not after else (first + last) // 2
 
 
 def make_spread_keys(count: int) -> list[str]:
-    """Return so many keys, as far apart from each other as they can be."""
+    """Return ``count`` keys, spread as far apart as possible."""
     width = 1
     while BASE**width <= 2 * count:
         width += 1
@@ -65,5 +65,5 @@ def _text(number: int, width: int) -> str:
 
 
 def rank(key: str, name: str, ident: int) -> tuple[bool, str, str, int]:
-    """Return what a list is sorted by: what has a place first, the rest by name."""
+    """Return the sort key of a list item: positioned items first, the others by name."""
     return not key, key, name.casefold(), ident

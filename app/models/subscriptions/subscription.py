@@ -19,12 +19,13 @@ class Subscription(NamedTuple):
     """A user's subscription to a feed.
 
     Attributes:
-        title: empty: the feed's own.
-        rev: rises with each write of ``state``.
-        mass: the last mass action on it, which alone can be undone.
-        orders: folder → its place there (:mod:`app.models.subscriptions.sort_key`); :data:`TOP`: outside of
-        all. paused: its reader counts for no polls.
-        person: the feed is what somebody shares. muted: not among those he follows.
+        title: empty for the feed's own.
+        rev: incremented by each write of ``state``.
+        mass: the last bulk action on it, the only one that can be undone.
+        orders: folder → its position there (:mod:`app.models.subscriptions.sort_key`); :data:`TOP`: outside
+            all folders.
+        paused: its reader doesn't count for polling.
+        person: the feed holds a person's shares. muted: hidden from the people the user follows.
     """
 
     id: int
@@ -43,11 +44,11 @@ class Subscription(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SubscribeResult:
-    """The answer to a subscribe.
+    """The result of a subscribe.
 
     Attributes:
-        existed: it was there already and was left as it is.
-        ticket: id of the pull job that brings the first entries, or what a feed in error has now; else None.
+        existed: the subscription already existed and was left unchanged.
+        ticket: id of the pull job that brings the first entries, or a failing feed's current ones; else None.
     """
 
     subscription: Subscription
@@ -57,12 +58,12 @@ class SubscribeResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AddressChangeResult:
-    """The answer to a change of address.
+    """The result of an address change.
 
     Attributes:
         feed_id: of the feed that is read now.
-        undo: a token that brings the old subscription back.
-        known: the feed was here already, and what was read of the old one is read there.
+        undo: a token that restores the old subscription.
+        was_known: the feed already existed here, and read marks of the old one were carried over.
     """
 
     feed_id: int
@@ -72,7 +73,7 @@ class AddressChangeResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StartRule:
-    """Where reading begins: what is younger than ``age`` is unread, but ``least`` … ``most`` entries."""
+    """The start of a new subscription: entries younger than ``age`` are unread, within the two bounds."""
 
     age: dt.timedelta
     min_unread: int
@@ -82,7 +83,9 @@ class StartRule:
         """Return the ``upto`` of a new subscription.
 
         Args:
-            ats: sort times of the newest entries, rising; ``most`` of them are enough.
+            times: sort times of the newest entries, ascending; ``max_unread`` of them suffice.
+            last_seq: the number of the newest entry.
+            now: the current time, aware.
         """
         young = sum(at >= now - self.age for at in times)
         return max(0, last_seq - min(max(young, self.min_unread), self.max_unread))

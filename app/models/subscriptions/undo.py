@@ -1,4 +1,4 @@
-"""What a user removed, kept for as long as he may take that back."""
+"""Undo: removed items, kept while their user may restore them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.models.subscriptions.subscription import Subscription
 
 
 class FeedPlacement(NamedTuple):
-    """Where a feed lay before a move, and in which folders after it."""
+    """The folders and positions of a feed before a move, and its folders after it."""
 
     feed_id: int
     before: tuple[int, ...]
@@ -22,12 +22,13 @@ class FeedPlacement(NamedTuple):
 
 
 class RestoreResult(NamedTuple):
-    """What became of subscriptions that somebody wanted back.
+    """The result of restoring subscriptions.
 
     Attributes:
-        back: those that came back. asked: people who want to be asked by now, and were, by account.
-        lost: how many people can no longer be followed.
-        left: feeds that were read in their place until now.
+        restored: the restored ones.
+        requested_user_ids: accounts that now approve followers, to whom a follow request was sent.
+        lost_count: how many people can no longer be followed.
+        left_feed_ids: feeds that were read instead until now.
     """
 
     restored: tuple[Subscription, ...] = ()
@@ -38,18 +39,18 @@ class RestoreResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
-    """A subscription, a folder with what lay in it, a saved search, or where something lay before a move.
+    """A removed subscription, folder, saved search or share, or the positions before a move.
 
     Attributes:
-        token: names it to the user.
+        token: identifies it to the user.
         subscription: with name, folders and read state.
-        instead: the feed that is read in its place, 0: none.
+        replacement_id: the feed that is read instead, 0 for none.
         feed_ids: the feeds that were in the folder.
-        inner: the folders that were in it.
-        moved: a folder as it was before it was moved. goal: where it was put, 0: to the top.
-        places: where feeds lay before they were moved.
+        subfolder_ids: the folders that were in it.
+        moved: a folder as it was before its move. moved_to: the new parent, 0 for the top.
+        places: the positions of feeds before they were moved.
         search: a saved search.
-        share: with its note; title: what it was called.
+        share: with its note; title: of the shared entry.
     """
 
     token: str

@@ -1,4 +1,4 @@
-"""What was answered to a request that may come again (draft-ietf-httpapi-idempotency-key-header)."""
+"""Idempotency records: stored responses to repeated requests (draft-ietf-httpapi-idempotency-key-header)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as it went out; of its headers those that matter to a program."""
+    """A response as sent; only the headers that matter to programs."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -16,11 +16,11 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """A request that came with a key.
+    """A request that came with an idempotency key.
 
     Attributes:
-        digest: of the request. answer: None: it still runs, or whoever ran it died.
-        turn: names the run.
+        digest: of the request. answer: None: it is still running, or its process died.
+        run_id: identifies the run.
     """
 
     digest: bytes

@@ -1,4 +1,4 @@
-"""What programs that sync ask for and get: streams that are joined and sifted, items with all their marks."""
+"""Sync queries and results: combined and filtered streams, items with all their marks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from app.models.subscriptions.subscription import Subscription
 
 
 class SyncStreamKind(enum.StrEnum):
-    """What an entry can be for a user: each is a stream, and something to sift others by."""
+    """What an entry can be for a user: each is a stream, and a filter for others."""
 
     READING = "reading-list"
     READ = "read"
     UNREAD = "unread"
     STARRED = "starred"
     LIKED = "like"
-    #: What the user shares himself, what those do whom he follows, and what of that is talked about.
+    #: The user's own shares, the shares of people they follow, and the commented ones among those.
     SHARED = "broadcast"
     FRIENDS = "broadcast-friends"
     COMMENTED = "broadcast-friends-comments"
@@ -43,7 +43,7 @@ class SyncStream(NamedTuple):
 
 
 class SyncCursor(NamedTuple):
-    """The last key that a page ended with; ``at`` in milliseconds."""
+    """The last key of a page; ``at`` in milliseconds."""
 
     at: int
     id: int
@@ -54,10 +54,12 @@ class SyncQuery:
     """Which entries, in which order.
 
     Attributes:
-        parts: of any of these streams. include: and of each of these. exclude: and of none of these.
-        since: that came or were changed by anybody, or whose feed the user subscribed to, since then.
-        until: that came by then.
-        after: the end of the page before.
+        streams: entries of any of these streams.
+        include: that are also in each of these streams.
+        exclude: and in none of these streams.
+        since: that arrived or changed since then, or whose feed the user subscribed to since then.
+        until: that arrived before then.
+        after: the end of the previous page.
     """
 
     streams: tuple[SyncStream, ...]
@@ -71,7 +73,7 @@ class SyncQuery:
 
 
 class SyncFeed(NamedTuple):
-    """A subscription as programs know it; ``labels`` are its folders' names, the folders' order kept."""
+    """A subscription as programs see it; ``labels`` are its folders' names, in the folders' order."""
 
     subscription: Subscription
     card: FeedCard
@@ -82,16 +84,16 @@ class SyncFeed(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SyncItem:
-    """An entry with everything that a user made of it.
+    """An entry with all of a user's marks.
 
     Attributes:
-        read: what he can no longer mark is.
-        shared: he shares it himself. labels: its feed's folders. tags: his own.
-        feed_title, site_url: of the feed it lies in; its language too.
-        by: of a share, who shared it, his note with it. via: the way it came, backwards from that share;
-            None for whom he may not see.
-        person: it lies in somebody's stream, whose user id this is.
-        likers: of a share, some of those who like it.
+        read: True for entries that the user can no longer mark.
+        shared: the user shares it. labels: its feed's folders. tags: the user's own.
+        feed_title, site_url: of the feed that contains it.
+        by: for a share, the sharer with their note. via: the chain back from that share;
+            None for shares that the user may not see.
+        person: the user id of the stream's owner, if it is a person's stream.
+        likers: for a share, some of the people who like it.
     """
 
     entry: Entry
@@ -111,9 +113,9 @@ class SyncItem:
 
 
 class UnreadCounts(NamedTuple):
-    """Unread counts with the newest arrival of each, in microseconds; 0: nothing is there.
+    """Unread counts with the newest arrival of each, in microseconds; 0 if it has no entries.
 
-    ``people``: which of the feeds is whose.
+    ``people``: feed → the user whose stream it is.
     """
 
     feeds: Mapping[int, tuple[int, int]]
@@ -124,11 +126,11 @@ class UnreadCounts(NamedTuple):
 
 
 def find_by_name(candidates: Iterable[Folder | Tag], name: str) -> list[int]:
-    """Return the folders or tags of a name: as it is written or kept, else in another case or spelling."""
+    """Return the folders or tags with a name: as written or stored, else in another case or spelling."""
     found, said = list(candidates), (name, normalise_name(name))
     exact = [thing.id for thing in found if thing.name in said]
     if exact:
         return exact
-    # Tags of one spelling are one: what is added under any is found under it.
+    # Spellings of a tag are equal: an entry tagged under any of them is found under all.
     key = fold_name(name)
     return [thing.id for thing in found if fold_name(thing.name) == key]
