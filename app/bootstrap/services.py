@@ -1,11 +1,11 @@
-"""The only place that builds clients → mappers → gateways → services, for every process and the tests.
+"""Service wiring: the only place that builds clients → mappers → gateways → services, in all processes.
 
     services = bootstrap.build(settings)
     services.ensure_indexes()
     tree = services.reading.tree(actor)
     services.close()
 
-Parts are built when they are first asked for, and nothing connects before its first use: so a process
+Parts are built on first access, and nothing connects before its first use. So a process
 builds only what it needs, and building before a fork is safe.
 """
 
@@ -98,7 +98,7 @@ class Services:
 
     @lazy
     def events(self) -> RedisEvents:
-        """What people's browsers are told through."""
+        """The port that sends live events to people's browsers."""
         return RedisEvents(self.settings)
 
     @lazy
@@ -114,7 +114,7 @@ class Services:
     # -- reading
     @lazy
     def finder(self) -> EntrySearch:
-        """Searches as lists."""
+        """Searches, listed like streams."""
         g, patience = self.gateways, self.settings.search_patience
         return EntrySearch(g.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
 
@@ -156,7 +156,7 @@ class Services:
 
     @lazy
     def marking(self) -> MarkingService:
-        """Marks above and below an entry, and what can be taken back."""
+        """Marks above and below an entry, and the history of actions that can be undone."""
         g, s = self.gateways, self.settings
         return MarkingService(
             self.mass_marks,
@@ -171,7 +171,7 @@ class Services:
 
     @lazy
     def sync(self) -> SyncService:
-        """What native apps read."""
+        """Reading through native apps."""
         g = self.gateways
         return SyncService(
             self._sync_scopes,
@@ -188,7 +188,7 @@ class Services:
 
     @lazy
     def sync_marks(self) -> SyncMarkService:
-        """What native apps mark by time."""
+        """Marks by native apps, up to a time."""
         g = self.gateways
         return SyncMarkService(self._sync_scopes, g.subscriptions, g.folders, g.sync, self.mass_marks)
 
@@ -199,12 +199,12 @@ class Services:
 
     @lazy
     def stream_views(self) -> StreamViewService:
-        """How each stream is shown."""
+        """The view of each stream."""
         return StreamViewService(self.gateways.stream_views)
 
     @lazy
     def refresh_requests(self) -> RefreshRequests:
-        """Pulls that users ask for."""
+        """Pulls that users request."""
         return RefreshRequests(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
 
     @lazy
@@ -239,7 +239,7 @@ class Services:
 
     @lazy
     def bulk_edit(self) -> BulkEditService:
-        """Many subscriptions at once."""
+        """Bulk edits of subscriptions."""
         g, undo_ttl = self.gateways, self.settings.undo_ttl
         return BulkEditService(
             g.subscriptions,
@@ -277,7 +277,7 @@ class Services:
 
     @lazy
     def following(self) -> FollowingService:
-        """Profiles, and what people are to each other."""
+        """Profiles, and the relationships between people."""
         g, s = self.gateways, self.settings
         return FollowingService(
             g.follows,
@@ -294,12 +294,12 @@ class Services:
 
     @lazy
     def trends(self) -> TrendService:
-        """What is shared most, and who reads alike."""
+        """Trends and similar readers."""
         return TrendService(self.gateways.trends, self.gateways.subscriptions)
 
     @lazy
     def public_pages(self) -> SharedService:
-        """People's pages and feeds, for everybody."""
+        """People's public pages and feeds."""
         return SharedService(self.gateways.public_pages, self.gateways.chains, self.following)
 
     @lazy
@@ -310,7 +310,7 @@ class Services:
 
     @lazy
     def moderation(self) -> ModerationService:
-        """Reports, and what administrators decide on them."""
+        """Reports, and the decisions of administrators."""
         g, per_hour = self.gateways, self.settings.reports_per_hour
         return ModerationService(
             g.moderation,
@@ -327,7 +327,7 @@ class Services:
 
     @lazy
     def hub(self) -> HubService:
-        """Who subscribes to public streams, and pushes to them."""
+        """The subscribers of public streams, and pushes to them."""
         g, s = self.gateways, self.settings
         gateway = HubGateway(self.mappers.hubs, g.profiles, g.accounts, self._served, s)
         return HubService(
@@ -340,8 +340,8 @@ class Services:
         )
 
     def _served(self, topic: str) -> Document | None:
-        """Return what anybody is served at the address of a public feed of ours; the hub pushes it."""
-        return self.public_pages.find_document(topic)  # late: it stands above the gateways
+        """Return the public document at the address of a feed of ours; the hub pushes it."""
+        return self.public_pages.find_document(topic)  # late, because this service builds on the gateways
 
     @lazy
     def discussion(self) -> DiscussionService:
@@ -361,12 +361,12 @@ class Services:
 
     @lazy
     def notifier(self) -> Notifier:
-        """What tells people of what others do."""
+        """Notifications about other people's actions."""
         return Notifier(self.gateways.notifications, self.events, self.push)
 
     @lazy
     def push(self) -> PushService:
-        """Who is told on which devices; for the web and workers."""
+        """Push notifications to devices; for the web and workers."""
         g = self.gateways
         return PushService(
             g.devices,
@@ -381,7 +381,7 @@ class Services:
 
     @lazy
     def notifications(self) -> NotificationService:
-        """What people are told of."""
+        """The notifications page."""
         return NotificationService(self.gateways.notifications, self.events)
 
     # -- subscriptions as files
@@ -420,13 +420,13 @@ class Services:
 
     @lazy
     def indexing(self) -> IndexService:
-        """Keeping the search up to date; for workers and the updater."""
+        """Updates of the search index; for workers and the updater."""
         return IndexService(self.gateways.indexing, self.gateways.search)
 
     # -- feeds
     @lazy
     def pull(self) -> PullService:
-        """Which feeds are due, and pulling them; for workers and the updater."""
+        """Due feeds, and pulling them; for workers and the updater."""
         return PullService(
             self.gateways.feeds,
             self.gateways.retention,
@@ -437,44 +437,44 @@ class Services:
 
     @lazy
     def websub(self) -> WebsubService:
-        """Hubs: their callback, whom to ask, pulls for pushes."""
+        """WebSub subscriptions: callbacks, requests to hubs, and fetches for pushes."""
         return WebsubService(
             self.gateways.websubs, self.pull, self.jobs, enabled=subscriber.is_enabled(self.settings)
         )
 
     @lazy
     def budget(self) -> RedisBudget:
-        """How often each host may be asked."""
+        """The rate limit of each host."""
         return RedisBudget(self.settings)
 
     @lazy
     def discovery(self) -> DiscoveryService:
-        """Finding the feeds behind an address."""
+        """Discovery of the feeds behind an address."""
         g = self.gateways
         return DiscoveryService(g.discoveries, g.feeds, g.subscriptions, self.jobs, self.settings)
 
     # -- accounts
     @lazy
     def hasher(self) -> Hasher:
-        """Password hashes; one per process, as it bounds their memory."""
+        """Password hashes; one per process, because it limits their memory."""
         return Hasher(self.settings)
 
     @lazy
     def limiter(self) -> RedisLimiter:
-        """How often something may be tried."""
-        # Short: without Redis a log-in falls back to this process's own count at once.
+        """Rate limits for attempts."""
+        # A short timeout: without Redis, a log-in falls back to this process's own count at once.
         client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
         return RedisLimiter(client)
 
     @lazy
     def sign_in(self) -> SignInService:
-        """Sign up, log in, come back, log out."""
+        """Sign up, log in, resume a session, log out."""
         g = self.gateways
         return SignInService(g.accounts, g.sessions, self.events, self.hasher, self.limiter, self.settings)
 
     @lazy
     def accounts(self) -> AccountService:
-        """Password, sessions, invitations, messages for the next page."""
+        """Password, sessions, invites, messages for the next page."""
         g = self.gateways
         return AccountService(
             g.accounts,
@@ -490,7 +490,7 @@ class Services:
 
     @lazy
     def tokens(self) -> TokenService:
-        """Passwords of apps and tokens of programs."""
+        """App passwords and access tokens."""
         g = self.gateways
         return TokenService(
             g.tokens, g.accounts, self.admin_accounts, self.events, self.limiter, self.settings
@@ -498,17 +498,17 @@ class Services:
 
     @lazy
     def idempotency(self) -> IdempotencyService:
-        """Requests of programs that come twice and run once."""
+        """Repeated API requests that must run only once."""
         return IdempotencyService(self.gateways.idempotency)
 
     @lazy
     def erasure(self) -> ErasureService:
-        """The end of accounts; for workers and the updater."""
+        """Deletion of accounts; for workers and the updater."""
         return ErasureService(self.gateways.erasure)
 
     @lazy
     def personal_exports(self) -> PersonalExportService:
-        """Files of all that is somebody's own."""
+        """Files with all of a user's own data."""
         g, notifier = self.gateways, self.notifier
         return PersonalExportService(
             g.personal_exports,
@@ -523,7 +523,7 @@ class Services:
     # -- administration
     @lazy
     def engine(self) -> RedisEngine:
-        """The port through which the job engine is looked at and steered."""
+        """The port that inspects and controls the job engine."""
         return RedisEngine(self.settings)
 
     @lazy
@@ -538,7 +538,7 @@ class Services:
 
     @lazy
     def admin_accounts(self) -> AdminAccountService:
-        """Others' accounts, invitations."""
+        """Other people's accounts, invites."""
         g = self.gateways
         return AdminAccountService(
             g.admin_accounts,
@@ -557,11 +557,11 @@ class Services:
         """Settings, versions, checks."""
         return ServerInfoService(self.settings, run_checks)
 
-    # -- the whole
+    # -- the whole process
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
         if "searchables.words" in indexes.find_missing_indexes(self.store.database):
-            # The first start with a search: what was stored before is to be found too.
+            # The first start with a search index: index the entries stored before.
             self.indexing.rebuild(clock.now())
         indexes.ensure_indexes(self.store.database)
         m = self.mappers
@@ -570,7 +570,7 @@ class Services:
 
     @lazy
     def figures(self) -> RedisStats:
-        """What was counted."""
+        """Counters and queue lengths."""
         return RedisStats(self.settings)
 
     @lazy
@@ -580,7 +580,7 @@ class Services:
 
     @lazy
     def readiness(self) -> Readiness:
-        """Whether the stores answer."""
+        """Readiness: whether the stores respond."""
         return Readiness({"mongodb": self.store.ping, "redis": self.jobs.ping})
 
     def close(self) -> None:
@@ -591,7 +591,7 @@ class Services:
 
 
 def build(settings: Settings) -> Services:
-    """Return the services for these settings, those of the embedded servers where none are named."""
+    """Return the services for these settings; unset addresses mean the embedded servers."""
     return Services(embedded.resolve_addresses(settings))
 
 

@@ -1,6 +1,6 @@
-"""Builds mappers and gateways: one of each on one store, and who knows whom.
+"""Store wiring: builds all mappers and gateways on one store, and connects them.
 
-Of :mod:`app.bootstrap.services` alone; services are built there, when they are first asked for.
+Only :mod:`app.bootstrap.services` uses it; services are built there, on first access.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ from app.models.subscriptions.subscription import StartRule
 
 
 class Mappers:
-    """One of each, on one database."""
+    """One mapper of each kind, on one database."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         database = store.database
@@ -154,7 +154,7 @@ class Mappers:
 
 
 class Gateways:
-    """One of each, over the mappers."""
+    """One gateway of each kind, over the mappers."""
 
     def __init__(self, store: Store, mappers: Mappers, settings: Settings) -> None:
         m = mappers
@@ -348,7 +348,7 @@ class Gateways:
             m.likes,
         )
         self.indexing = IndexingGateway(m.index_marks, m.entries, max_text=settings.search_text)
-        # The engine: another one takes its place here.
+        # The search engine: replace it here to use another one.
         self.search = TextSearchEngine(m.search_index)
         self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)

@@ -1,10 +1,10 @@
-"""MongoDB and Redis for one machine without any: found, started, watched over and stopped by us.
+"""Embedded servers: Eventr finds, starts, supervises and stops its own MongoDB and Redis.
 
-    with servers(settings) as running:      # starts or finds them, stops what it started
+    with start_servers(settings) as running:    # starts or finds them, stops the ones it started
         services = bootstrap.build(running.settings)
 
-``eventr up`` and the tests use this. A set address (``EVENTR_MONGODB_URI``, ``EVENTR_REDIS_URL``)
-means a server that is not ours: it is left alone.
+``eventr up`` and the tests use this. An address in the settings (``EVENTR_MONGODB_URI``,
+``EVENTR_REDIS_URL``) means an external server, which is left alone.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 
 
 class EmbeddedServers:
-    """The embedded servers of one home, as far as no addresses are set.
+    """The embedded servers of one data folder, except those with an address in the settings.
 
     Attributes:
         settings: the given settings with the addresses filled in.
-        servers: the servers that are ours, in the order of their start.
+        servers: the embedded servers, in start order.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class EmbeddedServers:
         """Start all at once, then wait for each.
 
         Raises:
-            StartupError: one does not start; the others are stopped again.
+            StartupError: a server doesn't start; the other servers are stopped again.
         """
         started = False
         try:
@@ -76,10 +76,11 @@ class EmbeddedServers:
                 self.stop()
 
     def stop(self, *, include_found: bool = False) -> None:
-        """Stop what we started, cleanly, the last started first.
+        """Stop the servers that we started, cleanly, in reverse order.
 
         Args:
-            found: also what was found running; only for the one instance of this home.
+            include_found: also stop servers that were found running; only for the one instance of this
+                data folder.
         """
         for server in reversed(self.servers):
             if include_found or not server.found:
@@ -96,10 +97,10 @@ class EmbeddedServers:
 
 @contextlib.contextmanager
 def hold_instance_lock(settings: Settings) -> Iterator[Layout]:
-    """Make the folders and be the one process that runs this home's servers, inside the block.
+    """Make the folders and hold the lock of the only process that runs this data folder's servers.
 
     Raises:
-        StartupError: a folder cannot be written to, or another process is that one.
+        StartupError: a folder isn't writable, or another process holds the lock.
     """
     layout = Layout.from_settings(settings)
     layout.make_folders()
@@ -116,12 +117,12 @@ def hold_instance_lock(settings: Settings) -> Iterator[Layout]:
 
 @contextlib.contextmanager
 def use_servers(settings: Settings) -> Iterator[Settings]:
-    """Settings with addresses that answer, for a short command such as ``eventr user create``.
+    """Yield settings with addresses that respond, for a short command such as ``eventr user create``.
 
-    While ``eventr up`` runs, its servers are used; else they are started for the block alone.
+    While ``eventr up`` runs, its servers are used; otherwise they are started for the block only.
 
     Raises:
-        StartupError: see :func:`servers`.
+        StartupError: see :func:`start_servers`.
     """
     running = EmbeddedServers(settings)
     if all(server.is_responding() for server in running.servers):
@@ -135,7 +136,7 @@ def start_servers(settings: Settings) -> EmbeddedServers:
     """Start MongoDB and Redis below ``settings.home``, or find the ones that run there.
 
     Raises:
-        StartupError: a server is missing, too old, or does not start; one sentence says what to do.
+        StartupError: a server is missing, too old, or doesn't start; the message says what to do.
     """
     running = EmbeddedServers(settings)
     running.start()

@@ -1,4 +1,4 @@
-"""Start child processes that leave nothing behind: lifeline, log file, lock, clean stop."""
+"""Child processes that leave nothing behind: lifeline, log file, lock, clean stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from app.embedded import lifeline
 from app.errors import StartupError
 
-#: What helps against files that a command of somebody else has left.
+#: The remedy for files that a command of another user has left.
 REMEDY = "Change its owner to this user, or set EVENTR_HOME to another folder"
 
 
@@ -28,24 +28,24 @@ def spawn(
     keep_fds: Sequence[int] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start ``command`` as a child that gets ``at_death`` when this process dies in whatever way.
+    """Start ``command`` as a child that gets ``death_signal`` when this process dies in any way.
 
-    Call it from the main thread: the kernel's promise is about the thread that forked.
+    Call it from the main thread: the kernel sends the signal when the forking thread ends.
 
     Args:
         command: absolute path of the program, and its arguments.
-        log: file that takes its output, appended; may be cut while it is written to.
-        at_death: signal at the death of this process.
-        keep: file descriptors that the child inherits.
+        log: file for its output, appended to; it may be truncated while in use.
+        death_signal: the signal sent when this process dies.
+        keep_fds: file descriptors that the child inherits.
         env: its environment, by default ours.
 
     Raises:
-        StartupError: the log cannot be written or the program cannot be started.
+        StartupError: the log isn't writable or the program can't be started.
     """
     start = [sys.executable, "-I", "-S", lifeline.__file__, str(os.getpid()), str(int(death_signal))]
     try:
         with log.open("ab") as output:
-            # A session of its own: Ctrl-C in a terminal must reach the parent alone, which then
+            # A session of its own: Ctrl-C in a terminal must reach only the parent, which then
             # stops its children in the right order.
             return subprocess.Popen(  # noqa: S603 — no shell, and the command is ours
                 [*start, *command],
@@ -63,9 +63,9 @@ def spawn(
 def stop(
     process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Ask a child to end and wait; kill it after ``timeout`` seconds or when ``cancelled``.
+    """Terminate a child and wait; kill it after ``timeout`` seconds or when ``cancelled`` returns True.
 
-    Returns whether it went by itself.
+    Returns whether the child exited without a kill.
     """
     if process.poll() is None:
         process.terminate()
@@ -78,7 +78,7 @@ def stop(
 
 
 def poll(condition: Callable[[], bool], timeout: float, step: float = 0.01) -> bool:
-    """Wait until ``condition`` holds, at most ``timeout`` seconds; returns whether it does."""
+    """Wait until ``condition`` returns True, at most ``timeout`` seconds; return whether it did."""
     pause = threading.Event()
     deadline = time.monotonic() + timeout
     while not condition():
@@ -89,13 +89,13 @@ def poll(condition: Callable[[], bool], timeout: float, step: float = 0.01) -> b
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock file ``path`` and return its descriptor, or None while somebody holds it.
+    """Lock the file ``path`` and return its descriptor, or None while another process holds the lock.
 
-    The lock belongs to the open file and to all that inherit it, and ends with the last of them:
-    it cannot be left over by a kill (flock(2)).
+    The lock belongs to the open file and all processes that inherit it, and ends with the last of them:
+    a kill never leaves a stale lock (flock(2)).
 
     Raises:
-        StartupError: it cannot be opened, as one that the administrator left.
+        StartupError: the file can't be opened, for example one that the administrator left.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -113,9 +113,12 @@ def try_lock(path: Path) -> int | None:
 def hold_lock(path: Path, explain: Callable[[str], str]) -> Iterator[None]:
     """Hold the lock file ``path`` inside the block and write our process id into it.
 
+    Args:
+        path: the lock file.
+        explain: returns the error message for the process id of the other holder.
+
     Raises:
-        StartupError: another process holds it, and ``busy`` makes the sentence of its process id; or it
-            cannot be opened or written.
+        StartupError: another process holds it, or it can't be opened or written.
     """
     descriptor = try_lock(path)
     if descriptor is None:

@@ -1,12 +1,12 @@
-"""Where a one-machine set-up keeps its things: folders, sockets, locks and addresses below HOME.
+"""Layout of a one-machine set-up: folders, sockets, locks and addresses below the data folder HOME.
 
-    HOME/data/mongodb, HOME/data/redis   what must be kept
-    HOME/data/NAME.lock                  held by who uses it; means nothing by itself
-    HOME/log/NAME.log                    one file per process, rotated by size
-    HOME/run                             sockets; may be deleted when nothing runs
-    HOME/secret_key                      made at the first start
+ HOME/data/mongodb, HOME/data/redis   permanent data
+ HOME/data/NAME.lock                  held by the process that uses the data; without one it has no meaning
+ HOME/log/NAME.log                    one file per process, rotated by size
+ HOME/run                             sockets; may be deleted while nothing runs
+ HOME/secret_key                      created at the first start
 
-Everything here follows from the settings alone, so any process finds the servers without asking one.
+Everything follows from the settings alone, so any process finds the servers without a query.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from app.config import Settings
 from app.errors import StartupError
 from app.runtime import sockets
 
-#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)); room for the file name.
+#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)); this leaves room for file names.
 _LONGEST_FOLDER = 80
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """The folders of one home; nothing is made before :meth:`make`."""
+    """The folders of one data folder; nothing is created before :meth:`make_folders`."""
 
     home: Path
 
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def instance_lock(self) -> Path:
-        """Held by the one ``eventr up`` of this home, or by a command that runs the servers itself."""
+        """The lock of this data folder's one ``eventr up``, or of a command that runs the servers."""
         return self.get_lock_path("eventr")
 
     @property
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def sockets(self) -> Path:
-        """The folder of the sockets: HOME/run, or a short private one where that path is too long."""
+        """The folder of the sockets: HOME/run, or a short private one if that path is too long."""
         if len(os.fsencode(self.run)) <= _LONGEST_FOLDER:
             return self.run
         digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
@@ -64,12 +64,12 @@ class Layout:
 
     @property
     def mongodb_socket(self) -> Path:
-        """The socket that mongod makes, and the name by which it is a member of its replica set."""
+        """The socket that mongod creates; its path is also the member's name in the replica set."""
         return self.sockets / "mongodb.sock"
 
     @property
     def mongodb_ready_socket(self) -> Path:
-        """A link to :attr:`mongodb_socket`, there only while that server takes writes."""
+        """A link to :attr:`mongodb_socket`, which exists only while that server accepts writes."""
         return self.sockets / "mongodb-door.sock"
 
     @property
@@ -82,7 +82,7 @@ class Layout:
 
     @property
     def mongodb_member_uri(self) -> str:
-        """The address of the server itself, also before it is ready."""
+        """The address of the server itself, even before it is ready."""
         return _direct(self.mongodb_socket)
 
     @property
@@ -93,18 +93,18 @@ class Layout:
         return self.home / "data" / name
 
     def get_lock_path(self, name: str) -> Path:
-        """Beside the data, which is what must not be used twice: run/ may be taken away at any time."""
+        """Return the lock's path, next to the data it protects: run/ may be deleted at any time."""
         return self.home / "data" / f"{name}.lock"
 
     def make_folders(self) -> None:
-        """Make all folders, readable by this user alone.
+        """Create all folders, readable by this user only.
 
         Raises:
-            StartupError: a folder cannot be made or written to, or HOME/run is not for this user alone.
+            StartupError: a folder can't be created or isn't writable, or others can enter HOME/run.
         """
         _make_private(self.home)
         _make_private(self.run)
-        sockets.require_private(self.run)  # before anything is laid beside the run folder of a system
+        sockets.require_private(self.run)  # before creating anything next to the system's run folder
         for folder in (self.home / "data", self.log, self.sockets):
             _make_private(folder)
 
@@ -119,7 +119,7 @@ def _make_private(folder: Path) -> None:
             f"Can't write to the folder {folder} ({e.strerror}). Make it writable, or set "
             "EVENTR_HOME to another folder."
         ) from e
-    # In a shared temporary folder somebody else could have made it first, to read along.
+    # In a shared temporary folder another user could have created it first, to read the data.
     info = folder.lstat()
     if not stat.S_ISDIR(os.stat(folder).st_mode) or info.st_uid not in (os.getuid(), 0):
         raise StartupError(f"The folder {folder} belongs to another user. Set EVENTR_HOME to another folder.")
@@ -128,7 +128,7 @@ def _make_private(folder: Path) -> None:
 def resolve_addresses(settings: Settings) -> Settings:
     """Return the settings with the addresses of the embedded servers where none are set.
 
-    Pure: whether these servers run is another question, see :func:`app.embedded.servers`.
+    Pure: it doesn't check whether these servers run, see :func:`app.embedded.start_servers`.
     """
     layout = Layout.from_settings(settings)
     return dataclasses.replace(
@@ -141,5 +141,5 @@ def resolve_addresses(settings: Settings) -> Settings:
 
 def _direct(mongodb: Path) -> str:
     # Direct: with one member there is nothing to discover, and a member known by a socket path
-    # cannot be reached from elsewhere anyway.
+    # can't be reached from elsewhere anyway.
     return f"mongodb://{quote(str(mongodb), safe='')}/?directConnection=true"

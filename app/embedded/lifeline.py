@@ -1,8 +1,8 @@
-"""Become another program that dies with its parent: ``lifeline.py PARENT SIGNAL PROGRAM ARGUMENT...``
+"""Lifeline: run a program that dies with its parent: ``lifeline.py PARENT SIGNAL PROGRAM ARGUMENT...``
 
-Linux sends SIGNAL when the parent's spawning thread ends, however it ends (prctl(2), PR_SET_PDEATHSIG;
-kept across execve). A small program of its own and not a ``preexec_fn``, because that one runs between
-fork and exec, where a parent with threads can hang. Started with ``-I -S``: it costs 15 ms.
+Linux sends SIGNAL when the parent's spawning thread ends in any way (prctl(2), PR_SET_PDEATHSIG;
+kept across execve). This is a small program instead of a ``preexec_fn``, because that runs between
+fork and exec, where a parent with threads can hang. With ``-I -S`` it costs 15 ms.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int, number: int) -> None:
-    """Ask the kernel for signal ``number`` at the death of the parent; a no-op outside Linux."""
+    """Make the kernel send signal ``number`` when the parent dies; a no-op outside Linux."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes  # only this program needs it, and only here
 
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-    if os.getppid() != parent:  # it died before we asked
+    if os.getppid() != parent:  # the parent died before the call
         sys.exit(1)
 
 

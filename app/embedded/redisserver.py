@@ -15,7 +15,7 @@ from app.embedded.server import Server
 
 
 class Redis(Server):
-    """``redis-server`` below HOME. Port 0: only who may open the socket (0600) can speak to it."""
+    """``redis-server`` in the data folder. Port 0: only users who may open the socket (0600) can connect."""
 
     name: ClassVar[str] = "redis"
     requirement: ClassVar[programs.ProgramRequirement] = programs.REDIS
@@ -31,12 +31,12 @@ class Redis(Server):
             "--unixsocketperm": "600",
             "--dir": str(self.data),
             "--daemonize": "no",
-            # everysec costs nothing measurable here, and a kill -9 loses nothing: the write precedes
-            # the answer (only a crash of the machine can cost a second).
+            # everysec costs nothing measurable here, and a kill -9 loses nothing, because the write precedes
+            # the response (only a crash of the machine can lose a second).
             "--appendonly": "yes",
             "--appendfsync": "everysec",
             "--save": "",
-            # A queue from which Redis removes keys to save memory is a queue that loses jobs.
+            # If Redis evicted keys to save memory, the queues would lose jobs.
             "--maxmemory-policy": "noeviction",
         }
         return [str(program), *(part for pair in options.items() for part in pair)]
@@ -46,20 +46,20 @@ class Redis(Server):
             with self._client() as client:
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):
-            return False  # a busy loading is a ConnectionError too: it does not answer yet
+            return False  # loading raises ConnectionError too: it isn't responding yet
         except redis.ResponseError:
-            return True  # that it cannot write, as on a full disk: who wants it to hears that from it
+            return True  # it can't write, for example on a full disk; writers get that error themselves
 
     def clear(self) -> None:
-        """Nothing: it makes its socket anew."""
+        """Do nothing: Redis replaces its socket."""
 
     def prepare(self) -> None:
-        """Nothing: an answer means that its file is loaded."""
+        """Do nothing: Redis responds only after loading its file."""
 
     def shut_down(self) -> None:
         with self._client() as client:
             client.shutdown(save=False, nosave=True)  # the append-only file is flushed in any case
 
     def _client(self) -> redis.Redis:
-        # One try: the callers above ask again themselves.
+        # No retries: the callers above repeat the call themselves.
         return redis.Redis.from_url(self.address, socket_timeout=2, retry=Retry(NoBackoff(), 0))

@@ -1,4 +1,4 @@
-"""The life of one embedded server: start, wait until it answers, find again, stop."""
+"""Lifecycle of one embedded server: start, wait until it responds, find again, stop."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from app.errors import StartupError
 
 log = logs.get(__name__)
 
-#: How long a start may take in seconds: after a crash MongoDB first replays its journal.
+#: Longest start in seconds: after a crash MongoDB first replays its journal.
 START_TIMEOUT = 60.0
-#: How long a clean stop may take: MongoDB writes a last checkpoint.
+#: Longest clean stop in seconds: MongoDB writes a last checkpoint.
 STOP_TIMEOUT = 30.0
-#: Servers end with their parent; one that still answers after so long was not told to.
+#: Seconds after which a server without its parent should have ended; one that still responds lives on.
 ORPHAN_AFTER = 5.0
 
 
 class Server(abc.ABC):
     """One server program on one data folder.
 
-    The lock file is inherited by the server itself and so is held exactly as long as it lives:
-    two servers on one data folder are impossible, and no lock is ever stale.
+    The server inherits the lock file, so it holds the lock exactly as long as it lives.
+    Two servers on one data folder are impossible, and no lock is ever stale.
     """
 
     name: ClassVar[str]
@@ -54,33 +54,33 @@ class Server(abc.ABC):
 
     @abc.abstractmethod
     def build_command(self, program: Path) -> Sequence[str]:
-        """The command line that starts it in the foreground."""
+        """Return the command line that starts it in the foreground."""
 
     @abc.abstractmethod
     def is_responding(self) -> bool:
-        """Ask it for a sign of life, with a short timeout."""
+        """Return whether the server responds, with a short timeout."""
 
     @abc.abstractmethod
     def shut_down(self) -> None:
-        """Tell a server that is not our child to end."""
+        """Shut down a server that isn't our child."""
 
     @abc.abstractmethod
     def clear(self) -> None:
-        """Take away what the one before left and must be gone when it starts; nobody runs now."""
+        """Remove leftovers of the previous server that would disturb the start; no server runs now."""
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Do what a start needs once it answers.
+        """Do what a start requires after the server responds.
 
         Raises:
-            StartupError: it cannot be done; the sentence names the log.
+            StartupError: it failed; the message names the log.
         """
 
     def start(self) -> None:
-        """Start it, or find the one that runs already; does not wait until it answers.
+        """Start the server, or find one that already runs; doesn't wait until it responds.
 
         Raises:
-            StartupError: no program, or its data folder is in use and nobody answers.
+            StartupError: the program is missing, or its data folder is in use and no server responds.
         """
         self.layout.make_folders()
         with self._usable():
@@ -104,23 +104,23 @@ class Server(abc.ABC):
             os.close(descriptor)
 
     def wait(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until it answers and is ready for use.
+        """Wait until the server responds and is ready for use.
 
         Raises:
-            StartupError: it ended or stays silent; the sentence names its log.
+            StartupError: it ended or doesn't respond; the message names its log.
         """
         if not poll(lambda: self._ended() or self.is_responding(), timeout) or self._ended():
             raise self.build_failure()
         self.prepare()
 
     def build_failure(self) -> StartupError:
-        """Return what there is to say of a start that came to nothing."""
+        """Return the error for a failed start."""
         return StartupError(
             f"The embedded {self.requirement.title} didn't start. Check its log: {self.log_file}."
         )
 
     def stop(self) -> None:
-        """End it cleanly, whether it is our child or was found running."""
+        """Stop the server cleanly, whether it is our child or was found running."""
         if self.found:
             self.shut_down()
             poll(self._is_free, STOP_TIMEOUT)
@@ -136,8 +136,8 @@ class Server(abc.ABC):
             raise StartupError(f"Can't use {self.data} ({e.strerror}). {child.REMEDY}.") from e
 
     def _wait_for_lock(self) -> int | None:
-        # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)
-        # it lives on and can be used as it is.
+        # If the lock is held, the parent was killed: the server is writing its last checkpoint, or (outside
+        # Linux) it lives on and can be used as it is.
         descriptor = self._poll_lock(ORPHAN_AFTER)
         if descriptor is None and not self.is_responding():
             descriptor = self._poll_lock(STOP_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Watch over a set of child processes: start, wait until ready, restart what dies, stop in order."""
+"""Supervisor of child processes: start, wait until ready, restart after a crash, stop in order."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from app.errors import StartupError
 
 log = logs.get(__name__)
 
-#: First and longest wait in seconds before a dead child is started again; doubles each time. Longest: what
-#: ends at once, for want of a store that others run, is back soon after it, and its starts take a tenth of a
-#: core, not more.
+#: First and longest wait in seconds before a dead child is restarted; doubles each time. The longest is
+#: short, so that a child that waits for an external store is back soon after the store. Its starts then
+#: use at most a tenth of a core.
 BACKOFF_FIRST = 0.5
 BACKOFF_LONGEST = 10.0
-#: A child that lived so long counts as healthy again: longer than one takes to see that a store is missing.
+#: Seconds after which a child counts as healthy: longer than it needs to notice a missing store.
 HEALTHY_AFTER = 30.0
-#: Deaths during the first start after which it is given up, with a sentence.
+#: Deaths during the first start after which the supervisor gives up.
 DEATHS_AT_START = 3
-#: A log file is set aside when it is larger than this, and so many old ones are kept.
+#: A larger log file is rotated; this many old ones are kept.
 LOG_BYTES = 10 << 20
 LOGS_KEPT = 3
 _ERROR = re.compile(r"[\w.]+(Error|Exception)\b|eventr: ")
@@ -38,11 +38,11 @@ class ProcessSpec:
     """One process to keep alive.
 
     Attributes:
-        name: its name in logs and sentences.
-        start: starts it and returns the process, or None where one that runs already was found.
-        ready: whether it answers, given the id of its process.
-        log_file: where its output goes.
-        grace: seconds it gets to end by itself.
+        name: its name in logs and messages.
+        start: starts it and returns the process, or None if a running one was found.
+        ready: returns whether it responds, given its process id.
+        log_file: the file for its output.
+        grace: seconds that it gets to exit.
     """
 
     name: str
@@ -61,7 +61,7 @@ def build_process_spec(
     grace: float = 10.0,
     env: Mapping[str, str] | None = None,
 ) -> ProcessSpec:
-    """Return the part that runs ``command``."""
+    """Return the spec of a process that runs ``command``."""
 
     def start() -> subprocess.Popen[bytes]:
         return child.spawn(command, log=log_file, env=env)
@@ -78,11 +78,11 @@ class _State:
 
 
 class Supervisor:
-    """Keeps its parts alive. One thread, the main one: signal handlers only set an event that the
+    """Keeps its processes alive. It runs in the main thread only: signal handlers just set an event that the
     caller's loop waits for.
 
     Args:
-        parts: in the order of their start.
+        parts: in start order.
         clock: monotonic seconds; for tests.
     """
 
@@ -101,23 +101,23 @@ class Supervisor:
         return process.pid if process is not None and process.poll() is None else None
 
     def count_deaths(self, name: str) -> int:
-        """Return how often a part died without being told to, since it was last healthy."""
+        """Return how often a part died unexpectedly since it was last healthy."""
         return self._states[name].deaths
 
     def start(self, names: Iterable[str]) -> None:
         """Start parts, in this order.
 
         Raises:
-            StartupError: one cannot be started.
+            StartupError: a part can't be started.
         """
         for name in names:
             self._start(name)
 
     def wait_ready(self, timeout: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until every part answers, restarting what dies; returns False when cancelled.
+        """Wait until every part responds, restarting dead ones; return False when canceled.
 
         Raises:
-            StartupError: a part died three times or does not answer; names it and its log.
+            StartupError: a part died three times or doesn't respond; the message names it and its log.
         """
         waiting = set(self.parts)
 
@@ -136,7 +136,7 @@ class Supervisor:
         return not waiting
 
     def restart_dead(self) -> None:
-        """Start again what died, each after its back-off, and set aside logs that grew too large."""
+        """Restart dead parts, each after its back-off, and rotate logs that are too large."""
         now = self._clock()
         for name, state in self._states.items():
             rotate(self.parts[name].log_file)
@@ -146,11 +146,11 @@ class Supervisor:
                 self._restart(name, state, now)
 
     def stop(self, order: Sequence[str], cancelled: Callable[[], bool] = lambda: False) -> None:
-        """End the parts one after the other, as ``order`` says.
+        """Stop the parts one after the other, in ``order``.
 
         Args:
-            order: names of parts; those that do not run are passed over.
-            cancelled: a second request to stop: what is left is killed.
+            order: names of parts; those that don't run are skipped.
+            cancelled: returns True after a second request to stop; then the remaining parts are killed.
         """
         for name in filter(self._states.__contains__, order):
             state = self._states[name]
@@ -183,8 +183,8 @@ class Supervisor:
         log.warning("part_died", part=name, code=code, deaths=state.deaths)
 
     def _back_off(self, state: _State, now: float) -> None:
-        # The first restart is immediate: most deaths are a kill or a crash that does not repeat.
-        # The exponent has a limit too: no float holds what hours of deaths come to.
+        # The first restart is immediate: most deaths are a kill or a crash that doesn't repeat.
+        # The exponent is limited too, because hours of deaths would exceed any float.
         longer = BACKOFF_FIRST * 2 ** min(state.deaths - 1, 16)
         wait = min(longer, BACKOFF_LONGEST) if state.deaths > 1 else 0
         state.next_start = now + wait
@@ -202,18 +202,18 @@ def _last_words(path: Path) -> str:
         lines = path.read_text("utf-8", "replace").strip().splitlines()[-60:]
     except OSError:
         return "."
-    # A traceback's last line says what went wrong; what a server adds below it does not.
+    # A traceback's last line names the error; lines that a server adds below it don't.
     errors = [line for line in lines if _ERROR.match(line)]
     said = (errors or lines or [""])[-1][:300]
     return f' ("{said}").' if said else "."
 
 
 def rotate(path: Path, limit: int = LOG_BYTES) -> None:
-    """Set a log aside as NAME.1, .2 … when it is larger than ``limit`` bytes.
+    """Rotate a log to NAME.1, .2 … when it is larger than ``limit`` bytes.
 
-    Copied and cut, not renamed: the child goes on writing to the open file, and since it is open for
-    appending its next line lands at the new end. A line written in between can be lost, and all of it on a
-    full disk, which a log must not keep full.
+    The log is copied and truncated, not renamed. The child keeps writing to the open file; it appends, so
+    its next line goes to the new end. A line written in between can be lost, and on a full disk the
+    whole log: a log must not keep a disk full.
     """
     try:
         if path.stat().st_size <= limit:

@@ -1,13 +1,13 @@
-"""The admin port of a process: whether it lives, whether it can work, and its figures for Prometheus.
+"""The admin port of a process: liveness, readiness, and metrics for Prometheus.
 
-    GET /healthz   200 while the process' loop turns, else 503: whoever watches it should start it anew
-    GET /readyz    200 when all it needs is there, else 503; either way JSON names what is missing
-    GET /metrics   the figures, in Prometheus' text form
+ GET /healthz   200 while the process's loop runs, else 503: the process should be restarted
+ GET /readyz    200 if everything it needs is available, else 503; in both cases JSON lists what is missing
+ GET /metrics   the metrics, in Prometheus's text format
 
-It runs in a thread with an event loop of its own: a process whose main loop hangs still says so. Off by
-default. Without a token it serves this machine alone, and only under an address or ``localhost``: a page in a
-browser here may make a name of its own mean this port. What a proxy says about its client is not looked
-at, so nobody comes in by claiming to be somebody else.
+It runs in a thread with an event loop of its own, so that a process whose main loop hangs still responds. Off
+by default. Without a token it serves this machine only, and only under an IP address or ``localhost``. A web
+page in a local browser could point its own host name at this port. Forwarding headers of proxies are ignored,
+so no one gets in with a forged address.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from app.runtime.http_head import parse_request_head
 _log = logs.get(__name__)
 T = TypeVar("T")
 
-#: Returns the names of the parts that do not answer.
+#: Returns the names of the parts that aren't responding.
 Missing = Callable[[], Awaitable[list[str]]]
-#: Returns the figures as Prometheus reads them.
+#: Returns the metrics in Prometheus's text format.
 Figures = Callable[[], Awaitable[bytes]]
 
-#: Each process of a machine has a port of its own: that of the setting, and the next ones.
+#: Each process of a machine has its own port: the configured one, and the next ones.
 OFFSETS: Final = {"manager": 0, "controller": 1, "updater": 2}
-#: A loop that has not turned for so long hangs, seconds; the updater waits for its stores in its loop.
+#: Seconds after which a silent loop counts as hanging; the updater waits for its stores in its loop.
 HUNG: Final = {"manager": 15.0, "controller": 15.0, "updater": 60.0}
-#: Longest request head, bytes; most connections at once; longest exchange, and making of an answer, seconds.
+#: Longest request head, bytes; most connections at once; longest exchange and longest collection, seconds.
 _HEAD, _OPEN, _EXCHANGE, _MAKING = 8192, 16, 10.0, 8.0
 _BEAT = 1.0
-#: The text form that Prometheus 2 and 3 read.
+#: The text format of Prometheus 2 and 3.
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _JSON = "application/json"
 _REASONS = {
@@ -58,29 +58,29 @@ Answer = tuple[int, str, bytes]
 
 
 class Pulse:
-    """When a loop turned last; any thread may ask."""
+    """The time when a loop last ran; any thread may read it."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
 
     def record_beat(self) -> None:
-        """The loop has turned."""
+        """Record that the loop has run."""
         self._at = time.monotonic()
 
     @property
     def age(self) -> float:
-        """Seconds since then."""
+        """Seconds since the loop last ran."""
         return time.monotonic() - self._at
 
 
 def find_bind_address(settings: Settings, process: str) -> tuple[str, int]:
-    """Return address and port at which a process of this machine listens; port 0: any that is free."""
+    """Return the address and port at which a process of this machine listens; port 0 means any free port."""
     host, _, port = settings.metrics_listen.rpartition(":")
     return host.strip("[]"), int(port) + OFFSETS[process] if int(port) else 0
 
 
 def get_url(settings: Settings, process: str) -> str:
-    """Return the address of a process' admin port for people; empty when it is off."""
+    """Return the address of a process's admin port for people; empty when it is off."""
     if not settings.metrics_listen:
         return ""
     host, port = find_bind_address(settings, process)
@@ -91,6 +91,7 @@ class AdminServer:
     """Serves the admin port of one process.
 
     Args:
+        settings: the settings.
         process: its name, a key of :data:`OFFSETS`.
         pulse: of its main loop.
         missing, figures: called in the loop of the server; must not block it.
@@ -105,11 +106,11 @@ class AdminServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="admin", daemon=True)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
-        #: Where it listens, 0 when it does not.
+        #: The port it listens on, 0 if it doesn't.
         self.port = 0
 
     def start(self) -> None:
-        """Listen. A process works without it all the same: what is wrong is logged."""
+        """Start listening. A failure is only logged, because the process works without the admin port."""
         self._thread.start()
         try:
             self._server = self._call(self._listen())
@@ -120,7 +121,7 @@ class AdminServer:
         _log.info("admin_listens", host=find_bind_address(self._settings, self._process)[0], port=self.port)
 
     def stop(self) -> None:
-        """Hang up."""
+        """Close the port and all connections."""
         self._call(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -148,7 +149,7 @@ class AdminServer:
 
     async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 — asyncio runs each connection in one
+        assert task is not None  # noqa: S101 — asyncio runs each connection in a task
         try:
             if len(self._open) < _OPEN:
                 self._open.add(task)
@@ -228,7 +229,7 @@ class AdminServer:
                 return 200, _PROMETHEUS, await self._figures()
         except TimeoutError:
             return _said(503, error="The process isn't responding.")
-        except Exception as e:  # noqa: BLE001 — whatever is wrong with figures must not look like silence
+        except Exception as e:  # noqa: BLE001 — a fault in the metrics must not look like silence
             _log.error("metrics_failed", exc_info=True, error=type(e).__name__)
             return _said(503, error="Can't collect the metrics. Check the log.")
 
@@ -237,9 +238,11 @@ class AdminServer:
 async def serve_admin_port(
     settings: Settings, process: str, missing: Missing, figures: Figures
 ) -> AsyncIterator[None]:
-    """Serve the admin port of a process with an event loop for the time of a block, if it is on.
+    """Serve the admin port of a process with an event loop during a block, if it is on.
 
     Args:
+        settings: the settings.
+        process: its name, a key of :data:`OFFSETS`.
         missing, figures: called in the loop of the caller.
     """
     if not settings.metrics_listen:
@@ -253,7 +256,7 @@ async def serve_admin_port(
         yield
     finally:
         beating.cancel()
-        # In a thread: what it waits for may need this loop.
+        # In a thread, because the calls that it waits for may need this loop.
         await asyncio.to_thread(admin.stop)
 
 
@@ -264,7 +267,7 @@ async def _beat(pulse: Pulse) -> None:
 
 
 def _in(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
-    """Let work be done in another thread's loop."""
+    """Return a function that runs ``work`` in another thread's loop."""
 
     async def run() -> T:
         return await work()

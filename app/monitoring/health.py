@@ -1,4 +1,4 @@
-"""Whether settings, disk, stores and processes are well, and if not, what to do: for doctor and admins."""
+"""Health checks of settings, disk, stores and processes, with remedies: for ``eventr doctor`` and admins."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from app.models.operations.check_result import CheckResult, Severity
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 from app.runtime import redis_errors
 
-#: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
+#: Free space below which the result is a warning; MongoDB stops writing on a full disk.
 _ROOM = 1 << 30
-#: First releases in which a script cannot run foreign code (CVE-2025-49844), by line of releases.
+#: First patch releases in which scripts can't run foreign code (CVE-2025-49844), by release line.
 _REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
-#: What an empty file must be able to grow to, in bytes.
+#: Size to which a test file must be able to grow, in bytes.
 _PROBE = 1 << 20
 _PROCESSES = ("manager", "controller", "updater")
 _TIMEOUT_MS = 3000
 
 
 def run_checks(settings: Settings) -> Iterator[CheckResult]:
-    """Run all checks one after the other; none of them changes anything. Stores get three seconds each."""
+    """Run all checks in order; no check changes anything. Stores get three seconds each."""
     yield from check_settings(settings)
     yield check_websub(settings)
     yield from check_disk(settings)
@@ -44,7 +44,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_settings(settings: Settings) -> Iterator[CheckResult]:
-    """Look for settings that fit each by itself and not together."""
+    """Check for settings that are valid alone but not together."""
     shared = not settings.base_url and settings.host not in ("127.0.0.1", "::1", "localhost")
     if shared:
         text = (
@@ -63,7 +63,7 @@ def check_settings(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_websub(settings: Settings) -> CheckResult:
-    """Say whether feeds are subscribed at hubs, and whether hubs can answer."""
+    """Check whether feeds are subscribed at hubs, and whether hubs can reach us."""
     origin = settings.own_origin
     if settings.websub == "off":
         return CheckResult(
@@ -86,7 +86,7 @@ def check_websub(settings: Settings) -> CheckResult:
 
 
 def check_disk(settings: Settings) -> Iterator[CheckResult]:
-    """Look at the home: writable, and room on its disk."""
+    """Check the data folder: writable, and with enough free space."""
     there = home = embedded.Layout.from_settings(settings).home
     try:
         there = next(folder for folder in (home, *home.parents) if folder.exists())
@@ -107,7 +107,7 @@ def check_disk(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
-    """Look at MongoDB: does it answer, is it new enough and a replica set, are the indexes there?"""
+    """Check MongoDB: is it responding, new enough and a replica set, and do the indexes exist?"""
     try:
         with pymongo.MongoClient[dict[str, Any]](
             settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
@@ -154,7 +154,7 @@ def _transactions(client: pymongo.MongoClient[Any]) -> CheckResult:
     try:
         seconds = int(client.admin.command({"getParameter": 1, SERVER_PARAMETER: 1})[SERVER_PARAMETER])
     except OperationFailure:
-        # This user may not ask, or it is a mongos, which has no such parameter.
+        # This user may not read it, or the server is a mongos, which doesn't have this parameter.
         text = f"Can't read how long MongoDB keeps abandoned transactions. To limit this, {wanted}."
         return CheckResult("mongodb", Severity.OK, text)
     if seconds <= ABANDONED_SECONDS:
@@ -177,7 +177,7 @@ def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> CheckResul
 
 
 def check_redis(settings: Settings) -> Iterator[CheckResult]:
-    """Look at Redis: does it answer, does it keep what it is given, do our processes live?"""
+    """Check Redis: is it responding, does it keep its data, are our processes running?"""
     try:
         with redis.Redis.from_url(
             settings.redis_url,
@@ -251,7 +251,7 @@ def _processes(client: redis.Redis, *, mute: bool) -> Iterable[CheckResult]:
 
 
 def shorten_error(error: Exception) -> str:
-    """Return the first part of a driver's message; the rest is its own state."""
+    """Return the first part of a driver's message; the rest is its internal state."""
     if isinstance(error, ValueError):
-        return "the address isn't valid"  # its own words quote what may be a password
+        return "the address isn't valid"  # its own message may quote a password
     return str(error).split(",")[0].split(" (configured")[0][:200]

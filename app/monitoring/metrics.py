@@ -1,10 +1,10 @@
-"""The names of all figures that Prometheus can read, and how a process tells its own.
+"""Metrics: the names of all Prometheus metrics, and how a process builds its own.
 
-Import it where the admin port is on: the client library takes 12 MB. What a figure is about is one of
+Import this only where the admin port is on: the client library takes 12 MB. A metric is about one of
 
-    system    everything together, from Redis: each manager says the same, and totals outlive processes
-    manager   this manager and its workers
-    process   the process that is asked
+ system    the whole system, from Redis: each manager reports the same, and totals outlive processes
+ manager   this manager and its workers
+ process   the process that serves the request
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from app import errors
 from app.models.jobs.jobs import Queue, Task
 from app.models.operations import hourly_stats
 
-#: What stands for names that we do not know: what comes from Redis must not make a thousand series.
+#: Replaces unknown names: data from Redis must not create a thousand series.
 OTHER: Final = "other"
 ENDS: Final = ("finished", "failed", "retry", "returned", "suspect")
 #: Upper bounds of the histograms as powers of two in ms: waits 4 ms to 9 h, runs 4 ms to 17 min.
 WAITS: Final = tuple(range(2, 26))
 RUNS: Final = tuple(range(2, 21, 2))
-#: Words of failures that are in no table of :mod:`app.errors`.
+#: Error words that no table of :mod:`app.errors` contains.
 _WORDS: Final = frozenset(("unexpected", "crashed", "bad_arguments", "bad_result", "unknown_task"))
 _HTTP = re.compile(r"http_([45])[0-9]{2}")
 _KINDS = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
@@ -44,7 +44,7 @@ _KINDS = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figure:
-    """One row of the table of figures."""
+    """One row of the table of metrics."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ def _rows(about: str, *rows: tuple[str, str, str, str]) -> list[Figure]:
     return [Figure(f"eventr_{name}", kind, about, tuple(of.split()), text) for name, kind, of, text in rows]
 
 
-#: All figures of ours, as docs/operations.md shows them; ``process_*`` come from the client library.
+#: All our metrics, as docs/operations.md lists them; ``process_*`` come from the client library.
 TABLE: Final[Mapping[str, Figure]] = {
     figure.name: figure
     for figure in [
@@ -121,10 +121,11 @@ class _Collected(Collector):
 
 
 def build_family(name: str, values: Mapping[tuple[str, ...], float] | float) -> Metric:
-    """Return a figure with its values.
+    """Return a metric with its values.
 
     Args:
-        values: by the values of its labels; a number where it has none.
+        name: a key of :data:`TABLE`.
+        values: by the values of its labels; a number if it has no labels.
     """
     figure = TABLE[name]
     found: Any = _KINDS[figure.kind](name, figure.help, labels=figure.labels)
@@ -134,7 +135,7 @@ def build_family(name: str, values: Mapping[tuple[str, ...], float] | float) -> 
 
 
 def collect_process_metrics(process: str) -> list[Metric]:
-    """Return what each process says of itself: memory, CPU time, open files, version."""
+    """Return the metrics of the process itself: memory, CPU time, open files, version."""
     label = (process, metadata.version("eventr"), platform.python_version())
     return [
         build_family("eventr_info", {label: 1}),
@@ -143,14 +144,14 @@ def collect_process_metrics(process: str) -> list[Metric]:
 
 
 def render(families: Iterable[Metric]) -> bytes:
-    """Return figures in Prometheus' text form."""
+    """Return metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(list(families)))
     return generate_latest(registry)
 
 
 def build_totals(counters: Mapping[str, int]) -> list[Metric]:
-    """Return what was counted since Redis was last empty; see :mod:`app.models.operations.hourly_stats` for
+    """Return the totals since Redis was last empty; :mod:`app.models.operations.hourly_stats` explains
     the counters.
     """
     ends: dict[tuple[str, ...], float] = {}
@@ -165,7 +166,7 @@ def build_totals(counters: Mapping[str, int]) -> list[Metric]:
             _add(failures, (_word(rest),), value)
         elif what == "feed_error":
             _add(feeds, (_word(rest),), value)
-    # Of errors that were counted without their words, by an earlier version, nothing more is known.
+    # An earlier version counted errors without their words; those become "other".
     if (unnamed := counters.get("pull:errors", 0) - sum(feeds.values())) > 0:
         _add(feeds, (OTHER,), unnamed)
     pulls = {
@@ -208,7 +209,7 @@ def _histogram(
 
 
 def build_queue_metrics(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Return the queues as ``Controls.list_queues`` tells them."""
+    """Return the metrics of queues, as ``Controls.list_queues`` returns them."""
     fields = {
         "eventr_queue_length": "length",
         "eventr_queue_oldest_seconds": "oldest_s",
@@ -224,7 +225,7 @@ def build_queue_metrics(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
 
 
 def build_updater_metrics(stats: Mapping[str, str]) -> list[Metric]:
-    """Return what the updater that works saw at its last look; of none nothing but that there is none."""
+    """Return what the active updater saw at its last look; without one, only that there is none."""
     fields = {
         "eventr_updater_backlog": "backlog",
         "eventr_updater_late_seconds": "late_s",
@@ -244,7 +245,7 @@ def _known(name: str, names: Iterable[str]) -> str:
 
 
 def _word(word: str) -> str:
-    """Return an error word; those of HTTP as ``http_4xx`` and ``http_5xx``."""
+    """Return an error word; HTTP errors become ``http_4xx`` and ``http_5xx``."""
     if match := _HTTP.fullmatch(word):
         return f"http_{match[1]}xx"
     return (
