@@ -1,4 +1,4 @@
-"""``python -m app``: the command line where its script is not on PATH, and for child processes."""
+"""``python -m app``: the command line when its script isn't on PATH, and for child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web application, put together; apart from the package, whose feed tools need no Flask."""
+"""Assembly of the web application; outside the package's top level, whose feed tools don't need Flask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.web.view import i18n, render
 
 
 def build(settings: Settings, services: Services | None = None) -> Flask:
-    """Return it as ``app.create_app`` says."""
+    """Return the web application, see :func:`app.create_app`."""
     app = Flask(__package__, static_folder=None, template_folder="web/templates")
     base_url = settings.own_origin
     app.extensions["eventr"] = context.Web(

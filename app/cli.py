@@ -1,4 +1,4 @@
-"""``eventr …``: the command line. Each command lives in a module of its own under ``app.commands``."""
+"""``eventr …``: the command line. Each command is in a module of its own under ``app.commands``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FEED_COMMANDS: dict[str, str] = {
 OPML_COMMANDS: dict[str, str] = {"check": "app.commands.opml_check:check"}
 
 
-#: What a full disk, a quota or a broken device say to a write.
+#: Errors of a write on a full disk, over a quota, or to a broken device.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
@@ -79,7 +79,7 @@ def opml() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
+    """Run the command line; our own errors become one sentence on stderr and exit code 1."""
     gc.collect_rarely()
     try:
         code = cli(standalone_mode=False)
@@ -100,12 +100,12 @@ def main() -> None:
         # The interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    # Without standalone mode, click hands back the code of ctx.exit() instead of raising.
+    # Without standalone mode, click returns the code of ctx.exit() instead of raising.
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on one line to stdout: UTF-8, whatever the locale says (RFC 8259)."""
+    """Print one JSON document on one line to stdout: UTF-8 in any locale (RFC 8259)."""
     line = json.dumps(document, ensure_ascii=False)
-    # Bytes of a file name that are no UTF-8 are lone surrogates here; JSON can write them as escapes.
+    # Invalid UTF-8 in a file name appears as lone surrogates here, which JSON can escape.
     click.echo(line.encode("utf-8", "backslashreplace"))

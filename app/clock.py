@@ -1,7 +1,7 @@
 """The only source of "now": aware UTC datetimes that tests can replace.
 
-Every function that needs the time takes it as an argument or calls :func:`now`,
-so a test moves time by :func:`set_source` and never waits for it.
+Every function that needs the time gets it as an argument or calls :func:`now`,
+so a test advances time with :func:`set_source` and never waits.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 UTC = dt.UTC
-#: Seconds of the windows in which use is limited.
+#: Rate limit windows, in seconds.
 MINUTE, HOUR, DAY = 60, 3600, 86400
 Source = Callable[[], dt.datetime]
 
 
 def _system() -> dt.datetime:
-    # A float holds milliseconds of this century exactly enough to be rounded back to them.
+    # For times of this century, a float is exact enough to be rounded to milliseconds.
     return dt.datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
 
@@ -26,9 +26,9 @@ _source: Source = _system
 
 
 def now() -> dt.datetime:
-    """Return the current time as an aware UTC datetime, cut to whole milliseconds.
+    """Return the current time as an aware UTC datetime, truncated to whole milliseconds.
 
-    MongoDB stores milliseconds: a value that is written and read back must compare equal.
+    MongoDB stores milliseconds, and a stored value must compare equal when it is read back.
     """
     moment = _source()
     odd = moment.microsecond % 1000

@@ -1,4 +1,4 @@
-"""Settings: one frozen table, read from the environment once at start and passed in from there.
+"""Settings: one frozen table, read from the environment once at start and passed on from there.
 
 Each row is a field of :class:`Settings`; its metadata holds the help text, how the value is checked,
 whether it is secret, and whether it is common: one of the few that most servers set. The environment name is
@@ -23,7 +23,7 @@ from app.errors import SettingsError
 PREFIX = "EVENTR_"
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
-#: What a server is called by, with its port. Home networks and containers have names with ``_``.
+#: A host name or IP address, with an optional port. Names in home networks and containers may contain ``_``.
 HOST = re.compile(
     r"([a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE
 )
@@ -32,7 +32,7 @@ Check = Callable[[Any], str | None]
 
 
 def _between(low: float, high: float) -> Check:
-    # Whole numbers as they are typed in, not as 2.68435e+08.
+    # Whole numbers in the form that people type, not as 2.68435e+08.
     bounds = " and ".join(f"{int(n) if n == int(n) else n}" for n in (low, high))
     return lambda v: None if low <= v <= high else f"must be between {bounds}"
 
@@ -55,7 +55,7 @@ def _origin(value: str) -> str | None:
         return "must use the ASCII form of the host name (xn--…)"
     try:
         parts = urlsplit(value)
-        # Put together again it lacks what urlsplit passes over, and all behind host and port.
+        # Rebuilt, it lacks characters that urlsplit ignores, and everything after host and port.
         plain = value.removesuffix("/") in (f"http://{parts.netloc}", f"https://{parts.netloc}")
         fits = plain and HOST.fullmatch(parts.netloc) and parts.port != 0
     except ValueError:
@@ -69,7 +69,7 @@ def _proxy(value: str) -> str | None:
         fits = parts.scheme in ("http", "socks5h") and parts.hostname and parts.port != 0
     except ValueError:
         fits = False
-    # Not quoted: it may hold a password.
+    # The message doesn't quote the value, which may contain a password.
     return None if fits or not value else "must be an address like http://HOST:PORT or socks5h://HOST:PORT"
 
 
@@ -110,7 +110,7 @@ def _rates(value: tuple[str, ...]) -> str | None:
 def _loopback(value: str) -> str | None:
     host, _, port = value.rpartition(":")
     try:
-        # No names: what "localhost" means is decided elsewhere.
+        # Names aren't allowed, because the system decides what "localhost" means.
         fits = ipaddress.ip_address(host.strip("[]")).is_loopback and 0 <= int(port) < 1 << 16
     except ValueError:
         fits = False
@@ -121,7 +121,7 @@ def _listening(value: str) -> str | None:
     host, _, port = value.rpartition(":")
     try:
         ipaddress.ip_address(host.strip("[]"))
-        fits = 0 <= int(port) < (1 << 16) - 8  # the processes of a machine take the next ports
+        fits = 0 <= int(port) < (1 << 16) - 8  # the other processes of a machine use the next ports
     except ValueError:
         fits = False
     return None if fits or not value else "must be an address and a port, such as 127.0.0.1:9180"
@@ -140,12 +140,12 @@ def _row(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings of all processes; see ``eventr settings`` for the table with its values.
+    """All settings of all processes; ``eventr settings`` shows the table with its values.
 
-    Durations are seconds, sizes bytes, unless the name says otherwise.
+    Durations are in seconds and sizes in bytes, unless the name says otherwise.
     """
 
-    # -- where things are
+    # -- locations and logs
     home: Path = _row(
         Path("var"), "Folder for data, logs, sockets and keys when Eventr runs on one machine", common=True
     )
@@ -202,8 +202,8 @@ class Settings:
     session_max: int = _row(
         90 * 86400, "Seconds after which a session ends even if active", _between(60, 1e9)
     )
-    # Such a body is there whole before a thread touches it; a thread has to wait for the rest of a longer
-    # one. There are forms alone, and no route takes a file.
+    # The whole body of such a size arrives before a thread gets the request; for a longer one, a thread
+    # would have to wait. There are only forms: no route accepts a file.
     max_request_bytes: int = _row(64 << 10, "Largest request body, in bytes", _between(1024, 1 << 30))
     discovery_wait: float = _row(
         5.0, "Seconds that a request waits for feed discovery before it returns 'wait'", _between(0, 30)
@@ -494,7 +494,7 @@ class Settings:
     )
     reports_per_hour: int = _row(20, "Abuse reports per user and hour", _between(1, 1e6))
 
-    # -- the hub for what people share
+    # -- the hub for public streams
     hub: str = _row(
         "auto",
         "Run a WebSub hub for public streams; auto: if others can reach EVENTR_BASE_URL",
@@ -528,7 +528,7 @@ class Settings:
     )
     hub_backoff_max: int = _row(6 * 3600, "Longest wait after failed pushes, in seconds", _between(1, 1e6))
 
-    # -- talk
+    # -- comments and likes
     likes_per_hour: int = _row(600, "Likes per user and hour", _between(1, 1e6))
     comments_per_hour: int = _row(60, "Comments per user and hour", _between(1, 1e6))
     comment_length: int = _row(2000, "Longest comment, in characters", _between(1, 50_000))
@@ -562,7 +562,7 @@ class Settings:
         60, "Device registrations and test notifications per user and hour", _between(1, 1e6)
     )
     push_endpoint_length: int = _row(1024, "Longest push service address, in characters", _between(64, 2048))
-    # RFC 8030 §7.2: each service takes 4096; encryption adds 103.
+    # RFC 8030 §7.2: each service accepts 4096 bytes; encryption adds 103.
     push_payload: int = _row(
         2048, "Longest message to a device before encryption, in bytes", _between(256, 3993)
     )
@@ -588,7 +588,7 @@ class Settings:
         5, "Rejected messages in a row after which a device is dropped", _between(1, 1000)
     )
 
-    # -- all that is somebody's own, as a file
+    # -- data exports
     export_max: int = _row(
         1 << 30,
         "Largest data export before compression, in bytes",
@@ -679,7 +679,7 @@ class Settings:
         """Read and check all settings.
 
         Raises:
-            SettingsError: a value does not fit; the message names the variable and what fits.
+            SettingsError: a value is invalid; the message names the variable and the valid values.
         """
         env = os.environ if env is None else env
         return cls(**{f.name: v for f in dataclasses.fields(cls) if (v := _read(f, env)) is not None})
@@ -698,12 +698,12 @@ class Settings:
 
     @property
     def own_origin(self) -> str:
-        """Scheme, host and port that people reach this server by."""
+        """The scheme, host and port by which people reach this server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.base_url.rstrip("/") or f"http://{host}:{self.port}"
 
     def redact_secrets(self) -> dict[str, str]:
-        """Return name → value as text, secrets that are set shown as ``•••``."""
+        """Return name → value as text; secrets that are set appear as ``•••``."""
         return {
             f.name: "•••" if f.metadata["secret"] and getattr(self, f.name) else _text(getattr(self, f.name))
             for f in dataclasses.fields(self)
@@ -716,7 +716,7 @@ def build_env_name(field: str) -> str:
 
 
 def find_unknown_settings(env: Mapping[str, str] | None = None) -> list[str]:
-    """Return a sentence for each variable that looks like one of ours and is not read."""
+    """Return a sentence for each variable that looks like one of ours but isn't read."""
     env = os.environ if env is None else env
     fields = dataclasses.fields(Settings)
     files = {build_env_name(field.name) + "_FILE": field.metadata["secret"] for field in fields}
@@ -754,7 +754,7 @@ def _secret(field: dataclasses.Field[Any], env: Mapping[str, str]) -> str | None
         return raw
     if raw and raw.strip():
         raise SettingsError(f"{name} and {name}_FILE are both set. Remove one of them.", setting=field.name)
-    # Never passed over: without this value Eventr would go on with its own store or key, or no proxy.
+    # An error, because without this value Eventr would use its own store or key, or no proxy.
     try:
         text = Path(path).read_text("utf-8").strip()
         why = "" if text else "the file is empty"

@@ -1,32 +1,32 @@
-"""Every error that Eventr raises on purpose, as one tree.
+"""Error types: every error that Eventr raises on purpose, as one tree.
 
-    EventrError
-    ├── SettingsError             a setting is wrong; says which and what would be right
-    ├── StartupError              a process cannot start (port taken, folder read-only, second instance)
-    ├── InvalidError              input that does not fit (400)
-    ├── AuthRequiredError         nobody is logged in (401)
-    ├── ForbiddenError            logged in, but not allowed (403)
-    │   └── OldPageError          … by the token of a session before (403)
-    ├── NotFoundError             no such thing, or not yours (404)
-    ├── ExistsError               it is there already (409)
-    ├── ConflictError             somebody else changed it first (409)
-    │   ├── ChangedError          … as the If-Match of a program told (412)
-    │   └── KeyBusyError          the first request with this Idempotency-Key still runs (409)
-    ├── KeyReusedError            another request came with this Idempotency-Key before (422)
-    ├── TooLargeError             more than a named limit allows (413)
-    ├── RateLimitedError          too often (429)
-    ├── StoreError                MongoDB or Redis does not answer (503)
-    │   └── DrainingError         a queue takes nothing new for now (503)
-    ├── LaterError                a job is to be run again after a time that it names (503)
-    ├── UnsentError               a message could not be delivered (503)
-    └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
-        ├── FetchError            it could not be fetched
-        ├── ParseError            it was fetched and cannot be read
-        └── SearchError           no feed was found there
+ EventrError
+ ├── SettingsError             a setting is invalid; names it and the valid values
+ ├── StartupError              a process can't start (port in use, folder read-only, second instance)
+ ├── InvalidError              invalid input (400)
+ ├── AuthRequiredError         not logged in (401)
+ ├── ForbiddenError            logged in, but not allowed (403)
+ │   └── OldPageError          … because the token belongs to an earlier session (403)
+ ├── NotFoundError             doesn't exist, or belongs to someone else (404)
+ ├── ExistsError               already exists (409)
+ ├── ConflictError             someone else changed it first (409)
+ │   ├── ChangedError          … as a program's If-Match shows (412)
+ │   └── KeyBusyError          the first request with this Idempotency-Key is still running (409)
+ ├── KeyReusedError            a different request used this Idempotency-Key before (422)
+ ├── TooLargeError             exceeds a named limit (413)
+ ├── RateLimitedError          too often (429)
+ ├── StoreError                MongoDB or Redis isn't responding (503)
+ │   └── DrainingError         a queue currently accepts no new jobs (503)
+ ├── LaterError                a job must run again after a given time (503)
+ ├── UnsentError               a message couldn't be delivered (503)
+ └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
+     ├── FetchError            the fetch failed
+     ├── ParseError            the document was fetched but can't be parsed
+     └── SearchError           no feed was found there
 
-A mapper turns driver errors into these (cause chained), a service lets them pass, and one handler
-per outside (web, command line, worker) renders them. ``message`` is a sentence for people and never
-holds internals; ``ids`` goes to the log.
+A mapper turns driver errors into these (with the cause chained), and services let them pass. One handler
+per interface (web, command line, worker) renders them. ``message`` is a sentence for people and never
+contains internals; ``ids`` goes to the log.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _PLACE = re.compile(r"%\((\w+)\)s")
 
 
 def N_(sentence: str) -> str:
-    """Mark a sentence for translation; it is translated where it is shown."""
+    """Mark a sentence for translation; the code that shows it translates it."""
     return sentence
 
 
 def fill_placeholders(sentence: str, values: Mapping[str, Any]) -> str:
-    """Return a sentence with its places ``%(name)s`` filled; a place without a value stays."""
+    """Return a sentence with its placeholders ``%(name)s`` filled; one without a value stays."""
     return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), sentence)
 
 
@@ -52,12 +52,12 @@ class EventrError(Exception):
     """Root of the tree.
 
     Args:
-        message: one sentence for the person who caused or sees it, saying what to do. A literal, so that
-            it can be translated; what changes stands in places, ``%(limit)s``, filled from ``ids``.
-        ids: what it is about (``feed_id=…``, ``field=…``), for logs and JSON answers.
+        message: one sentence for the person who sees it, saying what to do. It must be a literal, so that
+            it can be translated; variable parts are placeholders, ``%(limit)s``, filled from ``ids``.
+        ids: the subject of the error (``feed_id=…``, ``field=…``), for logs and JSON responses.
 
     Attributes:
-        sentence: the sentence with its places, as translators know it; ``message`` has them filled.
+        sentence: the sentence with its placeholders, for translators; ``message`` has them filled.
     """
 
     code: ClassVar[str] = "error"
@@ -168,10 +168,10 @@ class DrainingError(StoreError):
 
 
 class LaterError(EventrError):
-    """A job is to be run again; it counts by itself how often.
+    """A job must run again; the job itself counts its attempts.
 
     Attributes:
-        seconds: not sooner than after so many.
+        seconds: the shortest wait before the next attempt.
     """
 
     code = "later"
@@ -191,8 +191,8 @@ class UnsentError(EventrError):
     )
 
 
-#: Every error word a feed can carry, with the sentence its readers see. ``http_4xx``-like words are
-#: made from the status; their sentence is chosen by :func:`feed_message`.
+#: Every error word of a feed, with the sentence for its readers. ``http_<status>`` words come
+#: from the status; :func:`get_feed_message` chooses their sentence.
 FEED_MESSAGES: dict[str, str] = {
     "invalid_url": N_("Eventr can't fetch this kind of address."),
     "login_in_url": N_(
@@ -231,7 +231,7 @@ FEED_MESSAGES: dict[str, str] = {
 }
 
 
-#: What its reader can do about each of them; ``http_…`` words by :func:`feed_fix`.
+#: The remedy for each error word; :func:`get_feed_fix` handles ``http_…`` words.
 FEED_FIXES: dict[str, str] = {
     "invalid_url": N_("Change the address below."),
     "login_in_url": N_(
@@ -273,18 +273,18 @@ FEED_FIXES: dict[str, str] = {
 }
 
 
-#: To tell these apart would let a stranger map the network this server stands in (S13).
+#: Distinguishing these would let a stranger map this server's network (S13).
 _UNREACHABLE = frozenset(["refused", "connect_failed", "timeout"])
 
 
-#: Why an outline of an import came to no feed at all, besides faults of its address.
+#: Why an outline of an import led to no feed, other than faults of its address.
 _WITHOUT_A_FEED = {
     kind.code: kind.default
     for kind in (InvalidError, NotFoundError, ForbiddenError, ConflictError, RateLimitedError)
 }
-#: With the number behind it: he had as many subscriptions as he may.
+#: A prefix, followed by the limit: the user has reached the limit of subscriptions.
 NO_ROOM = "no_room_"
-#: A search that came to no end: whatever it was, it is not the site's.
+#: A search that ended abnormally; the site isn't at fault.
 SEARCH_FAILED = "search_failed"
 
 
@@ -294,12 +294,12 @@ def get_public_word(code: str, *, admin: bool = False) -> str:
 
 
 def get_feed_message(code: str) -> str:
-    """Return the sentence for a feed error word, also for ``http_<status>`` words."""
+    """Return the sentence for a feed error word, including ``http_<status>`` words."""
     return fill_placeholders(*get_feed_sentence(code))
 
 
 def get_feed_sentence(code: str) -> tuple[str, dict[str, str]]:
-    """Return the sentence for a feed error word as translators know it, and what fills its places."""
+    """Return the untranslated sentence for a feed error word, and the values of its placeholders."""
     if code in FEED_MESSAGES:
         return FEED_MESSAGES[code], {}
     if code in _WITHOUT_A_FEED:
@@ -317,7 +317,7 @@ def get_search_message(code: str) -> str:
 
 
 def get_search_sentence(code: str) -> tuple[str, dict[str, str]]:
-    """Return the same as :func:`feed_sentence` for a search: only who asked for it tries that again."""
+    """Return the same as :func:`get_feed_sentence` for a search, which isn't retried automatically."""
     if code == SEARCH_FAILED:
         return N_("Something went wrong on our side while looking for feeds. Try again in a minute."), {}
     status = code.removeprefix("http_")
@@ -353,7 +353,7 @@ def _status_sentence(status: str) -> str:
 
 
 def get_feed_fix(code: str) -> str:
-    """Return what a reader can do about a feed error word, also for ``http_<status>`` words."""
+    """Return what a reader can do about a feed error word, including ``http_<status>`` words."""
     if code in FEED_FIXES:
         return FEED_FIXES[code]
     status = code.removeprefix("http_")
@@ -382,7 +382,7 @@ class FeedError(EventrError):
 
     Args:
         code: the error word, a key of :data:`FEED_MESSAGES` or ``http_<status>``.
-        detail: what exactly happened, for logs and the feed page; never a body.
+        detail: what exactly happened, for logs and the feed page; never part of a body.
     """
 
     http_status = 422
@@ -399,14 +399,14 @@ class FeedError(EventrError):
 
 
 class FetchError(FeedError):
-    """A fetch ended without a usable answer."""
+    """A fetch ended without a usable response."""
 
 
 class ParseError(FeedError):
-    """A body was fetched and cannot be read as what it should be."""
+    """A body was fetched but can't be parsed as the expected format."""
 
 
 class SearchError(FeedError):
-    """A search for feeds ended without one."""
+    """A search for feeds ended without finding one."""
 
     format_message = staticmethod(get_search_message)

@@ -3,7 +3,7 @@
     log = logs.get(__name__)
     log.info("feed_pulled", feed_id=17, new=3, ms=41)
 
-Ids that hold for a whole request or job are bound once with :func:`bind` and appear in each line.
+Ids of a whole request or job are bound once with :func:`bind` and appear in each line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _bound: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("
 
 
 class Logger:
-    """A standard logger that takes an event word and fields."""
+    """A standard logger with an event word and fields."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
@@ -83,7 +83,7 @@ class _Json(logging.Formatter):
 
 
 def _value(value: Any) -> str:
-    # Quoted where needed, so that a foreign value can never fake a second line or field (W20).
+    # Quoted where needed, so that a foreign value can never forge a second line or field (W20).
     text = str(value)
     plain = text.isprintable() and not any(c in text for c in ' "=')
     return text if plain and text else json.dumps(text, ensure_ascii=False)
@@ -101,5 +101,5 @@ def configure(level: str, style: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # At debug level the driver logs whole commands: password hashes, sessions, what people read (V14).
+    # At debug level the driver logs whole commands: password hashes, sessions, reading habits (V14).
     logging.getLogger("pymongo").setLevel(logging.WARNING)

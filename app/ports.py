@@ -1,4 +1,4 @@
-"""Contracts that services own and outer layers fulfil."""
+"""Ports: contracts that services own and outer layers implement."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from app.models.reading.search import SearchDocument, SearchRequest, SearchResul
 
 
 class JobPort(Protocol):
-    """Enqueue jobs and await their ends; ``app.adapters.redis.jobs.RedisJobs`` in every process.
+    """Enqueue jobs and await their results; ``app.adapters.redis.jobs.RedisJobs`` in every process.
 
     All methods raise:
-        StoreError: Redis does not answer.
+        StoreError: Redis isn't responding.
     """
 
     def enqueue(self, job: Job) -> Ticket:
-        """Queue a job, or join the one with the same task and arguments that is queued or running.
+        """Queue a job, or join a queued or running one with the same task and arguments.
 
         Raises:
             TooLargeError: the arguments exceed 64 KiB as JSON.
-            InvalidError: the arguments are not JSON.
+            InvalidError: the arguments aren't JSON.
         """
         ...
 
     def enqueue_many(self, jobs: Sequence[Job]) -> list[Ticket]:
-        """The same for many jobs in few round trips; tickets in the order of the jobs."""
+        """Queue many jobs in few round trips; return tickets in the order of the jobs."""
         ...
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
-        """Yield outcomes as they come, at most ``timeout`` seconds long.
+        """Yield outcomes as they arrive, for at most ``timeout`` seconds.
 
-        What has not ended by then is simply not yielded: 95 of 100 may be enough for the caller.
+        Jobs that haven't ended by then are omitted: 95 of 100 may be enough for the caller.
         """
         ...
 
@@ -47,112 +47,116 @@ class FetchStreamer(Protocol):
     """Fetches many addresses at once; implemented by :class:`app.feeds.fetch.fetcher.Fetcher`."""
 
     def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        """Yield the outcome of each request as soon as it is there, in no particular order."""
+        """Yield the result of each request as soon as it arrives, in no particular order."""
         ...
 
 
 class HostBudget(Protocol):
-    """How often hosts may be asked, over all workers and servers;
+    """The rate limit of hosts, across all workers and servers;
     ``app.adapters.redis.host_budget.RedisBudget``.
 
-    Without Redis everything is let through: nothing new is queued then either.
+    Without Redis every request is allowed, because nothing new is queued then either.
     """
 
     def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
-        """Take one token per entry; return for each 0, or the seconds after which to come back.
+        """Take one token per entry; return for each 0, or the seconds after which to retry.
 
-        Entries of one host that find no token get different times, so they do not come back together.
+        Entries of one host that get no token have different waits, so that they don't retry together.
 
         Args:
-            hosts: names in lower case, one per request; equal names may be repeated.
-            urgent: a person waits. His requests may run ahead of the rate by a second burst, which the
-                updater's pay back.
+            hosts: names in lower case, one per request; names may repeat.
+            urgent: a person waits. Their requests may exceed the rate by a second burst, which later
+                requests of the updater pay back.
         """
         ...
 
     def pause_host(self, host: str, seconds: float, url: str) -> None:
-        """Leave a host alone, with all its feeds: it said so (429, 503), at this address, for so long.
+        """Pause requests to a host and all its feeds, as it requested (429, 503) at this address.
 
-        One address does not speak for a host that many share: of a long rest the host gets
-        ``fetch_host_rest`` seconds, twice as much for each further address that asks.
+        One address doesn't speak for a host that many share. A long pause is limited to
+        ``fetch_host_rest`` seconds, doubled for each further address that asks.
+
+        Args:
+            host: name in lower case.
+            seconds: the requested pause.
+            url: the address that sent the response.
         """
         ...
 
     def find_pauses(self, hosts: Sequence[str]) -> list[float]:
-        """Return for each entry the seconds for which its host is still left alone, 0: it is not."""
+        """Return for each host the remaining seconds of its pause, 0 without one."""
         ...
 
 
 class EventPort(Protocol):
-    """Tell people's browsers what has happened; ``app.adapters.redis.events.RedisEvents`` in every process.
+    """Notify people's browsers of events; ``app.adapters.redis.events.RedisEvents`` in every process.
 
-    Only :meth:`position` and :meth:`admit` raise StoreError; what cannot be told is dropped.
+    Only :meth:`get_position` and :meth:`issue_pass` raise StoreError; other events are dropped on failure.
     """
 
     def notify_counts(self, user_id: int) -> None:
-        """Tell a user's browsers that his counts or stars have changed."""
+        """Notify a user's browsers that their counts or stars have changed."""
         ...
 
     def notify_new_entries(self, entries: Mapping[int, int]) -> None:
-        """Tell whoever follows these feeds how many new entries each has got."""
+        """Notify the subscribers of these feeds how many new entries each feed has."""
         ...
 
     def notify_progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
-        """Tell a user's browsers how far an import is."""
+        """Notify a user's browsers of an import's progress."""
         ...
 
     def notify_follows(
         self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()
     ) -> None:
-        """Note which feeds a user follows from now on, or no more."""
+        """Report which feeds a user has subscribed to or unsubscribed from."""
         ...
 
     def end_streams(self, user_id: int) -> None:
-        """End all that a user listens to: a session of his is over, or a token revoked."""
+        """End all of a user's event streams, because a session ended or a token was revoked."""
         ...
 
     def get_position(self) -> str:
-        """Return the place in the stream after which everything is still to come."""
+        """Return the position in the stream after which all future events come."""
         ...
 
     def issue_pass(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
-        """Return a signed pass with which a browser of this user may listen."""
+        """Return a signed pass that lets a browser of this user listen."""
         ...
 
 
 class SearchPort(Protocol):
-    """A search engine; ``app.gateways.reading.search_engine.TextSearch`` on MongoDB until another one takes
-    its place.
+    """A search engine; ``app.gateways.reading.search_engine.TextSearchEngine`` on MongoDB, replaceable.
 
-    It holds nothing that cannot be made anew from the entries. All methods raise StoreError.
+    Its data can always be rebuilt from the entries. All methods raise StoreError.
     """
 
     def index(self, entries: Sequence[SearchDocument]) -> None:
-        """Let entries be found, or found by what they say now; twice is the same as once."""
+        """Add entries to the index, or update them; idempotent."""
         ...
 
     def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
-        """Forget a feed's entries with lower numbers than ``below``, but not ``keep``; return how many."""
+        """Remove a feed's entries below number ``below``, except ``keep``; return how many."""
         ...
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
-        """Return about ``limit`` entries, fewer only at the end or when the search was long.
+        """Return about ``limit`` entries; fewer only at the end or after a time limit.
 
-        More than ``limit`` may come. What is found is exact; an entry that was stored a moment ago may
-        not be known yet.
+        More than ``limit`` entries may be returned. Results are exact, but an entry that was just stored may
+        be missing.
         """
         ...
 
 
 class EnginePort(Protocol):
-    """Look at the job engine and steer it; ``app.adapters.redis.job_engine.RedisEngine``.
+    """Inspect and control the job engine; ``app.adapters.redis.job_engine.RedisEngine``.
 
     All methods raise:
-        StoreError: Redis does not answer.
+        StoreError: Redis isn't responding.
     """
 
     def load_engine(self) -> Engine:
-        """Return queues, managers, controllers and updater as they are now."""
+        """Return the current queues, managers, controllers and updater."""
         ...
 
     def load_hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
@@ -160,7 +164,7 @@ class EnginePort(Protocol):
         ...
 
     def load_minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Return what is counted by the minute in these hours, by the number of the hour."""
+        """Return the counters by the minute in these hours, by the number of the hour."""
         ...
 
     def list_running(self) -> list[JobRecord]:
@@ -172,11 +176,11 @@ class EnginePort(Protocol):
         ...
 
     def list_dead_kinds(self) -> list[DeadKind]:
-        """Return the kinds of dead tasks with their numbers, the most frequent first."""
+        """Return the kinds of dead tasks with their counts, most frequent first."""
         ...
 
     def find_job(self, job_id: str) -> JobRecord | None:
-        """Return all that is known of a job."""
+        """Return everything known about a job, None if it doesn't exist."""
         ...
 
     def retry_dead(self, target: str | DeadKind) -> int:
@@ -188,5 +192,5 @@ class EnginePort(Protocol):
         ...
 
     def set_switches(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
-        """Turn the switches of a queue for the whole system; None leaves one as it is."""
+        """Set the switches of a queue for the whole system; None leaves a switch unchanged."""
         ...

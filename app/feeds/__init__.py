@@ -1,0 +1,1 @@
+"""Feeds: discovery, fetching, parsing, scheduling, OPML, WebSub and Web Push."""
