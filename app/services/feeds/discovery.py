@@ -1,4 +1,4 @@
-"""Finding the feeds behind an address: known feed → cache → job, awaited for a few seconds."""
+"""Discovery of the feeds behind an address: known feed → cache → job, awaited for a few seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS_MAX = 2048
 
 
 class DiscoveryService:
-    """Discoveries for people, and the search itself for the worker."""
+    """Answers discoveries of users, and runs the search in the worker."""
 
     def __init__(
         self,
@@ -44,9 +44,13 @@ class DiscoveryService:
         self._settings = settings
 
     def discover(self, actor: Actor, address: str, *, wait: float | None = None) -> Discovery:
-        """Return the feeds behind what a person typed, or "wait" when that takes more than ``wait`` seconds.
+        """Return the feeds behind the text that a person typed, or ``wait`` set if the search isn't done in
+        time.
 
-        Asking again with the same address joins the search that runs.
+        A second call with the same address joins the running search.
+
+        Args:
+            wait: seconds to wait for the search; None: as in the settings.
 
         Raises:
             InvalidError: there is no web address in the text.
@@ -57,7 +61,7 @@ class DiscoveryService:
         now = clock.now()
         for url in parse_addresses(address):
             known = self._feeds.find_by_url(url)
-            # What is in error is looked at anew: the site may have mended it, or may have gone.
+            # A feed in error is searched again: the site may have fixed it or moved it.
             if known is not None and known.last_seq and not known.error:
                 rate = self._feeds.find_rates([known.id], now).get(known.id)
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
@@ -67,10 +71,10 @@ class DiscoveryService:
         return self._await(actor, row, self._settings.discovery_wait if wait is None else wait)
 
     def get_progress(self, actor: Actor, key: int) -> Discovery:
-        """Return how far a discovery is.
+        """Return the state of a discovery.
 
         Raises:
-            NotFoundError: there is none with this key, or no longer.
+            NotFoundError: there is no discovery with this key, or it has expired.
         """
         require_permission(actor, Permission.FEED_DISCOVER)
         row = self._discoveries.find(check_id(key, "key"), clock.now())
@@ -81,11 +85,11 @@ class DiscoveryService:
         return self._await(actor, row, 0)
 
     async def run(self, key: int, fetcher: Any, progress: Callable[..., None]) -> dict[str, Any]:
-        """Search, store what was found, and return {"feeds": count, "error": word or None}; for the worker.
+        """Run a discovery in the worker, store the result and return {"feeds": count, "error": code or None}.
 
-        ``progress`` is told {"step": words}.
+        ``progress`` is called with ``step=<text>`` at each step.
         """
-        # The store is asked in threads: while it is silent, other jobs of this process go on.
+        # Store calls run in threads, so that other jobs of this process go on while the store is slow.
         row = await asyncio.to_thread(self._discoveries.find, key, clock.now())
         if row is None:
             return {"feeds": 0, "error": "gone"}
@@ -108,7 +112,7 @@ class DiscoveryService:
         stored = self._discoveries.find(row.key, clock.now())
         if stored is not None and stored.result is not None:
             return self._answer(actor, row.key, stored.result)
-        # The job itself failed (crash, time limit): nothing is stored, so the next try searches anew.
+        # The job itself failed (crash, time limit): nothing is stored, so the next attempt searches again.
         log.warning("discovery_failed", error=outcome.error)
         return Discovery(row.key, row.address, error=SEARCH_FAILED, message=get_search_message(SEARCH_FAILED))
 
@@ -116,12 +120,12 @@ class DiscoveryService:
         if result.error is None:
             feeds = self._offered(actor, result.feeds)
             return Discovery(key, result.address, feeds=feeds, more=result.more)
-        # Who is no administrator learns nothing about what listens where (S13).
+        # Only administrators learn what listens on which host (S13).
         word = get_public_word(result.error, admin=actor.has_permission(Permission.ADMIN_SEE))
         return Discovery(key, result.address, error=word, message=get_search_message(word))
 
     def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
-        """Say of each feed who reads it here: what was found may be older than the answer."""
+        """Add to each feed its subscriber count and whether the actor subscribes: the result may be older."""
         stored = [self._feeds.find_by_url(feed.url) for feed in found]
         ids = [known.id for known in stored if known]
         mine = {own.feed_id for own in self._subscriptions.find_by_user(actor.user_id, ids)} if ids else set()
@@ -137,7 +141,7 @@ class DiscoveryService:
 
 
 def _known(feed: Feed, rate: float | None) -> FoundFeed:
-    """Return a stored feed as a find."""
+    """Return a stored feed as a found feed."""
     return FoundFeed(
         url=feed.url,
         title=feed.title or feed.url,

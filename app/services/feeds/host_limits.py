@@ -1,4 +1,4 @@
-"""Which feeds of a pull may be asked now: hosts have a budget, and some want to be left alone."""
+"""Budgets and back-off of hosts: which feeds of a pull may be fetched now."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from app.models.feeds.fetched import Fetched
 from app.models.feeds.hosts import parse_host
 from app.ports import HostBudget
 
-#: What a host gets that says 429 but not for how long, seconds.
+#: Seconds to pause a host that answers 429 without Retry-After.
 PAUSE: Final = 60
 
 
 class HostLimits:
-    """Puts feeds off whose host has no request left, and notes what hosts ask for."""
+    """Postpones feeds whose host has no budget left, and records the back-off that hosts request."""
 
     def __init__(self, feeds: FeedGateway, budget: HostBudget) -> None:
         self._feeds, self._budget = feeds, budget
 
     def admit_polls(self, polls: Mapping[int, FeedPoll], *, urgent: bool) -> dict[int, FeedPoll]:
-        """Return the feeds that may be asked now; the others are due again when their turn has come.
+        """Return the feeds that may be fetched now, and postpone the others until their host has budget.
 
-        Blocking calls to Redis, and to MongoDB when a feed is put off.
+        Calls Redis, and MongoDB when a feed is postponed; blocking.
 
         Raises:
             StoreError: MongoDB does not answer.
@@ -42,11 +42,13 @@ class HostLimits:
         return {i: poll for (i, poll), wait in zip(polls.items(), waits, strict=True) if not wait}
 
     def record_backoff(self, fetched: Fetched) -> None:
-        """Leave the host alone that answered 429 or 503; the feed itself rests for all it asks. Blocking."""
+        """Pause a host that answered 429 or sent Retry-After; blocking. Its feed's own back-off is stored
+        separately.
+        """
         if seconds := fetched.retry_after if fetched.retry_after is not None else PAUSE:
             self._budget.pause_host(parse_host(fetched.url), seconds, fetched.url)
 
 
 def has_backoff_request(fetched: Fetched) -> bool:
-    """Whether a host said that it gets too many requests."""
+    """Return whether the host answered 429 or sent a Retry-After header."""
     return fetched.status == 429 or fetched.retry_after is not None

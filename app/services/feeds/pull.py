@@ -1,7 +1,7 @@
-"""Pulling feeds: fetch all at once, claim what has news, digest, store in batches.
+"""Pulls of feeds: fetch many at once, claim those with news, digest them, store in batches.
 
-The updater and the workers call it. There is no actor here: whether a person may have a feed
-refreshed is decided where he asks for it (``SubscriptionService.refresh``).
+The updater and the workers call it. There is no actor here: ``SubscriptionService.refresh`` decides whether a
+person may refresh a feed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
 
-#: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
+#: At two connections per host and 30 s per fetch, six slow feeds of one host take 90 seconds.
 HOST_SHARE: Final = 6
 
 
 class PullService:
-    """Decides which feeds are pulled together, and pulls them."""
+    """Groups due feeds into batches, and pulls feeds."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class PullService:
         self._digester = digester or Digester(settings)
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
-        """Return at most ``limit`` feeds that should be pulled, the longest due first."""
+        """Return at most ``limit`` feeds that are due, longest overdue first."""
         return self._feeds.find_due(now, limit)
 
     def count_due(self, now: dt.datetime, limit: int) -> int:
-        """Return how many feeds should be pulled, counted up to ``most``."""
+        """Return how many feeds are due, counted up to ``limit``."""
         return self._feeds.count_due(now, limit)
 
     def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
-        """Return the ids of these feeds in batches for one job each."""
+        """Return the ids of these feeds in batches, one batch per job."""
         return make_batches(feeds, self._settings.pull_batch)
 
     def postpone_checks(self, delays: Mapping[int, float], now: dt.datetime) -> None:
-        """Let feeds be due so many seconds from now."""
+        """Make feeds due the given number of seconds from now."""
         rests = [NextCheck(feed_id, now + dt.timedelta(seconds=wait)) for feed_id, wait in delays.items()]
         self._feeds.postpone_checks(rests, now)
 
@@ -77,29 +77,28 @@ class PullService:
         urgent: bool | None = None,
         progress: Progress | None = None,
     ) -> PullResult:
-        """Fetch feeds and store what is new. Safe to run twice and to be killed anywhere.
+        """Fetch feeds and store the new entries. Safe to run twice and to be killed anywhere.
 
-        Only what an answer changes is claimed, after the fetch and until it is stored. Most answers
-        change nothing: claiming first doubled what a poll costs MongoDB, and all that it kept from
-        happening is that a reader's refresh and the updater ask a feed at the same moment.
+        Only feeds whose answer changes something are claimed, after the fetch and until they are stored. Most
+        answers change nothing, and claiming before the fetch doubled the MongoDB cost of a poll. The price: a
+        user's refresh and the updater may fetch the same feed at the same moment.
 
-        What was fetched when the pull is cancelled is stored.
+        If the pull is canceled, answers that have arrived are still stored.
 
         Args:
-            feed_ids: feeds to pull; those that somebody else is storing are skipped.
+            feed_ids: feeds to pull; feeds that another pull is storing are skipped.
             fetcher: may be shared with other pulls of this process.
-            token: names this attempt and no other one; made when left out.
-            dead: tokens of attempts whose worker died; their claims are taken over.
+            token: unique name of this attempt; generated if None.
+            dead_tokens: tokens of attempts whose worker died; their claims are taken over.
             is_held: whether this attempt is still its worker's; see :meth:`FeedGateway.claim`.
-            only_due: skip feeds that are not due any more, since another job pulled them meanwhile.
-            urgent: a person waits, so that hosts' budgets may be overdrawn; None: unless ``only_due``.
-            progress: called with the counts after each batch that was stored.
+            only_due: skip feeds that are not due anymore, because another job pulled them meanwhile.
+            urgent: a person waits, so hosts' budgets may be overdrawn; None: the opposite of ``only_due``.
+            progress: called with the counts after each stored batch.
 
         Raises:
-            StoreError: the store did not answer; claims run out by themselves.
+            StoreError: the store did not answer; claims expire on their own.
         """
-        # All calls to the store are made in threads: one that does not answer for some seconds must
-        # not stop the other jobs of this process, nor its signs of life.
+        # All store calls run in threads: a slow answer must not stop the process's other jobs or heartbeat.
         polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead_tokens, only_due, urgent)
         claim = functools.partial(
             self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens, is_held=is_held
@@ -115,10 +114,10 @@ class PullService:
                 if courtesy and has_backoff_request(fetched):
                     await asyncio.to_thread(courtesy.record_backoff, fetched)
                 if flusher.done():
-                    break  # by an error, which is this pull's own
+                    break  # only after an error, which result() raises below
         finally:
             batch.close()
-            # Not "await flusher": a second cancellation must not reach what is being stored.
+            # Not "await flusher": a second cancellation must not interrupt the storing.
             await asyncio.wait({flusher})
             flusher.result()
         return batch.result
@@ -126,7 +125,7 @@ class PullService:
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None
     ) -> tuple[dict[int, FeedPoll], int]:
-        """Return the feeds that may be asked now, by id, and how many wait for their hosts."""
+        """Return the feeds that may be fetched now, by id, and how many wait for their host's budget."""
         now_ms = clock.now().timestamp() * 1000
         free = [p for p in self._feeds.find_polls(feed_ids) if _is_free(p, now_ms, dead_tokens)]
         polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
@@ -141,18 +140,18 @@ class PullService:
         dead_tokens: Sequence[str] = (),
         is_held: Callable[[], bool] | None = None,
     ) -> None:
-        """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
+        """Record that reading a feed crashes workers; the feed rests for the longest back-off."""
         now = clock.now()
         for feed in self._claim([feed_id], now, token=token, dead_tokens=dead_tokens, is_held=is_held):
             self._feeds.store_updates([make_crash_update(feed, now, self._settings.error_backoff_max)], now)
 
     def is_suspended(self, feed_id: int) -> bool:
-        """Return whether a feed rests because reading it crashed workers."""
+        """Return whether a feed is suspended because reading it crashed workers."""
         feed = self._feeds.get(feed_id)
         return feed.error == "crashed" and feed.next_check_at is not None and feed.next_check_at > clock.now()
 
     def apply_retention(self, feed_id: int) -> int:
-        """Drop a feed's oldest entries above the number that is kept; return how many went."""
+        """Delete a feed's oldest entries above the number to keep; return how many were deleted."""
         return self._retention.apply_retention(feed_id)
 
     def _claim(
@@ -169,16 +168,16 @@ class PullService:
 
 
 def make_batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
-    """Return feeds in batches of at most ``size``, the feeds of a host beside each other.
+    """Return feeds in batches of at most ``size``, feeds of the same host together.
 
-    As long as there are batches enough, at most :data:`HOST_SHARE` feeds of one host come into each, so
-    that a slow host holds back many batches a little instead of one for a quarter of an hour.
+    While there are enough batches, each gets at most :data:`HOST_SHARE` feeds of one host. A slow host then
+    delays many batches a little instead of one batch for a quarter of an hour.
     """
     shares: list[list[int]] = []
     for _, feeds in itertools.groupby(sorted(due, key=lambda f: (f.host, f.id)), key=lambda f: f.host):
         ids = [feed.id for feed in feeds]
         shares += [ids[i : i + HOST_SHARE] for i in range(0, len(ids), HOST_SHARE)]
-    # Shares of the same host are dealt out to different batches.
+    # Distribute the shares of one host over different batches.
     count = -(-sum(map(len, shares)) // size)
     packed: list[list[int]] = [[] for _ in range(count)]
     for number, share in enumerate(shares):

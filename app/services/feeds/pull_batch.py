@@ -1,4 +1,4 @@
-"""Answers of a pull on their way into the store: digested and stored in batches, while others are fetched."""
+"""Batches of a pull's answers: digested and stored together, while other feeds are being fetched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.models.feeds.fetched import Fetched
 log = logs.get(__name__)
 
 FLUSH_FEEDS: Final = 50
-#: Polls without news are small and cost most by the statement.
+#: Polls without news are small: most of their cost is per statement.
 FLUSH_RESTS: Final = 100
 FLUSH_BYTES: Final = 2 << 20
 FLUSH_SECONDS: Final = 1.0
@@ -36,8 +36,8 @@ Answer = tuple[Feed, Fetched, dt.datetime]
 class PullResult:
     """Counts of one pull: feeds stored, unchanged ones among them, new entries, feeds in error.
 
-    ``skipped`` were claimed by somebody else, or not due any more; ``put_off`` wait for their host's
-    budget; ``not_modified`` are the answers 304; ``words`` tells the errors by their words.
+    ``skipped`` feeds were claimed by another pull, or are not due anymore; ``put_off`` feeds wait for their
+    host's budget; ``not_modified`` counts 304 answers; ``words`` counts errors by their code.
     """
 
     feeds: int = 0
@@ -51,7 +51,7 @@ class PullResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """All but the words."""
+        """All counts except ``words``."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "words"}
 
     def to_json(self) -> dict[str, Any]:
@@ -60,9 +60,9 @@ class PullResult:
 
 
 class PullBatch:
-    """Answers that wait to be stored together.
+    """Collects answers until they are stored together.
 
-    50 feeds with something to digest, 100 without, 2 MiB or a second, whatever comes first.
+    A batch is stored after 50 feeds with news, 100 without, 2 MiB or a second, whichever comes first.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PullBatch:
         self.result = PullResult()
 
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
-        """Take an answer in; waits while the store is behind, so that bodies never pile up."""
+        """Accept an answer; wait while the store is behind, so that bodies never pile up."""
         now = clock.now()
         rest = self._digester.calculate_rest(poll, fetched, now, self._luck)
         if rest is not None:
@@ -109,9 +109,9 @@ class PullBatch:
         self._wake.set()
 
     async def keep_flushing(self) -> None:
-        """Store when enough waits, or each second while slow hosts keep the rest of the batch waiting.
+        """Store whenever a batch is full, and each second while slow hosts delay the rest.
 
-        A task of its own: when the pull is cancelled, what is being stored is stored to its end.
+        Runs as a task of its own, so that canceling the pull doesn't interrupt storing.
         """
         try:
             while self._waiting or self._rests or not self._closed:
@@ -121,13 +121,13 @@ class PullBatch:
                     self._wake.clear()
                 await self._flush()
         finally:
-            self._room.set()  # whoever waits for room must see how this ended
+            self._room.set()  # wakes add() if it waits for room
 
     async def _flush(self) -> None:
         waiting, rests, records = self._waiting, self._rests, self._records
         self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
         self._room.set()
-        # Each trip to a thread and back costs more than its statement, so there are as few as can be.
+        # Switching to a thread costs more than a statement, so do it as rarely as possible.
         if rests:
             await asyncio.to_thread(self._store_rests, rests, records)
         if waiting:
@@ -136,7 +136,7 @@ class PullBatch:
             self._progress(self.result.counts)
 
     def _store_rests(self, rests: list[tuple[int, dt.timedelta]], records: list[FetchRecord]) -> None:
-        """Store what brought nothing; runs in a thread. All rest from now on, at most a second later."""
+        """Record polls without news; runs in a thread. The rest starts now, up to a second late."""
         now = clock.now()
         self._feeds.record_unchanged([NextCheck(feed_id, now + rest) for feed_id, rest in rests], now)
         self._feeds.record_fetches(records)
@@ -146,7 +146,7 @@ class PullBatch:
         result.not_modified += sum(record.status == 304 for record in records)
 
     async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> None:
-        """Claim the feeds, digest their answers and store that."""
+        """Claim the feeds, digest their answers and store the results."""
         ids = [fetched.request.key for fetched, _ in waiting]
         claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
         self.result.skipped += len(ids) - len(claimed)
@@ -154,17 +154,17 @@ class PullBatch:
         digests = []
         for fetched, came in waiting:
             if fetched.request.key in claimed:
-                # Another pull may have stored a later answer meanwhile: this one's time decides.
+                # Another pull may have stored a later answer, so the digest gets the time of this one.
                 answers.append((claimed[fetched.request.key], fetched, came))
                 digests.append(self._digester.digest_fetch(*answers[-1]))
-                await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
+                await asyncio.sleep(0)  # let transfers go on: digesting a batch takes long
         await asyncio.to_thread(self._store, answers, digests)
 
     def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
         """Store entries first, then feed states, then the log; runs in a thread."""
         try:
             results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
-        except Exception as error:  # noqa: BLE001 — one holds what the store refuses; the others must not pay
+        except Exception as error:  # noqa: BLE001 — one bad answer must not fail the others
             return self._store_apart(answers, digests, error)
         for digest, stored in zip(digests, results, strict=True):
             self._count(digest, stored.new)
@@ -172,7 +172,7 @@ class PullBatch:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
                 self._retention.apply_retention(stored.feed_id)
-        # What was listed again is not new, but only the store knows it.
+        # Only the store knows which entries are new and which were listed before.
         self._feeds.record_fetches(
             [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
         )
@@ -180,9 +180,9 @@ class PullBatch:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
 
     def _store_apart(self, answers: list[Answer], digests: list[Digest], error: Exception) -> None:
-        """Store each answer alone; one that is refused again becomes an error of its feed."""
+        """Store each answer alone; a second refusal becomes an error of the feed."""
         if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error == "unreadable"):
-            raise error  # the store is away, or it refuses even an error, which is small and ours
+            raise error  # the store is down, or refuses even our small error record
         if len(digests) == 1:
             return self._store(answers, [self._digester.make_unreadable(*answers[0], error)])
         for answer, digest in zip(answers, digests, strict=True):

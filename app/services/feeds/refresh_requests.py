@@ -1,8 +1,8 @@
-"""Pulls that a user asks for: at once, but nobody's feeds hold more of the workers than his share.
+"""Pulls that a user requests: started at once, but no user gets more than their share of the workers.
 
-A pull holds one of a worker's slots until its slowest feed has answered, half a minute where it never does.
-Of what one user asks for in a minute the first pulls are jobs of their own; the rest is due at once and left
-to the updater, which puts a hundred into a job.
+A pull occupies a worker slot until its slowest feed has answered, up to half a minute for a dead host. The
+first pulls that a user requests within a minute become separate jobs. All other feeds are made due now, and
+the updater pulls them in batches of a hundred.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
 
-#: Feeds in one job of many, and such jobs for one request.
+#: Feeds per job when a request has many, and jobs per request.
 BATCH: Final = 10
 BATCHES: Final = 10
 _WINDOW = 60
@@ -27,24 +27,24 @@ class RefreshRequests:
     """Queues pulls for a user. All raise StoreError when MongoDB or Redis does not answer.
 
     Args:
-        per_minute: pulls of one user that do not wait for the updater.
+        per_minute: pulls of one user per minute that do not wait for the updater.
     """
 
     def __init__(self, feeds: FeedGateway, jobs: JobPort, limiter: Limiter, per_minute: int) -> None:
         self._feeds, self._jobs, self._limiter, self._per_minute = feeds, jobs, limiter, per_minute
 
     def request_first_pull(self, actor: Actor, feed_id: int) -> Ticket | None:
-        """Pull a feed for a new subscriber; None: the updater does, within seconds."""
+        """Queue a pull for a new subscriber; None: over the limit, so the updater pulls it within seconds."""
         if self._limiter.count_try(f"pull:{actor.user_id}", self._per_minute, _WINDOW):
             self._leave([feed_id])
             return None
         return self._queue([[feed_id]])[0]
 
     def request_pulls(self, actor: Actor, feed_ids: Sequence[int]) -> list[Ticket]:
-        """Pull feeds anew; the updater pulls what is beyond the first hundred of many.
+        """Queue pulls of feeds; the updater pulls those beyond the first hundred.
 
         Raises:
-            RateLimitedError: he asked too often; the sentence says when to come back.
+            RateLimitedError: too many requests; the message says when to try again.
         """
         throttle(self._limiter, f"check:{actor.user_id}", limit=self._per_minute, window=_WINDOW)
         now, later = feed_ids[: BATCH * BATCHES], feed_ids[BATCH * BATCHES :]

@@ -1,7 +1,7 @@
-"""WebSub: feeds with a hub are subscribed there, and pulled when it pushes.
+"""WebSub: subscribing to the hubs of feeds, and pulling a feed when its hub pushes.
 
-There is no actor here: hubs are nobody's account. What they may do is bound by the token of their
-callback, by what we asked of them, and by signatures; the worst they can cause is one pull per interval.
+There is no actor here, because hubs have no account. Their rights are limited by the callback's token, by our
+own requests and by signatures. The worst that a hub can cause is one pull per interval.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ log = logs.get(__name__)
 
 
 class WebsubService:
-    """The subscriber: what the callback, the updater and the workers call.
+    """The subscriber: the calls of the callback, the updater and the workers.
 
     Args:
-        on: False: hubs are not asked, and callbacks are not there.
+        enabled: False: no requests to hubs, and callbacks answer 404.
     """
 
     def __init__(self, websubs: WebsubGateway, pulls: PullService, jobs: JobPort, *, enabled: bool) -> None:
@@ -36,24 +36,24 @@ class WebsubService:
     # -- the callback
 
     def answer_hub(self, token: str, parameters: Mapping[str, str]) -> str:
-        """Answer a hub that asks whether we meant it, or that refuses.
+        """Answer a hub that verifies our request or denies it.
 
         Raises:
-            NotFoundError: no such callback, or nothing like that was asked for.
+            NotFoundError: there is no such callback, or we made no such request.
         """
         self._require_on()
         return self._websubs.answer_hub(token, parse_intent(parameters), clock.now())
 
     def accept_push(self, token: str, signature: str, read_body: Callable[[], bytes]) -> None:
-        """Take a push: the feed is pulled at once, or as soon as the interval since the last is over.
+        """Accept a push: the feed is pulled now, or as soon as the interval since the last pull is over.
 
         Args:
             signature: the header ``X-Hub-Signature``.
-            read: returns the body as it was sent; not called for a stranger. Only its signature is
-                looked at.
+            read_body: returns the raw body; not called for an unknown callback. The body serves only to check
+                the signature.
 
         Raises:
-            NotFoundError: no such callback, or its feed is not wanted any more.
+            NotFoundError: there is no such callback, or its feed isn't subscribed anymore.
         """
         self._require_on()
         pushed = self._websubs.accept_push(token, signature, read_body, clock.now())
@@ -62,7 +62,7 @@ class WebsubService:
         try:
             self._jobs.enqueue(_pull_job(pushed.feed_id))
         except StoreError:
-            log.warning("push_waits", feed_id=pushed.feed_id)  # it is written down: the updater finds it
+            log.warning("push_waits", feed_id=pushed.feed_id)  # the push is stored: the updater finds it
 
     def _require_on(self) -> None:
         if not self._on:
@@ -71,9 +71,9 @@ class WebsubService:
     # -- the updater
 
     def find_due_jobs(self, now: dt.datetime, limit: int) -> list[Job]:
-        """Return the jobs that are due: pushes that wait first, then hubs that are to be asked.
+        """Return the jobs that are due: waiting pushes first, then requests to hubs.
 
-        Harmless to queue again while they wait or run: their identity keeps them from doing so twice.
+        Queueing them again while they wait or run is harmless, because a job's identity is unique.
         """
         if not self._on:
             return []
@@ -84,7 +84,7 @@ class WebsubService:
     # -- workers
 
     async def tend_subscription(self, sub_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
-        """Ask a hub for what a subscription needs now: subscribe, renew or unsubscribe."""
+        """Send a hub the request that a subscription needs now: subscribe, renew or unsubscribe."""
         ask = await asyncio.to_thread(self._websubs.begin_request, sub_id, clock.now())
         if ask is None:
             return {"asked": None}
@@ -106,7 +106,7 @@ class WebsubService:
 
         Args:
             token, dead, is_held: as in :meth:`PullService.pull`.
-            last: earlier attempts crashed their workers; if this one does, it is not tried again.
+            last: earlier attempts crashed their workers; if this one does too, the pull isn't retried.
         """
         begun = await asyncio.to_thread(self._websubs.begin_pull, feed_id, clock.now(), last=last)
         if begun is None:
