@@ -1,3 +1,3 @@
-"""Use cases of reading: entries, streams, read marks, tags, search."""
+"""Use cases of reading: entries, streams, read marks, tags and search."""
 
 from __future__ import annotations

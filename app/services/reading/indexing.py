@@ -1,7 +1,7 @@
-"""Keeping the search up to date, beside the pulls and never in their way. There is no actor: it is a job.
+"""Updates of the search index, as a job separate from pulls. There is no actor.
 
-That a feed has news is written with the news itself, so nothing is lost by a crash; it is taken away
-when all of it was indexed, unless there is more by then.
+The mark that a feed has news is stored together with the news, so a crash loses nothing. The mark is removed
+when all news is indexed, unless more has arrived since.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from app.ports import SearchPort
 
 log = logs.get(__name__)
 
-#: When a feed that could not be indexed is tried again.
+#: Delay before a feed that could not be indexed is retried.
 LATER = dt.timedelta(hours=1)
-#: Feeds looked up at once.
+#: Feeds read per batch.
 FEEDS = 50
 
 
 class IndexService:
-    """Finds feeds with news and gives their entries to the search engine."""
+    """Finds feeds with news, and passes their entries to the search engine."""
 
     def __init__(self, gateway: IndexingGateway, engine: SearchPort) -> None:
         self._gateway = gateway
         self._search = engine
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the job that indexes what is new, if there is anything; however often asked, it is one."""
+        """Return the job that indexes new entries, if there are any; it always has the same identity."""
         return [Job(Task.INDEX, {}, Queue.MAINTENANCE)] if self._gateway.find_unindexed(now, 1) else []
 
     def run(self, now: dt.datetime, seconds: float) -> dict[str, int]:
-        """Index what is new until there is no more, or time is up; what is left comes next time."""
+        """Index new entries for at most ``seconds``; the next run indexes the rest."""
         end, done = time.monotonic() + seconds, {"feeds": 0, "entries": 0}
         while feeds := self._gateway.find_unindexed(now, FEEDS):
             for feed in feeds:
@@ -57,11 +57,11 @@ class IndexService:
             self._gateway.mark_indexed(feed)
         except StoreError:
             raise
-        except Exception:  # a fault of ours; the feeds behind it in the line must not wait for it
+        except Exception:  # a bug of ours; the feeds behind this one must not wait
             log.error("index_failed", feed_id=feed.id, exc_info=True)
             self._gateway.postpone_indexing(feed, now + LATER)
         return number
 
     def rebuild(self, now: dt.datetime) -> int:
-        """Let everything be indexed anew; return of how many feeds."""
+        """Schedule a new index of all feeds; return their number."""
         return self._gateway.unindex_all(now)

@@ -1,4 +1,4 @@
-"""Marks of a part of a list, and the history of all that was done to many entries at once."""
+"""Marking the entries above or below a row as read, and the history of mass marks."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ log = logs.get(__name__)
 TOKEN_MAX = 64
 #: Feeds that one action marks.
 FEEDS_MAX = 20_000
-#: Keys of a list that are read at once.
+#: Keys of a list that are read per batch.
 STRIDE = 500
-#: Lists of all that some feeds hold: below an entry lies everything that is not above it.
+#: Lists that hold all entries of their feeds: below a row is everything not above it.
 WHOLE_FEEDS = (StreamKind.ALL, StreamKind.FEED, StreamKind.FOLDER)
 
 
 class MarkingService:
-    """Marks what is above or below an entry in a list as read; each can be taken back for a day.
+    """Marks the entries above or below a row of a list as read, and lists the history of mass marks.
 
     Args:
-        limit: rows of a list that it looks at, from its top.
-        history_rows: of a page of the history.
+        limit: rows that are considered, from the top of the list.
+        history_rows: rows per page of the history.
         undo_ttl: seconds for which actions stay in the history.
     """
 
@@ -64,16 +64,16 @@ class MarkingService:
         """Mark all rows above an entry as read, in the order of this list.
 
         Raises:
-            NotFoundError: the list has expired, or the entry is not among its first rows.
-            InvalidError: the list is of another stream.
+            NotFoundError: the list has expired, or the entry isn't among its first ``limit`` rows.
+            InvalidError: the list belongs to another stream.
         """
         above, _, _ = self._split(self._list(actor, ref, snapshot), check_id(entry_id, "entry"))
         return self._mass_marks.mark_entries(actor, self._placed(actor, ref, above), ref, ActionKind.ABOVE)
 
     def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarkResult:
-        """Mark all rows below an entry as read, however far the list goes on.
+        """Mark all rows below an entry as read, to the end of the list.
 
-        Of marked and found entries it looks at the first rows, as above.
+        In search results and lists of marked entries only the first ``limit`` rows are considered.
 
         Raises:
             As :meth:`mark_above`.
@@ -102,7 +102,7 @@ class MarkingService:
         return self._mass_marks.mark_feeds(actor, feeds, None, ActionKind.SELECTED)
 
     def list_history(self, actor: Actor, after: HistoryCursor | None = None) -> HistoryPage:
-        """Return a page of what the actor can still take back, the newest first."""
+        """Return a page of the actions that the actor can still undo, newest first."""
         require_permission(actor, Permission.ENTRY_MARK)
         if after is not None:
             check_text(after.token, "after", limit=TOKEN_MAX)
@@ -117,7 +117,7 @@ class MarkingService:
         return found
 
     def _split(self, found: Snapshot, entry_id: int) -> tuple[list[EntryKey], EntryKey, Iterator[EntryKey]]:
-        """Return the rows above an entry, itself, and those below it."""
+        """Return the rows above an entry, the entry's key, and the rows below."""
         rows, above = self._rows(found), list[EntryKey]()
         for key in rows:
             if key.id == entry_id:
@@ -140,7 +140,7 @@ class MarkingService:
                 return
 
     def _placed(self, actor: Actor, ref: StreamRef, keys: Sequence[EntryKey]) -> Sequence[EntryKey]:
-        """Return rows with their numbers in their feeds, which marks do not know."""
+        """Return rows with their numbers in their feeds; keys from marks lack them."""
         if ref.kind not in MARKED:
             return keys
         return self._entries.find_keys(actor.user_id, [key.id for key in keys])

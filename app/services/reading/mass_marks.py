@@ -1,7 +1,7 @@
-"""Marks many entries as read at once: the one place that does all that belongs to it.
+"""Marking many entries as read, and the undo: the single place for everything that such an action involves.
 
-Who marks by list, by selection of feeds, by row or from an app comes here, so that each such action shows up
-in the undo history, reaches the apps that sync, and counts as reading the feeds.
+Every caller (a list, a selection of feeds, a row, an app) goes through here. So each action appears in the
+undo history, reaches apps that sync, and counts as reading the feeds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logs.get(__name__)
 
 
 class MassMarks:
-    """Mass marks and their undo. Permissions and which entries are meant are the caller's concern.
+    """Marks entries in bulk and undoes that. The caller checks permissions and selects the entries.
 
     Args:
         undo_ttl: seconds for which a mark can be undone.
@@ -58,8 +58,8 @@ class MassMarks:
         """Mark the entries of these feeds (None: of all of the actor's) as read.
 
         Args:
-            ref: the list that the history names; None: it was no list.
-            last_seqs: feed → last number to mark; other feeds are left out. None: all that is there.
+            ref: the list that the history shows; None: the mark wasn't made in a list.
+            last_seqs: feed → last number to mark; other feeds are left out. None: all entries.
             keep: feed → numbers that stay as they are.
         """
         now = clock.now()
@@ -71,7 +71,7 @@ class MassMarks:
     def mark_entries(
         self, actor: Actor, keys: Sequence[EntryKey], ref: StreamRef, kind: ActionKind = ActionKind.ALL
     ) -> MassMarkResult:
-        """Mark these entries as read; their undo makes those unread again that this changed."""
+        """Mark these entries as read; the undo marks only the entries that this changed as unread."""
         now = clock.now()
         marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
         return self._record(actor, ref, kind, marked, cards, now)
@@ -83,7 +83,7 @@ class MassMarks:
             NotFoundError: the token has expired, was used, or belongs to someone else.
             ConflictError: a later mass mark changed the same feeds.
         """
-        # Before the undo: it deletes what says which entries it is about.
+        # Before the undo, which deletes the record of the affected entries.
         if actor.synced:
             self._changes.record_mass_mark(actor.user_id, token)
         self._reads.undo_mass_mark(actor.user_id, token, clock.now())
@@ -99,7 +99,7 @@ class MassMarks:
         cards: Sequence[FeedCard],
         now: dt.datetime,
     ) -> MassMarkResult:
-        # Skimming the titles and marking everything is reading, too.
+        # Skimming the titles and marking everything also counts as reading.
         self._feeds.touch(cards, now)
         about = "" if ref is None else str(ref)
         if marked.count:

@@ -1,4 +1,4 @@
-"""Pages of a stream: from keys to rows with names, texts and marks, one row for one article."""
+"""Pages of a stream: from keys to rows with names, texts and marks, with one row per article."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.models.sharing.sharing import Sharer
 from app.models.subscriptions.subscription import Subscription
 from app.services.reading.search import EntrySearch
 
-#: Times that a page is filled up where one row stands for several.
+#: How often a page is refilled when one row groups several entries.
 FILLS = 4
-#: For so many rows one more key is read at once, for rows that stand for several.
+#: One spare key is read per so many rows, for rows that group several entries.
 SPARE = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
-    """A page of keys, the entries behind them, and what its shares are."""
+    """A page of keys, their entries, and the groups of shares on it."""
 
     page: KeyPage
     found: Mapping[int, Entry]
@@ -34,16 +34,16 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows it shows."""
+        """The number of visible rows."""
         return len(self.page.keys) - len(self.gathered.grouped_ids)
 
     def get_root(self, key: EntryKey) -> int:
-        """Return the entry that a user's marks of this one belong to."""
+        """Return the id of the entry that holds the user's marks for this key."""
         of = self.gathered.origins.get(key.id)
         return of.entry_id if of else key.id
 
     def take_first(self, count: int) -> Rows:
-        """Return so many of these rows, as a page that ends with the last of them."""
+        """Return the first ``count`` rows, as a page that ends with the last of them."""
         left = self.gathered.grouped_ids
         for end, key in enumerate(self.page.keys, 1):
             count -= key.id not in left
@@ -52,7 +52,7 @@ class Rows:
         return self
 
     def join(self, more: Rows) -> Rows:
-        """Return these rows and those of the next page as one."""
+        """Return these rows and those of the next page as one page."""
         split = self.page.split
         if split is None and more.page.split is not None:
             split = len(self.page.keys) + more.page.split
@@ -65,10 +65,10 @@ class Rows:
 
 
 class PageMaker:
-    """Makes pages; who may see the stream was checked before.
+    """Makes pages of streams; callers have checked who may see the stream.
 
     Args:
-        whole_max: characters of a whole text in a list.
+        whole_max: longest full text in a list, in characters.
     """
 
     def __init__(
@@ -95,18 +95,18 @@ class PageMaker:
         *,
         with_bodies: bool,
     ) -> Page:
-        """Return the page after ``cursor``; its count of unread entries is not known here.
+        """Return the page after ``cursor``, without its count of unread entries.
 
         Args:
-            sources: all of the user's for the stream of all, all people whom he follows for theirs, or those
-                of the stream, if they were just read.
-            whole: rows with their texts.
+            sources: the sources of the stream if they were just read: all of the user's for the stream of
+                all, all followed people for the stream of people.
+            with_bodies: include the full texts in the rows.
         """
         rows = self._rows(snapshot, cursor, limit, sources, with_bodies=with_bodies)
         return self._present(snapshot, rows, sources, with_bodies=with_bodies)
 
     def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
-        """Return the keys of a page, each share for itself."""
+        """Return the keys of a page, without grouping shares."""
         found = snapshot.ref.kind is StreamKind.SEARCH
         return (self._finder if found else self._streams).load_key_page(snapshot, cursor, limit)
 
@@ -119,10 +119,10 @@ class PageMaker:
         *,
         with_bodies: bool,
     ) -> Rows:
-        """Return the keys of a page, more of them where one row stands for several, and what those are."""
+        """Return the rows of a page, reading more keys where one row groups several entries."""
         people = self._people(snapshot, sources)
         known = RequestCache({s.feed_id for s in people})
-        # Where articles come more than once, a few keys more save a second round of reading.
+        # Articles may occur more than once; a few extra keys save a second round of reads.
         several = bool(people) and snapshot.ref.kind in (StreamKind.ALL, StreamKind.FOLLOWING)
         wanted = limit + limit // SPARE if several else limit
         rows = self._read(
@@ -140,7 +140,7 @@ class PageMaker:
         return rows.take_first(limit) if several else rows
 
     def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
-        """Return the user's subscriptions to people, out of what was read already if they all are in it."""
+        """Return the user's subscriptions to people, from ``sources`` if it holds all of them."""
         if sources is None or snapshot.ref.kind not in (StreamKind.ALL, StreamKind.FOLLOWING):
             return self._gathering.find_people(snapshot.user_id)
         return [s for s in sources.subscriptions.values() if s.person]
@@ -160,10 +160,10 @@ class PageMaker:
         return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares, cache))
 
     def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, with_bodies: bool) -> Page:
-        """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
+        """Turn keys into rows with names, excerpts and the current marks.
 
         Args:
-            sources: of the whole stream, if they were just read.
+            sources: those of the whole stream, if they were just read.
         """
         user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
         if sources is None or kept_ones:
@@ -173,7 +173,7 @@ class PageMaker:
                 own or self._subscriptions.find_by_user(user_id, feed_ids), extra_feed_ids=feed_ids
             )
         if not (kept_ones or snapshot.ref.is_own):
-            # A share is brought back, or closed and opened again, at another place.
+            # Keys of shares aren't remembered: a restored or reopened share gets another place.
             lasting = [k for k in page.keys if k.id in rows.found and rows.found[k.id].of is None]
             self._entries.remember_keys(lasting)
         marks = self._tags.find_marks(user_id, [rows.get_root(key) for key in page.keys])

@@ -1,4 +1,4 @@
-"""What a user reads: counts, pages, articles, marks."""
+"""Reading: unread counts, pages of streams, articles and marks of a user."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from app.services.validation import check_id, check_ids, check_text
 log = logs.get(__name__)
 
 MARKS_MAX = 1000
-#: Entries of a search or tag that one mass action marks.
+#: Entries of a search or tag that one mass mark covers.
 FOUND_MAX = 5000
 PAGE_MAX = 1000
-#: Pages with whole texts that come at once when a place in a list is restored.
+#: Pages with full texts that are loaded together when a scroll position is restored.
 WHOLE_PAGES = 10
 TOKEN_MAX = 64
-#: Streams that leave out who is muted, and for which all subscriptions are read once for list and tree.
+#: Streams without muted people; all subscriptions are read once for both list and tree.
 _TOGETHER = (StreamKind.ALL, StreamKind.FOLLOWING)
 
 
@@ -58,9 +58,9 @@ class ReadingService:
     """Counts, streams, articles and marks of the actor.
 
     Args:
-        page_size, whole_size: rows of a page when the query does not say, the latter with whole texts.
-        whole_max: characters of a whole text in a list.
-        snapshot_ttl: seconds.
+        page_size, whole_size: default rows per page, without and with full texts.
+        whole_max: longest full text in a list, in characters.
+        snapshot_ttl: seconds for which a snapshot is kept.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ReadingService:
         return build_tree(self._folders.find_by_user(actor.user_id), sources, counts, following)
 
     def count_following_unread(self, actor: Actor) -> int:
-        """Return how many rows of what those share whom the actor follows are unread, as the tree does."""
+        """Return how many rows of shares by followed people are unread, as the tree shows it."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         if not actor.social:
             return 0
@@ -127,8 +127,8 @@ class ReadingService:
         """Return a page of a stream.
 
         Raises:
-            NotFoundError: no such stream of his, or its snapshot has expired.
-            InvalidError: the cursor or limit does not fit.
+            NotFoundError: the actor has no such stream, or its snapshot has expired.
+            InvalidError: the cursor or limit is invalid.
         """
         require_permission(actor, Permission.ENTRY_READ)
         limit = self._limit(query)
@@ -147,17 +147,17 @@ class ReadingService:
         return min(limit, most)
 
     def load_tree_and_page(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
-        """Return the tree and a page together, as a whole page of the web shows them.
+        """Return the tree and a page together, as a full web page needs them.
 
-        For the streams of all feeds and of all people everything is read once for both.
+        For the streams of all feeds and of all people, everything is read once for both.
 
         Raises:
-            As :meth:`page`.
+            As :meth:`load_page`.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         if query.ref.kind not in _TOGETHER or query.cursor or query.snapshot or query.limit:
-            # The page first: entries that come in between are counted in the tree, and a list without
-            # them asks again; the other way round it would show rows that the tree knows nothing of.
+            # Page before tree: entries that arrive in between are then counted in the tree, and the list
+            # reloads. In the other order the list would show rows that the tree doesn't count.
             page = self.load_page(actor, query)
             return self.get_tree(actor), page
         require_permission(actor, Permission.ENTRY_READ)
@@ -199,7 +199,7 @@ class ReadingService:
         return self._finder.add_snippets(page, query.ref) if found else page
 
     def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:
-        """Return the subscriptions of a stream; ``muted``: with those of people whom it leaves out."""
+        """Return the subscriptions of a stream; ``muted``: include muted people."""
         user_id = actor.user_id
         match ref.kind:
             case StreamKind.ALL:
@@ -224,24 +224,24 @@ class ReadingService:
                 return []
 
     def count_newer(self, actor: Actor, snapshot: str) -> int:
-        """Return how many entries a stream has got since a snapshot ("12 new").
+        """Return how many entries a stream has received since a snapshot ("12 new").
 
         Raises:
-            NotFoundError: the snapshot expired, or was never his.
+            NotFoundError: the snapshot has expired, or isn't the actor's.
         """
         require_permission(actor, Permission.ENTRY_READ)
         ref, lasts = self._streams.get_last_seqs(
             actor.user_id, check_text(snapshot, "snapshot", limit=TOKEN_MAX), clock.now()
         )
         if ref.kind is StreamKind.SEARCH:
-            return 0  # what is new in its feeds need not be what is searched for
+            return 0  # new entries of the feeds need not match the query
         return self._streams.count_newer(lasts, set(self._subscriptions.find_feed_ids(actor.user_id)))
 
     def get_article(self, actor: Actor, entry_id: int) -> Article:
-        """Return an entry with its body; marks nothing.
+        """Return an entry with its body, without marking it.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see.
+            NotFoundError: there is no such entry, or the actor may not see it.
         """
         require_permission(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
@@ -272,11 +272,11 @@ class ReadingService:
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> MarkResult:
         """Mark entries as read, or keep them unread; twice is the same as once.
 
-        Ids that are gone or not his are left out. What is gone needs no mark as read: a share may be taken
-        back while it is on a screen. It is the same for what there never was and what he may not see.
+        Ids that are gone or that the actor may not see are ignored, because a share may be unshared while it
+        is on a screen. The answer doesn't reveal which of the two it was.
 
         Raises:
-            NotFoundError: none of those to keep unread is an entry of his feeds.
+            NotFoundError: none of the entries to keep unread is in the actor's feeds.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
@@ -287,27 +287,28 @@ class ReadingService:
             delta = self._reads.mark(actor.user_id, cards[f], seqs, read=bool(read))
             if delta is not None:
                 deltas[f] = delta
-        if actor.synced:  # not before, as in star
+        if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, by_feed)
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
             self._feeds.touch([cards[f] for f in deltas], clock.now())
         self._events.notify_counts(actor.user_id)
-        # Nobody is told by numbers what is in a stream that was closed.
+        # Counts must not reveal what a closed stream contains.
         return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
 
     def find_read_states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
-        """Return by id whether he has read them; those that are gone or not of his feeds are left out."""
+        """Return by id whether the actor has read these entries; omit those not in the actor's feeds."""
         require_permission(actor, Permission.ENTRY_READ)
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
         return self._reads.find_read_states(actor.user_id, self._entries.find_keys(actor.user_id, wanted))
 
     def check_marks(self, actor: Actor, entry_id: int, *, unread: bool) -> None:
-        """Refuse what cannot be starred, liked or (``unread``) kept unread, before any of it is done.
+        """Refuse an entry that cannot be starred, liked or (``unread``) kept unread, before any change.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see; of an unread one: not of his feeds.
+            NotFoundError: the actor may not see such an entry; with ``unread``: it isn't in the actor's
+                feeds.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         self._entries.get_key(actor.user_id, check_id(entry_id, "entry_id"))
@@ -317,21 +318,22 @@ class ReadingService:
             raise NotFoundError(entry_id=entry_id)
 
     def _places(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, list[int]]:
-        """Return the numbers of entries by feed."""
+        """Return the numbers of the entries by feed, with those of their siblings."""
         by_feed: dict[int, list[int]] = {}
         keys = self._entries.find_keys(actor.user_id, entry_ids)
-        # The same article, shared by somebody he follows or in another of his feeds, is read there too.
+        # Copies of the article, shared by followed people or in other feeds of the user, are marked too.
         same = self._gathering.find_siblings(actor.user_id, keys) if actor.social else []
         for key in [*keys, *same]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         return by_feed
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarkResult:
-        """Mark a whole stream as read, up to what the snapshot held; without one, up to now.
+        """Mark a whole stream as read, up to the state of the snapshot; without a snapshot, up to now.
 
         Raises:
-            NotFoundError: no such stream of his, or the snapshot has expired.
-            InvalidError: starred entries are no such stream, or the snapshot is of another one.
+            NotFoundError: the actor has no such stream, or the snapshot has expired.
+            InvalidError: the stream is one of starred entries or own shares, or the snapshot is of another
+                stream.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
@@ -341,7 +343,7 @@ class ReadingService:
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
             return self._mark_found(actor, ref, check_text(snapshot, "snapshot", limit=TOKEN_MAX))
         now, seen = clock.now(), None
-        # All of all, but for people whom he mutes: they are not in that list.
+        # None means every feed, but the list of all leaves out muted people.
         everything = ref.kind is StreamKind.ALL and not actor.social
         feed_ids = None if everything else [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
@@ -353,7 +355,7 @@ class ReadingService:
         return self._mass_marks.mark_feeds(actor, feed_ids, ref, last_seqs=seen)
 
     def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarkResult:
-        """Mark what a search or tag shows, entry by entry: its feeds hold others too."""
+        """Mark the entries of a search or tag one by one, because their feeds hold other entries too."""
         now = clock.now()
         snapshot = self._streams.get_snapshot(actor.user_id, token, now)
         if snapshot.ref != ref:
@@ -364,11 +366,12 @@ class ReadingService:
         return self._mass_marks.mark_entries(actor, keys, ref)
 
     def undo_mass_mark(self, actor: Actor, token: str) -> None:
-        """Take back a ``mark_all``; what was marked one by one since then stays, but for lists of what was
-        found or tagged: what that made read becomes unread again.
+        """Undo a ``mark_all``; entries that were marked one by one since then stay read.
+
+        After marking search results or a tag, all entries that this marked become unread again.
 
         Raises:
-            NotFoundError: it was too long ago, was undone already, or was never his.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         self._mass_marks.undo(actor, check_text(token, "token", limit=TOKEN_MAX))
@@ -377,13 +380,13 @@ class ReadingService:
         """Star or unstar an entry; return whether that changed anything.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see.
+            NotFoundError: there is no such entry, or the actor may not see it.
         """
         require_permission(actor, Permission.ENTRY_MARK)
         changed = self._entries.set_starred(
             actor.user_id, check_id(entry_id, "entry_id"), bool(on), clock.now()
         )
-        # Not before: whoever asks in between would take what he gets for what is there after it.
+        # After the change: an app that syncs in between would miss it otherwise.
         if actor.synced:
             self._changes.record_changes(actor.user_id, {}, [entry_id])
         self._events.notify_counts(actor.user_id)
@@ -391,7 +394,7 @@ class ReadingService:
 
 
 def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) -> Mapping[int, SourceFeed]:
-    """Return those of these feeds that a stream shows."""
+    """Return the feeds that a stream shows."""
     if ref.kind not in _TOGETHER:
         return feeds
     people = ref.kind is StreamKind.FOLLOWING

@@ -1,4 +1,4 @@
-"""The keys of a search: the query with its names made into feeds and entries, and the engine asked."""
+"""Search: resolves the names in a query to feeds and entries, and gets pages from the search engine."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from app.models.subscriptions.folder import find_descendants
 from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
 
-#: Characters of an excerpt that a row shows at least.
+#: Characters of an excerpt that every row shows.
 EXCERPT = 120
-#: Starred or tagged entries that a search among them looks at, the last marked ones.
+#: Starred or tagged entries that a search considers, most recently marked first.
 MARKED_MOST = 20_000
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS = dt.timedelta(milliseconds=1)
 
 
 class EntrySearch:
-    """Searches in one user's own subscriptions.
+    """Searches in the subscriptions of one user.
 
     Args:
-        patience: seconds after which a page is shown as short as it is.
+        time_limit: seconds after which a page is returned even if it is short.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class EntrySearch:
         self._tags = tags
 
     def find_subscriptions(self, user_id: int, text: str) -> Sequence[Subscription]:
-        """Return the subscriptions that a query is about."""
+        """Return the subscriptions that a query covers."""
         query = parse_query(text)
         mine = self._subscriptions.find_by_user(user_id)
         if query.shared is not None:
@@ -99,8 +99,8 @@ class EntrySearch:
     def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``.
 
-        A page may be short or empty although there is more, when a long look found little; it has a
-        cursor then.
+        If the search takes long and finds little, a page may be short or empty although there is more; it
+        then has a cursor.
         """
         query = parse_query(snapshot.ref.query)
         if query.is_empty:
@@ -118,7 +118,7 @@ class EntrySearch:
                 return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
 
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
-        """Let rows of a search show the place that was found, where their beginning does not hold it."""
+        """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""
         query = parse_query(ref.query)
         unseen = [r for r in page.rows if not any(contains_term(r.excerpt[:EXCERPT], t) for t in query.terms)]
         keys = [EntryKey(r.id, r.feed_id, 0, 0) for r in unseen]
@@ -129,7 +129,7 @@ class EntrySearch:
     def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> SearchRequest:
         feeds, ids = snapshot.feeds, self._ids(snapshot.user_id, query)
         return SearchRequest(
-            # What is kept for its marks lies below a feed's first number.
+            # Entries kept only for their marks have numbers below the feed's first.
             feeds={
                 f.feed_id: (f.first_seq if ids is None else 1, f.last_seq)
                 for f in feeds.values()
@@ -145,7 +145,7 @@ class EntrySearch:
         )
 
     def _ids(self, user_id: int, query: SearchQuery) -> frozenset[int] | None:
-        """Return the entries among which a search for marks looks, None: among all."""
+        """Return the ids that a search for stars or tags is limited to, or None for all entries."""
         found: set[int] | None = None
         if query.starred:
             found = self._streams.find_marked_ids(user_id, None, MARKED_MOST)
@@ -163,7 +163,7 @@ class EntrySearch:
             yield ids
 
     def _filtered(self, snapshot: Snapshot, query: SearchQuery, found: SearchResult) -> list[EntryKey]:
-        """Leave out what the engine does not know: read states, and marks that must not be there."""
+        """Filter by what the engine doesn't know: read states, and stars or tags to exclude."""
         keys, feeds = found.keys, snapshot.feeds
         if query.read is not None:
             keys = [k for k in keys if _is_read(feeds[k.feed_id], k.seq) is query.read]
@@ -179,7 +179,7 @@ class EntrySearch:
 
 
 def _may(feed: SourceFeed, query: SearchQuery) -> bool:
-    """Return whether a feed can have anything of the read state that is asked for."""
+    """Return whether a feed can have entries of the wanted read state."""
     return query.read is not False or feed.unread > 0
 
 

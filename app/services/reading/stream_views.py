@@ -1,4 +1,4 @@
-"""How somebody looks at each of his streams."""
+"""How a user's streams are displayed: view, density, sort and filter per stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logs.get(__name__)
 
 
 class StreamViewService:
-    """View, density, sort and filter per stream; what is not kept is as in the person's settings."""
+    """Reads and stores the display settings per stream; the user's preferences are the defaults."""
 
     def __init__(self, views: StreamViewGateway) -> None:
         self._views = views
@@ -29,10 +29,10 @@ class StreamViewService:
         preferences: Preferences,
         overrides: Mapping[str, str] | None = None,
     ) -> StreamView:
-        """Return how a stream is shown.
+        """Return the display settings of a stream.
 
         Args:
-            asked: goes before what is kept, and is not kept; empty values say nothing.
+            overrides: take precedence over stored settings, and are not stored; empty values are ignored.
         """
         require_permission(actor, Permission.ENTRY_READ)
         overrides = {name: value for name, value in (overrides or {}).items() if value}
@@ -42,10 +42,10 @@ class StreamViewService:
     def set(
         self, actor: Actor, ref: StreamRef, preferences: Preferences, changes: Mapping[str, str]
     ) -> StreamView:
-        """Keep how a stream is shown, and return that.
+        """Store display settings of a stream, and return all of them.
 
         Raises:
-            InvalidError: a name or value does not fit; names the field.
+            InvalidError: a name or value is invalid; the error names the field.
         """
         require_permission(actor, Permission.PREFERENCE_EDIT)
         if unknown := set(changes) - set(FIELDS):

@@ -1,4 +1,4 @@
-"""What a user does with his tags and saved searches."""
+"""A user's tags and saved searches."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TOKEN_MAX = 64
 
 
 class TagService:
-    """Tags on entries; rename, merge, delete and take that back; searches that are kept.
+    """Tags entries; renames, merges, deletes and restores tags; saves searches.
 
     Args:
-        length: characters of a tag's name.
+        max_length: longest name of a tag, in characters.
     """
 
     def __init__(
@@ -45,17 +45,17 @@ class TagService:
         self._length = max_length
 
     def list_tags(self, actor: Actor) -> list[Tag]:
-        """Return the actor's tags by name, with the number of their entries."""
+        """Return the actor's tags sorted by name, with the number of their entries."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._tags.find_by_user(actor.user_id)
 
     def change_tags(
         self, actor: Actor, entry_id: int, *, add: Sequence[str] = (), remove: Sequence[int] = ()
     ) -> tuple[Tag, ...]:
-        """Add tags to an entry by name and take others away by id; return those it has then.
+        """Add tags to an entry by name and remove others by id; return the entry's tags after that.
 
         Raises:
-            NotFoundError: no such entry, or not one he may see.
+            NotFoundError: there is no such entry, or the actor may not see it.
             InvalidError: a name is empty or too long.
             TooLargeError: more tags than the entry or the user may have.
         """
@@ -65,14 +65,14 @@ class TagService:
         names = tuple({make_tag_key(name): self._name(name) for name in add}.values())
         gone = check_ids(remove, "remove", 1000)
         found = self._tags.change_tags(actor.user_id, entry, names, gone, clock.now())
-        if actor.synced:  # not before, as in ReadingService.set_starred
+        if actor.synced:  # after the change, as in ReadingService.set_starred
             self._changes.record_changes(actor.user_id, {}, {entry_id, entry.id})
         self._events.notify_counts(actor.user_id)
         log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))
         return found
 
     def check_name(self, actor: Actor, name: str) -> str:
-        """Return what a tag is called that gets this name.
+        """Return the normalized name of a tag.
 
         Raises:
             InvalidError: the name is empty or too long.
@@ -89,11 +89,11 @@ class TagService:
         return found
 
     def rename(self, actor: Actor, tag_id: int, name: str) -> Tag:
-        """Give a tag another name.
+        """Rename a tag.
 
         Raises:
-            NotFoundError: he has no such tag.
-            ExistsError: another one has this name.
+            NotFoundError: the actor has no such tag.
+            ExistsError: another tag has this name.
         """
         require_permission(actor, Permission.TAG_EDIT)
         tag = self._tags.rename(actor.user_id, check_id(tag_id, "tag_id"), self._name(name))
@@ -101,17 +101,17 @@ class TagService:
         return tag
 
     def _note(self, actor: Actor, tag_id: int) -> None:
-        """Note that the entries of a tag are called otherwise, once they are."""
+        """Record for apps that sync that the tag's entries have changed, after the change."""
         if actor.synced:
             found = self._tags.find_last_tagged(actor.user_id, tag_id, self._changes.limit)
             self._changes.record_changes(actor.user_id, {}, found)
 
     def merge(self, actor: Actor, tag_id: int, into: int) -> tuple[Tag, Tag]:
-        """Give all entries of a tag another one, and delete it; :meth:`restore` takes that back for a day.
+        """Merge a tag into another one and delete it; :meth:`restore` can undo that for a day.
 
         Raises:
-            NotFoundError: he has no such tags.
-            InvalidError: they are the same.
+            NotFoundError: the actor has no such tags.
+            InvalidError: both tags are the same.
         """
         require_permission(actor, Permission.TAG_EDIT)
         user_id = actor.user_id
@@ -121,10 +121,10 @@ class TagService:
         return done
 
     def delete(self, actor: Actor, tag_id: int) -> Tag:
-        """Delete a tag from all entries; :meth:`restore` takes that back for a day.
+        """Delete a tag from all entries; :meth:`restore` can undo that for a day.
 
         Raises:
-            NotFoundError: he has no such tag.
+            NotFoundError: the actor has no such tag.
         """
         require_permission(actor, Permission.TAG_EDIT)
         tag = self._tags.delete(actor.user_id, check_id(tag_id, "tag_id"), clock.now())
@@ -133,11 +133,11 @@ class TagService:
         return tag
 
     def restore(self, actor: Actor, tag_id: int) -> None:
-        """Take back a :meth:`delete` or :meth:`merge`.
+        """Undo a :meth:`delete` or :meth:`merge`.
 
         Raises:
-            NotFoundError: it was too long ago, or was taken back already.
-            TooLargeError: he has as many as he may.
+            NotFoundError: the undo has expired, or was used already.
+            TooLargeError: the actor has the maximum number of tags.
         """
         require_permission(actor, Permission.TAG_EDIT)
         self._tags.restore(actor.user_id, check_id(tag_id, "tag_id"), clock.now())
@@ -145,16 +145,16 @@ class TagService:
 
     # -- saved searches
     def list_searches(self, actor: Actor) -> list[SavedSearch]:
-        """Return the actor's saved searches by name."""
+        """Return the actor's saved searches, sorted by name."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._tags.list_searches(actor.user_id)
 
     def save_search(self, actor: Actor, name: str, query: str) -> SavedSearch:
-        """Keep a search, and return it, under a name, which is the query itself when it is empty.
+        """Save a search and return it; an empty name becomes the query itself.
 
         Raises:
-            InvalidError: the query asks for nothing.
-            TooLargeError: he has as many as he may.
+            InvalidError: the query is empty.
+            TooLargeError: the actor has the maximum number of saved searches.
         """
         require_permission(actor, Permission.TAG_EDIT)
         query = normalise_query(check_text(query, "query", limit=4 * QUERY_MAX, empty=True))
@@ -167,7 +167,7 @@ class TagService:
         """Delete a saved search; twice is the same as once.
 
         Returns:
-            A token for :meth:`restore_search`, good for a day; None: it was gone already.
+            A token for :meth:`restore_search`, valid for a day; None: the search was already gone.
         """
         require_permission(actor, Permission.TAG_EDIT)
         token = self._tags.delete_search(actor.user_id, check_id(search_id, "search_id"), clock.now())
@@ -176,11 +176,11 @@ class TagService:
         return token
 
     def restore_search(self, actor: Actor, token: str) -> SavedSearch:
-        """Take back that a search was deleted; where its name is taken by now, it comes with a number.
+        """Restore a deleted search; if its name is taken now, a number is added.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
-            TooLargeError: he has as many as he may.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
+            TooLargeError: the actor has the maximum number of saved searches.
         """
         require_permission(actor, Permission.TAG_EDIT)
         return self._tags.restore_search(
