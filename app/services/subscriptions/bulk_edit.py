@@ -1,4 +1,4 @@
-"""Many subscriptions at once: find them, and do one thing to all that were found."""
+"""Bulk edit: the table of subscriptions, and actions on many of them at once."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ TOKEN_MAX = 64
 
 
 class BulkEditService:
-    """The table of subscriptions, and what is done to many of them; each deed is taken back as one.
+    """Shows the table of subscriptions and changes many of them; one undo reverts a whole action.
 
     Args:
-        undo_ttl: seconds.
+        undo_ttl: seconds for which an action can be undone.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BulkEditService:
         """Return a page of at most 100 rows.
 
         Raises:
-            InvalidError: the cursor does not fit.
+            InvalidError: the cursor is invalid.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         all_rows, now = self._rows(actor), clock.now()
@@ -96,7 +96,7 @@ class BulkEditService:
         )
 
     def find_feed_ids(self, actor: Actor, query: BulkEditQuery) -> list[int]:
-        """Return the feeds of all pages of a query."""
+        """Return the feed ids of all pages of a query."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         now = clock.now()
         return [row.feed_id for row in self._rows(actor) if _fits(row, query, now)]
@@ -105,7 +105,7 @@ class BulkEditService:
         """Return the row of one subscription.
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
+            NotFoundError: the actor isn't subscribed to this feed.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         mine = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
@@ -136,10 +136,10 @@ class BulkEditService:
         """End these subscriptions; starred entries stay.
 
         Returns:
-            A token for :meth:`restore`, good for a day, and how many there were.
+            A token for :meth:`restore`, valid for ``undo_ttl``, and the number of ended subscriptions.
 
         Raises:
-            InvalidError: too many, or not ids.
+            InvalidError: too many ids, or invalid ones.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         now, feeds = clock.now(), check_ids(feed_ids, "feed", FEEDS_MAX)
@@ -150,11 +150,11 @@ class BulkEditService:
         return token, len(gone)
 
     def restore(self, actor: Actor, token: str) -> RestoreResult:
-        """Take back an ``unsubscribe`` of many; people who want to be asked by now are.
+        """Undo an ``unsubscribe`` of many; people who approve their followers get a request.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
-            TooLargeError: he has as many subscriptions as he may.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
+            TooLargeError: the actor has the maximum number of subscriptions.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         token = check_text(token, "token", limit=TOKEN_MAX)
@@ -171,11 +171,11 @@ class BulkEditService:
         return done
 
     def refresh(self, actor: Actor, feed_ids: Sequence[int]) -> int:
-        """Pull those of these feeds that he reads now, people left out; return how many that are.
+        """Queue pulls of these feeds if the actor subscribes, except people; return their number.
 
         Raises:
-            InvalidError: too many, or not ids.
-            RateLimitedError: he asked too often.
+            InvalidError: too many ids, or invalid ones.
+            RateLimitedError: too many requests within a minute.
         """
         require_permission(actor, Permission.FEED_REFRESH)
         feeds = check_ids(feed_ids, "feed", FEEDS_MAX)

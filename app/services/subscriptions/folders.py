@@ -1,4 +1,4 @@
-"""What a user does with his folders."""
+"""A user's folders: listing, editing, moving and ordering them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.services.validation import check_id, check_ids, check_text
 log = logs.get(__name__)
 
 TOKEN_MAX = 64
-#: Feeds and folders of one mass move.
+#: Feeds and folders per mass move.
 FEEDS_MAX, FOLDERS_MAX = 20_000, 50
 
 
 class FolderService:
-    """List, create, rename, move, order, delete, and take that back.
+    """Lists, creates, renames, moves, orders, deletes and restores folders.
 
     Args:
-        undo_ttl: seconds.
+        undo_ttl: seconds for which an action can be undone.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class FolderService:
         """Create a folder.
 
         Raises:
-            InvalidError: the name does not fit, or there are too many.
-            ExistsError: there is one with this name.
-            NotFoundError: he has no folder ``parent``.
+            InvalidError: the name is invalid, or there are too many folders.
+            ExistsError: there is a folder with this name.
+            NotFoundError: the actor has no folder ``parent``.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         parent = None if parent is None else check_id(parent, "parent")
@@ -56,11 +56,11 @@ class FolderService:
         return folder
 
     def rename(self, actor: Actor, folder_id: int, name: str) -> Folder:
-        """Give a folder another name.
+        """Rename a folder.
 
         Raises:
-            NotFoundError: he has no such folder.
-            ExistsError: there is one with this name.
+            NotFoundError: the actor has no such folder.
+            ExistsError: there is a folder with this name.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         name = check_text(name, "name", limit=128)
@@ -70,10 +70,10 @@ class FolderService:
         """Delete a folder; its feeds stay.
 
         Returns:
-            A token for :meth:`restore`, good for a day.
+            A token for :meth:`restore`, valid for ``undo_ttl``.
 
         Raises:
-            NotFoundError: he has no such folder.
+            NotFoundError: the actor has no such folder.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         expires = clock.now() + self._undo_ttl
@@ -82,11 +82,11 @@ class FolderService:
         return token
 
     def restore(self, actor: Actor, token: str) -> Folder:
-        """Take back a ``delete``, with the feeds and folders that were in the folder.
+        """Undo a ``delete``, with the feeds and folders that were in the folder.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
-            InvalidError: there are too many by now, or where it lay is too deep.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
+            InvalidError: there are too many folders now, or the old place is too deep.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         folder = self._folders.restore(
@@ -98,18 +98,18 @@ class FolderService:
     def move_folder(
         self, actor: Actor, folder_id: int, *, parent: int | None, after: int | None = None
     ) -> str:
-        """Put a folder into another, or to the top (None), with all that is in it.
+        """Move a folder with its contents into another folder, or to the top level (None).
 
         Args:
-            after: the folder behind which it comes, 0: it comes first, None: by its name.
+            after: the folder to place it behind; 0: first; None: by name.
 
         Returns:
-            A token for :meth:`undo_move`, good for a day.
+            A token for :meth:`undo_move`, valid for ``undo_ttl``.
 
         Raises:
-            NotFoundError: he has no such folder.
-            InvalidError: it would lie in itself, or too deep.
-            ExistsError: there is one of its name.
+            NotFoundError: the actor has no such folder.
+            InvalidError: the folder would contain itself, or be too deep.
+            ExistsError: there is a folder with its name.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         parent, after = _folder(parent, "parent"), _after(after)
@@ -128,16 +128,16 @@ class FolderService:
         target: int | None,
         after: int | None = None,
     ) -> str:
-        """Take a feed out of one folder and put it into another; None is the list outside of folders.
+        """Move a feed from one folder into another; None is the list outside of folders.
 
         Args:
-            after: the feed behind which it comes, 0: it comes first, None: where it belongs by itself.
+            after: the feed to place it behind; 0: first; None: its automatic place.
 
         Returns:
-            A token for :meth:`undo_move`, good for a day.
+            A token for :meth:`undo_move`, valid for ``undo_ttl``.
 
         Raises:
-            NotFoundError: he has no such subscription or folder.
+            NotFoundError: the actor has no such subscription or folder.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         source, target = _folder(source, "source"), _folder(target, "target")
@@ -149,15 +149,16 @@ class FolderService:
     def place_feeds(
         self, actor: Actor, feed_ids: Sequence[int], folder_ids: Sequence[int], mode: FolderEditMode
     ) -> tuple[str, int]:
-        """Put feeds into folders (``ADD``), take them out (``REMOVE``), or let them lie in these only
-        (``MOVE``; without folders: outside of all).
+        """Add feeds to folders (``ADD``), remove them (``REMOVE``), or replace their folders (``MOVE``).
+
+        ``MOVE`` without folders puts the feeds outside of all folders.
 
         Returns:
-            A token for :meth:`undo_move` of all of it, and how many feeds it was about.
+            A token for :meth:`undo_move` of the whole action, and the number of feeds.
 
         Raises:
-            NotFoundError: he has no such folder.
-            InvalidError: too many at once.
+            NotFoundError: the actor has no such folder.
+            InvalidError: too many feeds or folders at once.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         folders = check_ids(folder_ids, "folder_ids", FOLDERS_MAX)
@@ -168,10 +169,10 @@ class FolderService:
         return token, count
 
     def undo_move(self, actor: Actor, token: str) -> None:
-        """Take back a ``move``, ``move_feed`` or ``place``; what was moved again since then stays there.
+        """Undo :meth:`move_folder`, :meth:`move_feed` or :meth:`place_feeds`, except for later moves.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
+            NotFoundError: the token has expired, was used, or isn't the actor's.
             InvalidError, ExistsError: the folder's old place is taken.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
@@ -182,7 +183,7 @@ class FolderService:
         return clock.now() + self._undo_ttl
 
     def _changed(self, actor: Actor, event: str, **ids: object) -> None:
-        # Folders count what lies in them: his other devices ask again.
+        # The unread counts of folders have changed: the user's other devices reload them.
         self._events.notify_counts(actor.user_id)
         log.info(event, user_id=actor.user_id, **ids)
 

@@ -1,4 +1,4 @@
-"""What a user does with his subscriptions."""
+"""A user's subscriptions: subscribing, editing, refreshing, unsubscribing, and the health of a feed."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ log = logs.get(__name__)
 
 URL_MAX = 2048
 FOLDERS_MAX = 50
-#: Folders that a subscription is taken out of at once: all that one user may have.
+#: Folders that a subscription is removed from at once: the most that a user may have.
 REMOVED_MAX = 1000
 FETCHES = 20
-#: Fetches that a feed's page sums up: one every two minutes for a week.
+#: Fetches that a feed's page summarizes: one every two minutes for a week.
 LOG_MAX = 5000
 TOKEN_MAX = 64
 
 
 class SubscriptionService:
-    """Subscribe, edit, refresh, unsubscribe and take that back, and a feed's health.
+    """Adds, edits, refreshes and removes subscriptions, undoes that, and reports a feed's health.
 
     Args:
-        undo_ttl: seconds.
-        addresses_per_hour: feeds to which one user may give another address.
+        undo_ttl: seconds for which an action can be undone.
+        addresses_per_hour: changes of a feed's address per user and hour.
     """
 
     def __init__(
@@ -76,15 +76,14 @@ class SubscriptionService:
     ) -> SubscribeResult:
         """Subscribe to a feed's address; twice is the same as once.
 
-        A feed without entries, or one that was not well, is pulled at once, by the job of the ticket; without
-        one the updater pulls it, within seconds.
+        A feed without entries or in error is pulled now, by the job of the returned ticket. Without a ticket
+        the updater pulls the feed within seconds.
 
         Raises:
-            InvalidError: the address is too long, empty, or none of the web.
-            NotFoundError: he has no such folder.
-            TooLargeError: he has as many subscriptions as he may.
-            StoreError: MongoDB or Redis does not answer; a subscription that was stored is pulled by
-                the updater.
+            InvalidError: the address is too long, empty, or not a web address.
+            NotFoundError: the actor has no such folder.
+            TooLargeError: the actor has the maximum number of subscriptions.
+            StoreError: MongoDB or Redis does not answer; the updater pulls a subscription that was stored.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.resolve_feed_address(check_text(url, "url", limit=URL_MAX))
@@ -108,13 +107,13 @@ class SubscriptionService:
         """Return one subscription.
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
+            NotFoundError: the actor isn't subscribed to this feed.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
 
     def find_successor(self, actor: Actor, feed_id: int) -> int | None:
-        """Return the feed into which one was merged, where he reads it; None: it was not, or he does not."""
+        """Return the feed that a feed was merged into, if the actor subscribes to it, or else None."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         into = self._feeds.find_successor(check_id(feed_id, "feed_id"))
         return into if into is not None and self._subscriptions.find_by_user(actor.user_id, [into]) else None
@@ -123,10 +122,10 @@ class SubscriptionService:
         """End a subscription; starred entries stay.
 
         Returns:
-            A token for :meth:`restore`, good for a day.
+            A token for :meth:`restore`, valid for ``undo_ttl``.
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
+            NotFoundError: the actor isn't subscribed to this feed.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         now = clock.now()
@@ -137,17 +136,18 @@ class SubscriptionService:
         return token
 
     def restore(self, actor: Actor, token: str) -> Subscription | None:
-        """Take back an ``unsubscribe`` or ``change_address``, with name, folders and what was read.
+        """Undo an ``unsubscribe`` or ``change_address``, with the title, folders and read state.
 
         Returns:
-            What came back; None: it is a person who wants to be asked by now, and was.
+            The restored subscription; None: the feed is a person's who now approves followers and got a
+            request.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his; or it is a person
-                who can no longer be followed.
-            ForbiddenError: he blocks this person.
-            ExistsError: he has subscribed again; that stays as it is.
-            TooLargeError: he has as many subscriptions as he may.
+            NotFoundError: the token has expired, was used, or isn't the actor's; or the person can no longer
+                be followed.
+            ForbiddenError: the actor blocks this person.
+            ExistsError: the actor has subscribed again; that subscription stays as it is.
+            TooLargeError: the actor has the maximum number of subscriptions.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         token = check_text(token, "token", limit=TOKEN_MAX)
@@ -173,13 +173,13 @@ class SubscriptionService:
         folder_ids: Sequence[int] | None = None,
         paused: bool | None = None,
     ) -> Subscription:
-        """Give a subscription another name or other folders, or pause it; what is None stays.
+        """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
-        What can be refused is looked at first: all is done, or nothing.
+        Everything is checked before the first change: all changes are made, or none.
 
         Raises:
-            NotFoundError: he has no such subscription or folder.
-            InvalidError: a person is to be paused.
+            NotFoundError: the actor has no such subscription or folder.
+            InvalidError: the subscription is to a person, who cannot be paused.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         if paused is not None:
@@ -198,13 +198,13 @@ class SubscriptionService:
     def update_folders(
         self, actor: Actor, feed_id: int, *, add: Sequence[int] = (), remove: Sequence[int] = ()
     ) -> None:
-        """Put a subscription into folders and take it out of others; what is in both lists, it lies in.
+        """Add a subscription to folders and remove it from others; a folder in both lists is added.
 
-        Unlike the whole list of :meth:`edit` this takes nothing back that another device does meanwhile.
+        Unlike the full list of :meth:`update`, this doesn't revert what another device changes meanwhile.
 
         Raises:
-            NotFoundError: he has no such subscription, or no such folder to put it into.
-            InvalidError: too many at once.
+            NotFoundError: the actor has no such subscription, or no such folder to add.
+            InvalidError: too many folders at once.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         add = check_ids(add, "add", FOLDERS_MAX)
@@ -216,11 +216,11 @@ class SubscriptionService:
         self._events.notify_counts(actor.user_id)
 
     def set_paused(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
-        """Pause a subscription, or let it go on: a feed that nobody unpaused reads is not polled.
+        """Pause or resume a subscription; a feed with only paused subscriptions isn't polled.
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
-            InvalidError: it is a person.
+            NotFoundError: the actor isn't subscribed to this feed.
+            InvalidError: the subscription is to a person.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         subscription, now = self._fetched(actor, feed_id), clock.now()
@@ -231,16 +231,17 @@ class SubscriptionService:
         return subscription._replace(paused=bool(paused))
 
     def change_address(self, actor: Actor, feed_id: int, url: str) -> AddressChangeResult:
-        """Read a feed at another address, under the same name and in the same folders.
+        """Subscribe to another address of a feed, with the same title and folders.
 
-        Where the feed at that address is known already, what was read of the old one is read there too;
-        else reading begins as with a new subscription. Others who read the old address keep it.
+        If the feed at the new address is known, entries read in the old feed are marked as read there too. If
+        not, reading starts as with a new subscription. Other subscribers of the old address keep it.
 
         Raises:
-            InvalidError: the address is empty, too long, or the one he has; or it is a person.
-            ExistsError: he reads the feed at that address already.
-            NotFoundError: he is not subscribed to this feed.
-            RateLimitedError: too many of his feeds within the hour; each is fetched at once.
+            InvalidError: the address is empty, too long, or the current one; or the subscription is to a
+                person.
+            ExistsError: the actor already subscribes to the feed at that address.
+            NotFoundError: the actor isn't subscribed to this feed.
+            RateLimitedError: too many changes within the hour, each of which causes a fetch.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.resolve_address(check_text(url, "url", limit=URL_MAX))
@@ -269,12 +270,12 @@ class SubscriptionService:
         return AddressChangeResult(target.id, undo, was_known=bool(target.last_seq))
 
     def refresh(self, actor: Actor, feed_id: int | None = None) -> RefreshResult:
-        """Pull one feed now, or all.
+        """Queue pulls of one feed, or of all the actor's feeds (None).
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
-            InvalidError: it is a person.
-            RateLimitedError: he asked too often.
+            NotFoundError: the actor isn't subscribed to this feed.
+            InvalidError: the subscription is to a person.
+            RateLimitedError: too many requests within a minute.
         """
         require_permission(actor, Permission.FEED_REFRESH)
         if feed_id is None:
@@ -284,10 +285,10 @@ class SubscriptionService:
         return RefreshResult(len(feeds), self._asking.request_pulls(actor, feeds))
 
     def list_rest_ends(self, actor: Actor, feed_ids: Collection[int] | None = None) -> list[dt.datetime]:
-        """Return the ends of the rests that sites of his feeds asked for: a refresh waits for them.
+        """Return when the pauses requested by the hosts of the actor's feeds end; refreshes wait for them.
 
         Args:
-            feed_ids: feeds to look at; None: all of his.
+            feed_ids: the feeds to check; None: all of the actor's.
         """
         require_permission(actor, Permission.FEED_SEE)
         mine = self._subscriptions.find_web_feed_ids(actor.user_id)
@@ -299,7 +300,7 @@ class SubscriptionService:
         return [now + dt.timedelta(seconds=seconds) for seconds in stops if seconds]
 
     def _fetched(self, actor: Actor, feed_id: int) -> Subscription:
-        """Return a subscription to what is fetched."""
+        """Return a subscription to a fetched feed, not to a person."""
         found = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
         if found.person:
             raise InvalidError(
@@ -308,10 +309,10 @@ class SubscriptionService:
         return found
 
     def get_health(self, actor: Actor, feed_id: int) -> FeedHealth:
-        """Return a feed's state, its last fetches and its error in words.
+        """Return a feed's state, its last fetches and its error message.
 
         Raises:
-            NotFoundError: he is not subscribed to this feed.
+            NotFoundError: the actor isn't subscribed to this feed.
         """
         require_permission(actor, Permission.FEED_SEE)
         subscription = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
@@ -331,8 +332,8 @@ class SubscriptionService:
 
 
 def _is_ill(feed: Feed) -> bool:
-    """Whether what is stored of a feed may be old: it failed the last time, or is never asked by itself.
+    """Return whether a feed's stored state may be old: its last fetch failed, or it isn't polled.
 
-    What failed for all who read it may be mended by now, and who is new is told of today's fault.
+    An error may be fixed meanwhile, and a new subscriber must see the current state.
     """
     return feed.error is not None or feed.next_check_at is None

@@ -1,4 +1,4 @@
-"""Builds the tree of folders and feeds; pure."""
+"""The tree of folders and feeds with their unread counts; pure functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from app.models.subscriptions.subscription import TOP
 def build_tree(
     folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int], following: int
 ) -> Tree:
-    """Return folders and feeds in their order; folders whose parent is gone lie at the top.
+    """Return folders and feeds in their order; folders whose parent is gone move to the top level.
 
     Args:
-        counts: unread entries by feed. following: unread rows of what people share.
+        counts: unread entries by feed.
+        following: unread rows of shares by followed people.
     """
     feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
     above = resolve_parents(folders)
@@ -38,7 +39,7 @@ def build_tree(
     for folder in folders:
         children.setdefault(above[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
-    # Who is muted has his count beside him, and is in no list of several feeds.
+    # Muted people keep their own count, but no list of several feeds includes them.
     mixed = {feed_id for feed_id, mine in sources.subscriptions.items() if is_in_mixed_lists(mine)}
     unread = sum(f.unread for f in feeds if f.feed_id in mixed)
     has_people = any(f.person for f in feeds)
@@ -46,7 +47,7 @@ def build_tree(
 
 
 def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:
-    """Let feeds that have a place come first; ``line`` is in the order of names."""
+    """Sort feeds with a manual place first; ``line`` is sorted by name."""
     keys = {f.feed_id: own[folder_id] for f in line if folder_id in (own := orders.get(f.feed_id, {}))}
     if keys:
         line.sort(key=lambda f: rank(keys.get(f.feed_id, ""), f.title, f.feed_id))
@@ -55,7 +56,7 @@ def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int
 def _folder(
     folder: Folder, children: dict[int | None, list[Folder]], inside: dict[int, list[TreeFeed]]
 ) -> tuple[TreeFolder, dict[int, int]]:
-    """Return a folder, and the unread counts of all feeds below it: one may lie in two of them."""
+    """Return a folder, and the unread counts of its feeds by id, since a feed may be in two subfolders."""
     below = [_folder(child, children, inside) for child in children.get(folder.id, ())]
     counts = {f.feed_id: f.unread for f in inside[folder.id]}
     for _, more in below:
