@@ -13,33 +13,33 @@ _WORD = (1 << 64) - 1
 
 
 class RemovedEntries(NamedTuple):
-    """Numbers of a feed whose entries were taken back: bit ``seq - start`` is set, ``start`` as below."""
+    """Numbers of a feed's removed entries: bit ``seq - start`` is set, ``start`` as in :class:`ReadState`."""
 
     bits: int = 0
     start: int = 0
 
     def has_seq(self, seq: int) -> bool:
-        """Return whether the entry with this number was taken back."""
+        """Return whether the entry with this number was removed."""
         return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
     def count_between(self, first: int, last: int) -> int:
-        """Return how many of the numbers ``first`` … ``last`` these are."""
-        if not self.bits:  # as of most feeds, of which there are a thousand
+        """Return how many of the numbers ``first`` … ``last`` were removed."""
+        if not self.bits:  # true for most feeds, and a user may have a thousand
             return 0
         low, end = max(first - self.start, 0), last + 1 - self.start
         return (self.bits >> low & (1 << end - low) - 1).bit_count() if end > low else 0
 
 
 class ReadState(NamedTuple):
-    """Which entries of a feed a user has read.
+    """The entries of a feed that a user has read.
 
-    Bits at or below ``upto`` and ``unread`` numbers above it mean nothing: single marks write both
-    places without looking, so that they commute with a mass action on another device.
+    Bits at or below ``upto`` and ``unread`` numbers above it are meaningless. Single marks write both
+    places blindly, so that they commute with a bulk action on another device.
 
     Attributes:
         upto: every entry up to this number is read …
         unread: … except these.
-        bits: above ``upto``: bit ``seq - start`` is set when that entry is read.
+        bits: above ``upto``: bit ``seq - start`` is set if that entry is read.
         start: a multiple of 64.
     """
 
@@ -68,7 +68,7 @@ class ReadState(NamedTuple):
         return max(0, count)
 
     def find_seqs(self, first: int, last: int, *, read: bool = False) -> list[int]:
-        """Return the unread (or the read) numbers within ``first`` … ``last``, rising."""
+        """Return the unread (or the read) numbers within ``first`` … ``last``, ascending."""
         border = min(self.upto, last)
         kept = sorted({s for s in self.unread if first <= s <= border})
         low = sorted(set(range(first, border + 1)).difference(kept)) if read else kept
@@ -82,7 +82,7 @@ class ReadState(NamedTuple):
         return low + [begin + place for place, digit in enumerate(digits) if digit == "1"]
 
     def exclude_removed(self, removed: RemovedEntries) -> ReadState:
-        """Return the state in which numbers that hold no entry any more count as read."""
+        """Return the state in which numbers without an entry count as read."""
         if not removed.bits:
             return self
         start = min(removed.start, self.start) if self.bits else removed.start
@@ -102,11 +102,11 @@ class ReadState(NamedTuple):
         return self._replace(unread=tuple(sorted({*self.unread, *seqs}))) if seqs else self
 
     def undo_mass_mark(self, before: ReadState) -> ReadState:
-        """Return the state before a mass action, with what was marked one by one since then kept.
+        """Return the state before a bulk action, but keep single marks made since then.
 
-        ``before`` is the state that ``marked_upto`` replaced by one from which ``self`` came by single
-        marks alone; those left their traces as stray bits and in ``unread``. They stay there for the undo
-        of the action before that one.
+        ``before`` is the state that :meth:`mark_upto` replaced; since then only single marks changed it.
+        Those marks left traces as stray bits and in ``unread``. The traces stay for the undo of the
+        action before that one.
         """
         start = min(before.start, self.start)
         now_read, was_read = self.bits << self.start - start, before.bits << before.start - start
@@ -119,7 +119,7 @@ class ReadState(NamedTuple):
         return _shortened(before.upto, read, start, {*before.unread, *self.unread} - strays)
 
     def to_words(self) -> dict[str, int]:
-        """Return the bitmap as the store keeps it: decimal word number → signed 64 bits."""
+        """Return the bitmap as stored: decimal word number → signed 64 bits."""
         found, number, bits = {}, self.start >> 6, self.bits
         while bits:
             if word := bits & _WORD:
@@ -130,7 +130,7 @@ class ReadState(NamedTuple):
 
 
 def make_state(upto: int, bits: int, start: int, unread: Collection[int]) -> ReadState:
-    """Return a state in its smallest form: no bits and no kept-unread numbers that mean nothing."""
+    """Return a state in its smallest form: without meaningless bits and ``unread`` numbers."""
     if (stray := upto + 1 - start) > 0:
         bits = bits >> stray << stray
     return _shortened(upto, bits, start, unread)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from app.models.subscriptions.read_state import ReadState
 
 _NO_ORDERS: Mapping[int, str] = MappingProxyType({})
-#: In place of a folder's id: outside all folders.
+#: Instead of a folder's id: outside all folders.
 TOP = 0
 
 
