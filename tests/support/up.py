@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -27,9 +28,22 @@ _RUNNING = "Eventr is running at"
 
 
 class Up:
-    """One ``eventr up``; ``environment`` adds to its settings."""
+    """One ``eventr up``; ``environment`` adds to its settings.
 
-    def __init__(self, home: Path, port: int = 0, **environment: str) -> None:
+    Args:
+        command: the program to run, by default that of this checkout.
+        folder: its working directory.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        port: int = 0,
+        *,
+        command: Sequence[str] = (sys.executable, "-u", "-m", "app", "up"),
+        folder: Path = REPO,
+        **environment: str,
+    ) -> None:
         self.home = home
         self.port = port or free_port()
         given = {
@@ -41,8 +55,8 @@ class Up:
         }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTR_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "app", "up"],
-            cwd=REPO,
+            list(command),
+            cwd=folder,
             env={**kept, **given},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

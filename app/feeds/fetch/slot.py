@@ -7,6 +7,7 @@ and the connect timeout change.
 from __future__ import annotations
 
 import dataclasses
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -275,7 +276,7 @@ def _handle(setup: Setup) -> pycurl.Curl:
     curl.setopt(pycurl.USERAGENT, setup.user_agent)
     curl.setopt(pycurl.SSL_VERIFYPEER, 1)
     curl.setopt(pycurl.SSL_VERIFYHOST, 2)
-    curl.setopt(pycurl.CAINFO, setup.cafile)
+    curl.setopt(pycurl.CAINFO, os.fsencode(setup.cafile))  # pycurl encodes str as ASCII
     # S10: an empty proxy keeps libcurl from reading http_proxy and similar variables; .netrc is never read.
     curl.setopt(pycurl.PROXY, setup.proxy.url if setup.proxy else "")
     curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)

@@ -7,11 +7,13 @@ import functools
 import gzip
 import hashlib
 import json
-from pathlib import Path
+from importlib import resources
+from importlib.resources.abc import Traversable
 
 from app.web.assets import bundle
 
-STATIC = Path(__file__).resolve().parents[3] / "static"
+#: In a checkout, a link to the top folder ``static``; a wheel contains the files themselves.
+STATIC = resources.files("app.web").joinpath("static")
 ENTRY = "app"
 #: The order is the cascade: tokens, then elements, then components, then screens.
 STYLES = (
@@ -49,20 +51,21 @@ class Asset:
 class Assets:
     """All static files by their hashed address, and the address of each by its plain name."""
 
-    def __init__(self, folder: Path = STATIC) -> None:
+    def __init__(self, folder: Traversable = STATIC) -> None:
         self._by_path: dict[str, Asset] = {}
         self._urls: dict[str, str] = {}
-        self._add("app.css", bundle.bundle_stylesheet([_read(folder / "css" / f"{s}.css") for s in STYLES]))
-        modules = {p.stem: _read(p) for p in sorted((folder / "js").glob("*.js"))}
+        styles = _read_files(folder / "css", ".css")
+        self._add("app.css", bundle.bundle_stylesheet([styles[f"{name}.css"] for name in STYLES]))
+        modules = {_stem(name): text for name, text in _read_files(folder / "js", ".js").items()}
         self._add("app.js", bundle.bundle_javascript(modules, ENTRY))
-        for path in sorted((folder / "js/screens").glob("*.js")):
-            self._add(path.name, bundle.bundle_screen(modules, ENTRY, path.stem, _read(path)))
-        for path in sorted((folder / "css/screens").glob("*.css")):
-            self._add(path.name, bundle.bundle_stylesheet([_read(path)]))
-        for path in sorted((folder / "img").iterdir()):
-            self._add(path.name, _read(path))
+        for name, text in _read_files(folder / "js" / "screens", ".js").items():
+            self._add(name, bundle.bundle_screen(modules, ENTRY, _stem(name), text))
+        for name, text in _read_files(folder / "css" / "screens", ".css").items():
+            self._add(name, bundle.bundle_stylesheet([text]))
+        for name, text in _read_files(folder / "img").items():
+            self._add(name, text)
         #: The service worker: it has an address that never changes.
-        self.worker = _read(folder / "js/worker/push.js")
+        self.worker = _read(folder / "js" / "worker" / "push.js")
         for name, file in _vendored(folder / "vendor").items():
             self._add(name, _read(file))
 
@@ -88,11 +91,21 @@ class Assets:
         return tuple(self._by_path.values())
 
 
-def _read(path: Path) -> str:
+def _read(path: Traversable) -> str:
     return path.read_text("utf-8")
 
 
-def _vendored(folder: Path) -> dict[str, Path]:
+def _read_files(folder: Traversable, suffix: str = "") -> dict[str, str]:
+    """Return file name → text of a folder's own files with this suffix, sorted by name."""
+    files = (file for file in folder.iterdir() if file.is_file() and file.name.endswith(suffix))
+    return {file.name: _read(file) for file in sorted(files, key=lambda file: file.name)}
+
+
+def _stem(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _vendored(folder: Traversable) -> dict[str, Traversable]:
     listed = json.loads(_read(folder / "vendor.json"))
     return {entry["serve_as"]: folder / entry["folder"] / entry["file"] for entry in listed}
 
