@@ -7,10 +7,13 @@ odd headers and file permissions ask for (security.md W17). ``gunicorn wsgi:app`
 from __future__ import annotations
 
 from app import create_app, logs
+from app.commands.schema import require_schema
 from app.commands.secret import ensure_secret_key
 from app.config import Settings
 from app.embedded import resolve_addresses
 
 settings = Settings.from_env()
 logs.configure(settings.log_level, settings.log_format)
-app = create_app(ensure_secret_key(resolve_addresses(settings)))
+settings = ensure_secret_key(resolve_addresses(settings))
+require_schema(settings)
+app = create_app(settings)

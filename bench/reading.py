@@ -222,7 +222,7 @@ def reading(bench: Bench) -> None:
 def _build(bench: Bench, settings: Settings, client: MongoClient[Doc], size: Size) -> Services:
     settings = dataclasses.replace(settings, mongodb_name=f"bench_{size.feeds}_{size.entries}")
     services = bootstrap.build(settings)
-    services.ensure_indexes()
+    services.migrate()
     started = time.monotonic()
     Dataset(client[settings.mongodb_name], size.feeds).fill(size.entries)
     bench.note(f"{size.feeds:,} feeds, {size.total:,} entries built in {time.monotonic() - started:.0f} s")

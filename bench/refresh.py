@@ -81,7 +81,7 @@ class Rig:
         """Begin anew: an empty database with so many feeds that were never polled."""
         database = self.services.store.database
         database.client.drop_database(self.settings.mongodb_name)
-        self.services.ensure_indexes()
+        self.services.migrate()
         gateway, now = self.services.gateways.feeds, clock.now()
         found = (gateway.get_or_create(self.url(i), now=now) for i in range(feeds))
         self.feed_ids = tuple(feed.id for feed in found)

@@ -59,7 +59,7 @@ def search(bench: Bench) -> None:
         started = time.monotonic()
         Dataset(database, feeds).fill(entries)
         _fill(database)
-        services.ensure_indexes()
+        services.migrate()
         bench.note(f"{feeds * entries:,} entries built in {time.monotonic() - started:.0f} s")
         for name, query in QUERIES.items():
             runs = [_page(services, query, 2 if bench.quick else OPERATIONS) for _ in range(bench.repeats)]
@@ -110,7 +110,7 @@ def _text_index(database: Database[Doc]) -> float:
 def _indexing(bench: Bench, settings: Any, client: MongoClient[Doc]) -> None:
     """Publish what an entry of the corpus costs: our CPU, MongoDB's, and the bytes of its index."""
     services = bootstrap.build(settings)
-    services.ensure_indexes()
+    services.migrate()
     rows = list(corpus.genuine_feeds())[: 5 if bench.quick else 150]
     bodies = {f"https://feeds.example/{row.path}": row.read() for row in rows}
     ids = [services.subscriptions.subscribe(Actor(USER), url).subscription.feed_id for url in bodies]

@@ -46,7 +46,7 @@ def social(bench: Bench) -> None:
     """Publish what readers and sharers wait for."""
     with bench.servers(embedded_cache=1 << 30) as running:
         services = build(running.settings)
-        services.ensure_indexes()
+        services.migrate()
         try:
             crowd = Crowd(services, bench.quick)
             _shares(bench, crowd)
@@ -197,7 +197,7 @@ def _live(bench: Bench) -> None:
     with bench.servers() as running, live.homed(running.settings) as settings:
         settings = dataclasses.replace(settings, secret_key=SECRET)
         services = build(settings)
-        services.ensure_indexes()
+        services.migrate()
         crowd = Crowd(services, quick=True)
         (sharer, profile), (reader, _) = crowd.join(), crowd.join()
         services.following.follow(reader, profile.handle)

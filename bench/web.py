@@ -92,7 +92,7 @@ def site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, st
 
 def _fill(settings: Settings, feeds: int, entries: int) -> str:
     with contextlib.closing(bootstrap.build(settings)) as services:
-        services.ensure_indexes()
+        services.migrate()
         with MongoClient[Doc](settings.mongodb_uri, tz_aware=True) as client:
             database = client[settings.mongodb_name]
             Dataset(database, feeds).fill(entries)

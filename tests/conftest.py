@@ -35,6 +35,7 @@ from app import embedded
 from app.config import Settings
 from app.errors import StartupError
 from app.mappers.mongo import ids
+from app.mappers.mongo.migrations import schema
 from app.runtime.gc import collect_rarely, freeze_loaded
 from tests.support import affected
 
@@ -214,7 +215,7 @@ class _Indexed:
         """Create all indexes, if they are not there."""
         database = services.store.database  # either way the services have their store from here on
         if self._indexes is None:
-            services.ensure_indexes()
+            services.migrate()
             self._indexes = _indexes(database.command("dbStats"))
 
     def leave(self, database: Database[dict[str, Any]]) -> None:
@@ -223,7 +224,8 @@ class _Indexed:
         # What a test has changed about indexes, and much to delete, goes with the database.
         if stats["objects"] < _FEW and _indexes(stats) == self._indexes:
             for name in _filled(database):
-                database[name].delete_many({})
+                if name != schema.COLLECTION:  # the indexes stay, so their version must stay, too
+                    database[name].delete_many({})
         else:
             database.client.drop_database(self.name)
             self._indexes = None
@@ -310,7 +312,7 @@ def services(
         if settings.mongodb_name == _indexed.name:
             _indexed.prepare(built)
         else:
-            built.ensure_indexes()
+            built.migrate()
         yield built
 
 

@@ -11,11 +11,14 @@ import setproctitle
 
 from app import logs
 from app.config import Settings
+from app.errors import StartupError
 from app.models.jobs.workers import WorkerSpec
 from app.runtime.gc import freeze_loaded
 from workers import lifeline, registry
 from workers.rlimits import limit_memory
 from workers.worker import EventrWorker, wait_for_redis
+
+_log = logs.get(__name__)
 
 registry.load_tasks()
 
@@ -36,7 +39,11 @@ def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: 
     os.nice(settings.worker_nice)
     freeze_loaded()
     with logs.bind(worker=spec.name):
-        EventrWorker(spec, settings, wait_for_redis(settings), lifeline.ManagerChannel(line)).work()
+        try:
+            EventrWorker(spec, settings, wait_for_redis(settings), lifeline.ManagerChannel(line)).work()
+        except StartupError as e:
+            _log.error("refused_to_start", reason=e.message)
+            sys.exit(1)
     sys.stderr.flush()
     # All ends are recorded. Threads of plain tasks that outlived the grace must not keep the process.
     os._exit(0)

@@ -33,6 +33,8 @@ from workers.solo import SoloWorker
 
 _log = logs.get(__name__)
 _HEARTBEAT = 10.0
+#: Time limit for MongoDB's reply when a worker starts, seconds.
+_SCHEMA_SECONDS = 1.0
 _RECONNECT = 0.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -60,7 +62,12 @@ class EventrWorker(BaseWorker):
         self._over = threading.Event()
 
     def work(self, *_: Any, **__: Any) -> bool:
-        """Work until stopped; True when anything was done. RQ's options of the same method do not apply."""
+        """Work until stopped; True when anything was done. RQ's options of the same method do not apply.
+
+        Raises:
+            StartupError: a newer program has upgraded the database.
+        """
+        self._require_schema()
         self.register_birth()  # type: ignore[no-untyped-call]
         threading.Thread(target=self._heartbeats, daemon=True, name="heartbeat").start()
         if self._spec.mode == "solo":
@@ -71,6 +78,12 @@ class EventrWorker(BaseWorker):
         self._over.set()
         self.register_death()  # type: ignore[no-untyped-call]
         return True
+
+    def _require_schema(self) -> None:
+        try:
+            self._resources.services.require_schema(_SCHEMA_SECONDS)
+        except StoreError:
+            _log.warning("mongodb_silent", while_="starting")  # each job reports the outage itself
 
     def _solo(self) -> None:
         worker = SoloWorker(self._spec, self._desk(), self._link)

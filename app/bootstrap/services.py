@@ -1,7 +1,7 @@
 """Service wiring: the only place that builds clients → mappers → gateways → services, in all processes.
 
     services = bootstrap.build(settings)
-    services.ensure_indexes()
+    services.migrate()
     tree = services.reading.tree(actor)
     services.close()
 
@@ -11,9 +11,12 @@ builds only what it needs, and building before a fork is safe.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import metadata
+
 import redis
 
-from app import clock, embedded
+from app import embedded
 from app.adapters.apprise import AppriseNotifier
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.host_budget import RedisBudget
@@ -26,7 +29,8 @@ from app.config import Settings
 from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.websub import hub, subscriber
 from app.gateways.sharing.hub import HubGateway
-from app.mappers.mongo import indexes
+from app.mappers.mongo.migrations.migrator import Migrator, Upgrade
+from app.mappers.mongo.migrations.table import is_current
 from app.mappers.mongo.store import Store
 from app.models.sharing.hub import Document
 from app.monitoring.health import run_checks
@@ -558,15 +562,24 @@ class Services:
         return ServerInfoService(self.settings, run_checks)
 
     # -- the whole process
-    def ensure_indexes(self) -> None:
-        """Create all indexes; safe to call again and from several processes at once."""
-        if "searchables.words" in indexes.find_missing_indexes(self.store.database):
-            # The first start with a search index: index the entries stored before.
-            self.indexing.rebuild(clock.now())
-        indexes.ensure_indexes(self.store.database)
-        m = self.mappers
-        for mapper in (m.users, m.sessions, m.invites, m.resets, m.discoveries):
-            mapper.ensure_indexes()
+    def migrate(self, cancelled: Callable[[], bool] = lambda: False) -> Upgrade:
+        """Upgrade the database to this program's schema and create all indexes; see :class:`Migrator`.
+
+        Safe to repeat, and to call from several processes at once.
+        """
+        return Migrator(self.store, metadata.version("eventr"), cancelled=cancelled).run()
+
+    def require_schema(self, seconds: float) -> bool:
+        """Return whether the database is new or has this program's schema; False: its schema is older.
+
+        Args:
+            seconds: time limit for MongoDB's reply.
+
+        Raises:
+            StartupError: a newer program has upgraded the database.
+            StoreError: MongoDB isn't responding.
+        """
+        return is_current(self.store.database, seconds)
 
     @lazy
     def figures(self) -> RedisStats:

@@ -20,6 +20,7 @@ import setproctitle
 
 from app import logs
 from app.commands import ports
+from app.commands.schema import require_schema, wait_for_schema
 from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import warn_unknown_settings
 from app.commands.stores import require_stores
@@ -33,17 +34,26 @@ def prepare(name: str) -> Settings:
 
     Raises:
         SettingsError: a setting is invalid.
-        StartupError: a store isn't responding.
+        StartupError: a store isn't responding, or a newer program has upgraded the database.
     """
     given = Settings.from_env()
     logs.configure(given.log_level, given.log_format)
     warn_unknown_settings()
     setproctitle.setproctitle(f"eventr {name}")
-    return require_stores(given)
+    settings = require_stores(given)
+    require_schema(settings)
+    return settings
 
 
-def _run(name: str, part: Callable[[Settings], int]) -> None:
+def _run(name: str, part: Callable[[Settings], int], *, upgraded: bool = False) -> None:
+    """Run a process.
+
+    Args:
+        upgraded: first wait until the database has this program's schema.
+    """
     settings = prepare(name)
+    if upgraded:
+        wait_for_schema(settings)
     freeze_loaded()
     sys.exit(part(settings))
 
@@ -53,7 +63,7 @@ def manager() -> None:
     """Run the queue manager and its workers."""
     from queue_manager.main import run
 
-    _run("manager", run)
+    _run("manager", run, upgraded=True)
 
 
 @click.command()
@@ -70,7 +80,7 @@ def updater() -> None:
     """Run the updater, which queues the feeds that are due."""
     from workers.updater.updater import run
 
-    _run("updater", run)
+    _run("updater", run, upgraded=True)
 
 
 @click.command()
@@ -79,22 +89,26 @@ def web() -> None:
     # Flask would read this variable; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
     settings = ensure_secret_key(prepare("web"))
-    ensure_indexes(settings)
+    migrate(settings)
     _allow_many_connections()
     ports.require_free(settings.host, settings.port)
     _gunicorn(settings)
 
 
-def ensure_indexes(settings: Settings) -> None:
-    """Create missing indexes, before any process writes data that they forbid.
+def migrate(settings: Settings, cancelled: Callable[[], bool] = lambda: False) -> None:
+    """Upgrade the database and create missing indexes before the first write that a unique index must check.
+
+    Args:
+        cancelled: returns True when this process should stop.
 
     Raises:
+        StartupError: a newer program has upgraded the database, or this process should stop.
         StoreError: MongoDB isn't responding.
     """
     from app.bootstrap import services as bootstrap  # all of Eventr, which other processes don't need
 
     with contextlib.closing(bootstrap.build(settings)) as services:
-        services.ensure_indexes()
+        services.migrate(cancelled)
 
 
 def _allow_many_connections(wanted: int = 4096) -> None:

@@ -24,5 +24,5 @@ def rebuild() -> None:
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
     with contextlib.closing(bootstrap.build(require_stores(settings))) as services:
-        services.ensure_indexes()
+        services.migrate()
         click.echo(f"{services.indexing.rebuild(clock.now())} feeds queued for reindexing.")

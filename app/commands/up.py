@@ -21,7 +21,7 @@ from redis.retry import Retry
 
 from app import embedded, logs
 from app.commands import ports, web_address
-from app.commands.processes import ensure_indexes
+from app.commands.processes import migrate
 from app.commands.requirements import require_libraries
 from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import require_usable, warn_unknown_settings
@@ -101,7 +101,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
     click.echo("Starting Eventr…")
     try:
         supervisor.start([server.name for server in running.servers])
-        ensure_indexes(require_stores(settings))
+        migrate(require_stores(settings), stop.is_requested)
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.is_requested):
             click.echo(_welcome(settings, layout))

@@ -37,7 +37,7 @@ def create(name: str, email: str, password: str | None, admin: bool) -> None:
         embedded.use_servers(Settings.from_env()) as settings,
         contextlib.closing(build(settings)) as services,
     ):
-        services.ensure_indexes()
+        services.migrate()
         # Anyone who may run this command on the server is its admin.
         made = services.accounts.create_user(
             Actor(0, Role.ADMIN), email, name, password, Role.ADMIN if admin else Role.USER

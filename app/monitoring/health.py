@@ -9,6 +9,7 @@ from typing import Any
 
 import pymongo
 import redis
+from pymongo.database import Database
 from pymongo.errors import OperationFailure, PyMongoError
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -17,8 +18,11 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.embedded import programs
+from app.errors import StartupError
 from app.feeds.websub import subscriber
 from app.mappers.mongo import indexes
+from app.mappers.mongo.migrations import table
+from app.mappers.mongo.migrations.schema import SchemaMapper
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
@@ -117,6 +121,7 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
             direct = client.topology_description.topology_type_name == "Single"
             yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
+            yield _schema(client[settings.mongodb_name])
             yield _indexes(settings, client)
     except (PyMongoError, ValueError) as e:
         text = (
@@ -163,6 +168,29 @@ def _transactions(client: pymongo.MongoClient[Any]) -> CheckResult:
         )
     text = f"A crashed process can block a feed for {seconds * 3 // 2} s. To shorten this, {wanted}."
     return CheckResult("mongodb", Severity.WARN, text)
+
+
+def _schema(database: Database[dict[str, Any]]) -> CheckResult:
+    mapper = SchemaMapper(database)
+    version = mapper.get_version()
+    try:
+        table.require_known(version)
+    except StartupError as e:
+        return CheckResult("schema", Severity.FAIL, e.message)
+    if version == table.VERSION:
+        text = f"The database is up to date (schema version {version})."
+        return CheckResult("schema", Severity.OK, text)
+    if version is None:
+        text = "The database is new. The first start of 'eventr web' or 'eventr up' sets it up."
+        return CheckResult("schema", Severity.OK, text)
+    if holder := mapper.get_holder():
+        text = f"{holder} is upgrading the database from schema version {version} to {table.VERSION}."
+        return CheckResult("schema", Severity.WARN, text)
+    text = (
+        f"The database has schema version {version}, but Eventr needs {table.VERSION}. "
+        "Stop all processes and run 'eventr migrate'."
+    )
+    return CheckResult("schema", Severity.WARN, text)
 
 
 def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> CheckResult:

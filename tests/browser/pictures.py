@@ -64,7 +64,7 @@ def main(names: Sequence[str] = ()) -> None:
                 session_max=10**9,
             )
             services = stack.enter_context(contextlib.closing(bootstrap.build(settings)))
-            services.ensure_indexes()
+            services.migrate()
             filled = demo.fill(services)
             site = stack.enter_context(serve(services))
             contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]

@@ -116,7 +116,7 @@ def world(servers: embedded.EmbeddedServers, eventually: Eventually) -> Iterator
         EVENTR_SECRET_KEY=_KEY,
     )
     with contextlib.closing(bootstrap.build(settings)) as services, contextlib.closing(tier):
-        services.ensure_indexes()
+        services.migrate()
         yield World(services, next(tier).port)
         services.store.database.client.drop_database("test_sequences")
     shutil.rmtree(home)

@@ -315,6 +315,6 @@ def test_streams_read_keys_from_the_index_alone(world: World, alice: Actor, db: 
 
 def test_no_index_is_missing_and_making_them_again_changes_nothing(services: Services) -> None:
     assert indexes.find_missing_indexes(services.store.database) == []
-    services.ensure_indexes()
+    services.migrate()
     services.store.database["entries"].drop_index("stream")
     assert indexes.find_missing_indexes(services.store.database) == ["entries.stream"]

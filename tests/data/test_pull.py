@@ -354,7 +354,7 @@ def test_what_a_silent_store_did_not_take_is_an_error_of_the_pull(
 def test_a_pull_drops_what_is_above_the_limit(settings: Settings, db: Any, redis_client: Any) -> None:
     few = dataclasses.replace(settings, retention_entries=100)
     with contextlib.closing(bootstrap.build(few)) as services, RawServer({}) as server:
-        services.ensure_indexes()
+        services.migrate()
         site = Site(server, services, few)
         server.set("/feed", file_reply(rss(*range(150))))
         feed = site.follow("/feed")

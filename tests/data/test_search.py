@@ -213,10 +213,10 @@ def test_the_first_start_with_a_search_indexes_what_was_there_before(
 ) -> None:
     db.searchables.drop()
     with clock.set_source(lambda: NOW):
-        library.services.ensure_indexes()
+        library.services.migrate()
     assert index(library)["entries"] == 6
     assert len(found(library, alice, "ice")) == 3
-    library.services.ensure_indexes()
+    library.services.migrate()
     assert index(library)["feeds"] == 0, "once"
 
 

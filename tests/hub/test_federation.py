@@ -54,7 +54,7 @@ def there(settings: Settings, wires: tuple[Wire, Wire], redis_client: redis.Redi
         secret_key="2Fh5zQw8Xn4Kc7Vt1Lb6Rj9Dm3Gs0PyE",
     )
     with contextlib.closing(bootstrap.build(own)) as services:
-        services.ensure_indexes()
+        services.migrate()
         with contextlib.closing(Server(services, wires[1])) as made:
             yield made
         services.store.database.client.drop_database(own.mongodb_name)

@@ -201,7 +201,7 @@ def test_W06_parallel_tries_stay_within_the_limit(kind: str, redis_client: redis
 def test_W06_without_redis_this_process_counts(settings: Settings, db: Any) -> None:
     lost = dataclasses.replace(settings, redis_url="unix:///nowhere/redis.sock")
     services = build(lost)
-    services.ensure_indexes()
+    services.migrate()
     add_user(services)
     tries = Counter(_outcome(services, "ann", "wrong password") for _ in range(8))
     assert tries == {AuthRequiredError: settings.login_failures, RateLimitedError: 3}
@@ -436,8 +436,9 @@ def test_the_first_user_logs_in_by_his_address_too(services: Services) -> None:
 def test_a_store_of_before_gives_up_its_index_of_addresses(services: Services, db: Any) -> None:
     db.users.drop_indexes()
     db.users.create_index("email_key", unique=True, name="email")
+    db.schema.drop()
     for _ in range(2):
-        services.ensure_indexes()
+        services.migrate()
         assert {"name", "vouched", "first"} < set(db.users.index_information())
         assert "email" not in db.users.index_information()
 

@@ -19,7 +19,7 @@ from typing import Any
 from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError
 
 from app import clock
 from app.errors import N_, ExistsError
@@ -29,7 +29,6 @@ from app.models.accounts.actor import Role
 from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import Credentials, NewUser, User
 
-_INDEX_NOT_FOUND = 27
 _NAME_TAKEN = N_("This user name is taken. Choose another one.")
 _EMAIL_TAKEN = N_("Another account uses this email address. Enter a different one.")
 
@@ -53,7 +52,6 @@ class UserMapper:
     @translate_errors
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
-        self._drop_index("email")  # once it demanded an address of its own of everybody
         self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
         self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
         self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
@@ -61,14 +59,6 @@ class UserMapper:
         self._users.create_index([("former.key", ASCENDING)], sparse=True, name="former")
         # Those that are being deleted: the updater looks for them.
         self._users.create_index([("leaving", ASCENDING)], sparse=True, name="leaving")
-
-    def _drop_index(self, name: str) -> None:
-        try:
-            if name in self._users.index_information():
-                self._users.drop_index(name)
-        except OperationFailure as e:
-            if e.code != _INDEX_NOT_FOUND:  # another process was first
-                raise
 
     @translate_errors
     def has_users(self) -> bool:

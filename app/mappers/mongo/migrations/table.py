@@ -1,0 +1,49 @@
+"""All migrations in order. Numbers rise by one and are never reused."""
+
+from __future__ import annotations
+
+import pymongo
+from pymongo.database import Database
+
+from app.errors import StartupError
+from app.mappers.mongo.migrations import m0001_drop_email_index
+from app.mappers.mongo.migrations.run import Migration
+from app.mappers.mongo.migrations.schema import SchemaMapper
+from app.mappers.mongo.store import TIMEOUT_MS, Doc
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "Drop the unique index on email addresses", m0001_drop_email_index.apply),
+)
+#: The schema version that this program reads and writes.
+VERSION = MIGRATIONS[-1].number
+
+
+def is_current(database: Database[Doc], seconds: float = TIMEOUT_MS / 1000) -> bool:
+    """Return whether a database is new or has this program's schema; False: its schema is older.
+
+    Args:
+        seconds: time limit for MongoDB's reply.
+
+    Raises:
+        StartupError: a newer program has upgraded the database.
+        StoreError: MongoDB isn't responding.
+    """
+    with pymongo.timeout(seconds):
+        version = SchemaMapper(database).get_version()
+    require_known(version)
+    return version is None or version == VERSION
+
+
+def require_known(version: int | None, known: int = VERSION) -> None:
+    """Refuse a database that a newer program has upgraded.
+
+    Raises:
+        StartupError: names both versions and the way out.
+    """
+    if version is not None and version > known:
+        raise StartupError(
+            "The database has schema version %(version)s, but this version of Eventr supports only %(known)s."
+            " Install the newer Eventr again, or restore a backup from before the upgrade.",
+            version=version,
+            known=known,
+        )

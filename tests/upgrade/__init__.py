@@ -1,0 +1,1 @@
+"""Migrations, and upgrades of databases that older versions wrote."""
