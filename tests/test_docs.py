@@ -170,7 +170,7 @@ def test_first_version_has_at_most_80_lines_of_changes() -> None:
     assert len(first.splitlines()) <= 80
 
 
-_PATH = re.compile(r"`((?:app|bench|controller|docs|queue_manager|static|tests|workers)(?:/[\w.]+)*)`")
+_PATH = re.compile(r"`((?:app|bench|controller|deploy|docs|queue_manager|static|tests|workers)(?:/[\w.]+)*)`")
 
 
 def _missing_paths(text: str) -> list[str]:
