@@ -1,4 +1,4 @@
-"""Errors of the REST API: application/problem+json (RFC 9457), from the one tree of errors."""
+"""Errors of the REST API as application/problem+json (RFC 9457), from the common tree of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_rest_request() -> bool:
 def build_problem(
     status: int, word: str, title: str, detail: str, error: EventrError | None = None
 ) -> Response:
-    """Return a problem; ``word`` is the stable name of the error."""
+    """Return a problem; ``word`` is the stable error code."""
     body: dict[str, Any] = {
         "type": f"/api/docs#error-{word}",
         "title": title,
@@ -48,7 +48,7 @@ def build_problem(
             )
             response.headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"'
     if isinstance(error, AuthRequiredError):
-        # RFC 6750 section 3: without any token no error is named.
+        # RFC 6750 section 3: a request without a token gets no error code.
         sent = "Authorization" in request.headers
         response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
     response.set_data(msgspec.json.encode(body))
@@ -56,7 +56,7 @@ def build_problem(
 
 
 def find_missing_scope(error: ForbiddenError) -> str:
-    """Return the scope that would have been enough, empty: no token may do this."""
+    """Return the scope that would have been enough; empty: no scope permits this."""
     if scope := error.ids.get("scope"):
         return str(scope)
     caller, wanted = cast("Caller | None", g.get("caller")), error.ids.get("permission")

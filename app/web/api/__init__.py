@@ -1,1 +1,1 @@
-"""What programs talk to: the protocols of native apps, and the server's own."""
+"""The APIs for programs: the protocols of native apps, and Eventr's own REST API."""

@@ -1,7 +1,7 @@
-"""The Fever API, for apps that speak nothing newer: one address, everything in the query or the body.
+"""The Fever API, for older apps: one address, with all parameters in the query or the body.
 
-Format: Fever's own public API document, version 3, as today's apps understand it. A mark says
-what is to be, never the opposite of what is; several questions may come in one request.
+Format: version 3 of Fever's public API document, as current apps use it. A mark sets a state and never
+toggles it; one request may combine several questions.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logs.get(__name__)
 
 VERSION: Final = 3
 PAGE: Final = 50
-#: Where apps look for it; each with and without a slash at its end.
+#: Where apps look for the API; each address works with and without a trailing slash.
 MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fever")
-#: Every feed's picture, as there is none of its own yet: what Fever shows itself where it has none.
+#: The icon of every feed, since Eventr stores none: the image that Fever uses for feeds without an icon.
 _ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
 _ALL, _SPARKS = 0, -1
 _ID = re.compile(r"[0-9]{1,20}", re.ASCII)
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 
 def build_blueprint() -> Blueprint:
-    """Return the route below each of the addresses that apps try."""
+    """Return the route, registered below each address that apps try."""
     made = Blueprint("fever", __name__)
     made.after_request(programs.allow_all_origins)
     made.register_error_handler(EventrError, _refused)
@@ -75,7 +75,7 @@ def _json(body: Json, status: int = 200) -> Response:
 
 
 def _refused(error: Exception) -> Response:
-    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
     log.info("fever_refused", error=error.word, status=error.http_status, **error.ids)
     if isinstance(error, AuthRequiredError):
         return _json({"api_version": VERSION, "auth": 0})
@@ -88,14 +88,14 @@ def _refused(error: Exception) -> Response:
 
 
 class _Questions:
-    """One request's questions and marks."""
+    """The questions and marks of one request."""
 
     def __init__(self, actor: Actor, asked: MultiDict[str, str]) -> None:
         self._actor, self._asked = actor, asked
         self._sync = get_services().sync
 
     def answer_all(self) -> Json:
-        """Return what all of them are answered, after what is to be marked was."""
+        """Apply the mark, then return the answers to all questions."""
         found: Json = {
             "api_version": VERSION,
             "auth": 1,
@@ -140,7 +140,7 @@ class _Questions:
         return self._sync.load_arrived(self._actor, above=above, limit=PAGE, feed_ids=feeds)
 
     def _feed_ids(self) -> list[int] | None:
-        """Return the feeds that are asked about; None: all."""
+        """Return the feeds that the request names; None: all feeds."""
         if not (self._asked.get("feed_ids", "").strip() or self._asked.get("group_ids", "").strip()):
             return None
         groups = set(self._numbers("group_ids"))
@@ -155,7 +155,7 @@ class _Questions:
 
     def _number(self, name: str) -> int | None:
         raw = self._asked.get(name, "").strip()
-        # Fluent begins with the largest number that JavaScript knows, others with that of 64 bits.
+        # Fluent starts with JavaScript's largest safe integer, other apps with the largest 64-bit integer.
         return min(int(raw), MAX_ID) if _ID.fullmatch(raw) else None
 
     def _numbers(self, name: str) -> list[int]:
@@ -164,7 +164,7 @@ class _Questions:
 
     # -- marks
     def _mark(self) -> str | None:
-        """Do what is to be marked; return which list that changed."""
+        """Apply the mark; return the name of the list that changed, or None."""
         what, how = self._asked.get("mark", ""), self._asked.get("as", "")
         marks: dict[str, Callable[[str], str | None]] = {
             "item": self._mark_item,
@@ -178,7 +178,7 @@ class _Questions:
         except NotFoundError:
             return (
                 "saved" if how in ("saved", "unsaved") else "read"
-            )  # gone meanwhile: nothing is left to mark
+            )  # the entry is gone meanwhile: nothing is left to mark
 
     def _mark_item(self, how: str) -> str | None:
         entry_id = self._number("id")
@@ -214,12 +214,12 @@ class _Questions:
         return "read"
 
     def _has_time(self) -> bool:
-        """Return whether ``before`` is a time or left out: what cannot be read must not mark everything."""
+        """Return whether ``before`` is a time or absent: a malformed time must not mark everything read."""
         raw = self._asked.get("before", "").strip()
         return not raw or _TIME.fullmatch(raw) is not None
 
     def _before(self) -> dt.datetime | None:
-        """Return the time up to which is marked; None, for 0 too and for what lies in no calendar: all."""
+        """Return the time up to which entries are marked; None: all, for 0 and for out-of-range times too."""
         found = _TIME.fullmatch(self._asked.get("before", "").strip())
         if found is None or not int(found[1]):
             return None
@@ -230,7 +230,7 @@ class _Questions:
 
 
 def _list(ids: Iterable[int]) -> str:
-    """Return ids as Fever lists them: one text, empty for none."""
+    """Return ids as Fever lists them: joined by commas, empty for none."""
     return ",".join(map(str, ids))
 
 

@@ -1,4 +1,4 @@
-"""Requests of programs: where their parameters are, however they were sent, and who may read the answers."""
+"""Requests of native apps: reading their parameters wherever apps put them, size limits, and CORS."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from werkzeug.wsgi import ClosingIterator
 from app.errors import InvalidError, TooLargeError
 from app.web.context import get_web
 
-#: Fields of one request: 10,000 ids and what comes with them.
+#: The most fields of one request: 10,000 ids and what apps send with each.
 FIELDS_MAX = 20_000
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _DOCUMENTS = ("text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream")
-#: Addresses below which apps may put more slashes than there are, and the words that follow.
+#: Addresses after which apps may add extra slashes, and the parts that may follow.
 _MOUNTS = ("api/greader.php", "api/greader", "api/fever.php")
 _WORDS = ("reader/", "accounts/", "check/", "fever")
 
 
-#: Where there is nothing but what native apps ask for.
+#: Paths that only native apps request.
 _APPS = re.compile(r"/(?:api/greader(?:\.php)?/|reader/|accounts/)")
 
 
 def is_program_request() -> bool:
-    """Return whether this request is for an API of native apps, also where no route fits."""
+    """Return whether this request is for an API of native apps, even if no route matches."""
     return _APPS.match(request.path) is not None
 
 
 def answer_error(status: int, message: str) -> Response:
-    """Answer an error in plain words: apps show them, or look at the status alone."""
+    """Answer an error as plain text: apps show it, or look at the status only."""
     return allow_all_origins(Response(message, status, content_type="text/plain; charset=utf-8"))
 
 
 def check_body(max_bytes: int) -> None:
-    """Let a body be read that is no longer than ``most`` bytes.
+    """Allow a body of at most ``max_bytes`` bytes.
 
     Raises:
-        LengthRequired: its length is not told: a cut one would look whole.
-        TooLargeError: it is longer.
+        LengthRequired: The body has no declared length, so a truncated body would look complete.
+        TooLargeError: The body is longer.
     """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
@@ -52,13 +52,13 @@ def check_body(max_bytes: int) -> None:
 
 
 def read_parameters() -> MultiDict[str, str]:
-    """Return the fields of the address and of the body together, the body's first.
+    """Return the fields of the body and of the address together, the body's first.
 
     Apps send forms with no media type or a wrong one (FeedMe, Readrops), or put everything into the address
     of a POST (RSS Guard).
 
     Raises:
-        InvalidError: too many fields.
+        InvalidError: There are too many fields.
     """
     found: MultiDict[str, str] = MultiDict()
     if request.method == "POST" and request.mimetype not in _DOCUMENTS:
@@ -72,7 +72,7 @@ def read_parameters() -> MultiDict[str, str]:
 
 def _fields(body: bytes) -> list[tuple[str, str]]:
     if body[:64].lstrip(_BLANK).startswith(b"<"):
-        return []  # a file of subscriptions that is sent as a form, as curl does
+        return []  # an OPML file sent with a form's media type, as curl does
     try:
         return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as e:
@@ -80,7 +80,7 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def allow_all_origins(response: Response) -> Response:
-    """Let scripts of any site read an answer: it was asked for with a token, and no cookie counts."""
+    """Allow scripts of any site to read an answer: a token authorizes the request, cookies don't count."""
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, If-None-Match"
@@ -90,7 +90,7 @@ def allow_all_origins(response: Response) -> Response:
 
 
 def install(app: Flask) -> None:
-    """Make ``app`` take what apps make of its address: ``https://host//reader/…`` and the like."""
+    """Make ``app`` accept addresses with extra slashes, as apps build them: ``https://host//reader/…``."""
     inner = app.wsgi_app
 
     def call_with_straight_path(environ: dict[str, object], start: object) -> ClosingIterator:
@@ -101,7 +101,7 @@ def install(app: Flask) -> None:
 
 
 def straighten_path(path: str) -> str:
-    """Return a path without the slashes that too many are, up to where an app's own part begins."""
+    """Return a path without extra slashes in the part before an app's own arguments."""
     if "//" not in path:
         return path
     words = path.lstrip("/")
@@ -113,7 +113,7 @@ def straighten_path(path: str) -> str:
 
 
 def _inside(rest: str) -> str:
-    """Take double slashes out of the fixed beginning; what follows may be an address with two of them."""
+    """Remove double slashes from the fixed beginning; the rest may be an address that contains two."""
     for begin in ("reader/api/0/", "reader/", "accounts/"):
         words = [word for word in begin.split("/") if word]
         left = rest
@@ -128,5 +128,5 @@ def _inside(rest: str) -> str:
 
 
 def get_body_limit() -> int:
-    """Return how long the body of a program's request may be."""
+    """Return the largest body of a program's request, in bytes."""
     return get_web().settings.api_max_bytes

@@ -1,4 +1,4 @@
-"""Streams of the Google Reader API as Atom (RFC 4287), which newsboat and Liferea ask for."""
+"""Streams of the Google Reader API as Atom (RFC 4287), for newsboat and Liferea."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.web.context import get_web
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _GR: Final = "http://www.google.com/schemas/reader/atom/"
 _SCHEME: Final = "http://www.google.com/reader/"
-_NAMESPACES: dict[str, str] = {None: _ATOM, "gr": _GR}  # type: ignore[dict-item]  # the stubs know no default one
+_NAMESPACES: dict[str, str] = {None: _ATOM, "gr": _GR}  # type: ignore[dict-item]  # the stubs lack None as a key
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_stream(
     stream_id: str, title: str, items: Sequence[SyncItem], end: SyncCursor | None, *, social: bool
 ) -> bytes:
-    """Return a stream's page. An entry's id is its long item id: apps send it back as it is."""
+    """Return a stream's page. An entry's id is its long item id, which apps send back unchanged."""
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
     here = f"{get_web().base_url}/reader/atom/{stream_id}"
     _add(feed, "id", f"tag:google.com,2005:reader/{stream_id}")
@@ -45,7 +45,7 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
     node.set(f"{{{_GR}}}crawl-timestamp-msec", str(entry.id // 1000))
     published = entry.published or entry.at
     _add(node, "id", names.format_item_id(entry.id))
-    # Titles are plain text: as HTML each "<" of them must be escaped once more.
+    # Titles are plain text. In a title of type "html", each "<" must be escaped twice.
     _add(node, "title", _escaped(entry.title), type="html")
     _add(node, "published", _time(published))
     _add(node, "updated", _time(max(published, entry.updated or published)))
@@ -68,7 +68,7 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
 
 
 def _short(category: str) -> str:
-    """Return a category's short name. newsboat looks at these alone: "read", "fresh", "kept-unread"."""
+    """Return a category's short name. newsboat only looks at these: "read", "fresh", "kept-unread"."""
     if not category.startswith(names.LABEL):
         return category.rsplit("/", 1)[-1]
     name = category.removeprefix(names.LABEL)

@@ -1,4 +1,4 @@
-"""Subscriptions and labels of the Google Reader API: lists, changes, files."""
+"""Subscriptions and labels of the Google Reader API: lists, changes, OPML files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.web.api.greader.wire import (
 from app.web.context import get_services
 from app.web.view.own_addresses import parse_own_handle
 
-#: Shows tags of articles as folders, all of them empty.
+#: Shows article tags as folders, all of them empty.
 _TAGLESS = "NetNewsWire"
 FILE = "subscriptions.opml"
 
@@ -45,7 +45,7 @@ def add_routes(api: Api) -> None:
 
 
 def list_subscriptions() -> Response:
-    """All subscriptions, people among them: so apps that know nothing of people can follow them."""
+    """List all subscriptions, including people, so that apps that don't support people can show them."""
     found = get_services().sync.list_feeds(get_actor())
     owners = {feed.card.owner for feed in found if feed.card.owner is not None}
     handles = get_services().sync.find_handles(get_actor(), owners)
@@ -54,10 +54,10 @@ def list_subscriptions() -> Response:
 
 
 def list_tags() -> Response:
-    """Starred, folders and tags."""
+    """List the starred state, folders and tags."""
     who = get_actor()
     found: dict[str, dict[str, Any]] = {}
-    # Only for who asks for it: an answer that changes with each entry that is read spares nobody anything.
+    # Only on request: counts change with each entry read, which would defeat the ETag.
     counts = get_services().sync.count_unread(who).labels if read_field("types") else None
     for folder in get_services().sync.list_folders(who):
         more = {} if counts is None else {"unread_count": counts.get(folder.name, (0, 0))[0]}
@@ -72,7 +72,7 @@ def list_tags() -> Response:
 
 # -- changes
 def edit_subscription() -> Response:
-    """Subscribe, unsubscribe, rename, put into folders and take out of them."""
+    """Subscribe, unsubscribe, rename, add to folders or remove from folders."""
     who, action, wanted = get_actor(), read_field("ac"), read_values("s")
     if not wanted:
         raise InvalidError("Specify a feed.", field="s")
@@ -95,7 +95,7 @@ def edit_subscription() -> Response:
 
 
 def _check_labels(who: Actor) -> None:
-    """Refuse labels that cannot be, before anything is done: a subscription would be made all the same."""
+    """Reject invalid labels before any change; otherwise a failed request would still subscribe."""
     folders = get_services().sync.list_folders(who)
     for name in map(names.parse_label, read_values("a")):
         if not find_by_name(folders, name):
@@ -124,7 +124,7 @@ def _subscribe(who: Actor, stream_id: str) -> int:
 
 
 def _follow(who: Actor, handle: str) -> tuple[int, str, bool]:
-    """Follow somebody; return his stream, what he is called, and whether that was so already."""
+    """Follow a person; return their stream, their name, and whether the user followed them already."""
     try:
         was = get_services().following.get_person(who, handle)
         tie = get_services().following.follow(who, handle)
@@ -136,12 +136,13 @@ def _follow(who: Actor, handle: str) -> tuple[int, str, bool]:
 
 
 def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, bool]:
-    """Subscribe to what is found at an address; return the feed, its title, and whether it was there.
+    """Subscribe to the feed at an address; return the feed, its title, and whether it was subscribed before.
 
     An address of this server is never fetched: it leads to a person.
 
     Args:
-        is_feed: the app says so: where the search takes long it is believed, and the first fetch tells.
+        is_feed: The app says that this is a feed's address. If discovery takes long, subscribe without
+            waiting for it; the first fetch shows whether the address is right.
     """
     if handle := parse_own_handle(address):
         return _follow(who, handle)
@@ -151,7 +152,7 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
     if found.wait and (mine := get_services().sync.find_feed_by_url(who, address)) is not None:
         return mine, get_services().sync.get_feed_title(who, mine), True
     if found.wait and not is_feed:
-        # The search goes on, and who asks again joins it; a page taken for a feed would stay broken.
+        # The search continues, and a repeated request joins it. A page stored as a feed would stay broken.
         raise ConflictError("Eventr is still looking for feeds. Try again in a few seconds.")
     first = next(iter(found.feeds), None)
     done = get_services().subscriptions.subscribe(
@@ -162,7 +163,7 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
 
 
 def _unsubscribe(who: Actor, stream_id: str) -> None:
-    """End a subscription; what is not there any more is ended."""
+    """End a subscription; a missing subscription counts as ended."""
     try:
         mine = get_services().subscriptions.get(who, _feed(who, stream_id))
     except NotFoundError:
@@ -184,21 +185,21 @@ def _arrange(who: Actor, feed_id: int, title: str) -> None:
 
 
 def _folder(who: Actor, name: str) -> int:
-    """Return the folder of this name, which is made where there is none."""
+    """Return the folder of this name; create it if it doesn't exist."""
     if known := find_by_name(get_services().sync.list_folders(who), name):
         return known[0]
-    # A name that is there may be any that the web lets one choose.
+    # The name of an existing folder may contain characters that apps may not use in new names.
     name = names.parse_new_label(name)
     try:
         return get_services().folders.create(who, name).id
     except ExistsError:  # another request of the same app was faster
         if known := find_by_name(get_services().sync.list_folders(who), name):
             return known[0]
-        raise  # and yet another one has taken it away
+        raise  # and yet another request deleted the folder
 
 
 def quick_add() -> Response:
-    """Subscribe to whatever is found at an address; failures are told in the answer."""
+    """Subscribe to the feed found at an address; report failures in the answer."""
     who, asked = get_actor(), read_field("quickadd")
     address = names.parse_feed_name(asked) if asked.startswith("feed/") else asked
     nothing: dict[str, Any] = {"numResults": 0, "query": asked}
@@ -228,7 +229,7 @@ def quick_add() -> Response:
 
 
 def check_subscribed() -> Response:
-    """Whether the user reads the feed of an address."""
+    """Answer whether the user subscribes to the feed of an address."""
     try:
         found = _feed(get_actor(), read_field("s"))
     except NotFoundError:
@@ -238,7 +239,7 @@ def check_subscribed() -> Response:
 
 # -- files
 def export_subscriptions() -> Response:
-    """All subscriptions as OPML."""
+    """Export all subscriptions as OPML."""
     body = get_services().imports.export(get_actor())
     answer = Response(body, content_type="text/xml; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{FILE}"'
@@ -247,13 +248,13 @@ def export_subscriptions() -> Response:
 
 @accept_document
 def import_subscriptions() -> Response:
-    """Import a file of subscriptions: begun at once, its feeds come as the import goes on."""
+    """Start to import an OPML file. Its feeds appear while the import runs."""
     sent = next(iter(request.files.values()), None) if request.mimetype == "multipart/form-data" else None
     body = sent.read() if sent else request.get_data()
     begun = get_services().imports.preview(get_actor(), body, (sent.filename if sent else None) or FILE)
     try:
         get_services().imports.start(get_actor(), begun.id)
-    except InvalidError:  # he has all of it already
+    except InvalidError:  # all feeds are subscribed already
         get_services().imports.remove(get_actor(), begun.id)
         return answer_text(f"{OK}: 0")
     return answer_text(f"{OK}: {begun.total}")

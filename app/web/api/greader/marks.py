@@ -1,4 +1,4 @@
-"""Changes of the Google Reader API to items and labels: each says what is to be, so twice is as once."""
+"""Changes to items and labels through the Google Reader API. Each sets a state, so repeating one is safe."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, answer_text, get_actor, read_field, read_values
 from app.web.context import get_services
 
-#: States that are told but mean nothing here (tracking of what was read elsewhere).
+#: States that apps send but Eventr ignores (tracking of what was read elsewhere).
 _IGNORED = "tracking-"
-#: Digits of a time → its parts of a second: apps say seconds, milli-, micro- or nanoseconds.
+#: (most digits of a time, its units per second): apps send seconds, milli-, micro- or nanoseconds.
 _UNITS = ((11, 1), (14, 1_000), (17, 1_000_000))
 _NANO = 1_000_000_000
 
@@ -32,7 +32,7 @@ def add_routes(api: Api) -> None:
 
 
 def edit_tag() -> Response:
-    """Add states and labels to items and take others away; a label alone is made."""
+    """Add states and labels to items and remove others; without items, create the label."""
     ids = list(dict.fromkeys(names.parse_item_id(each) for each in read_values("i")))
     added, removed = read_values("a"), read_values("r")
     if not ids:
@@ -43,7 +43,7 @@ def edit_tag() -> Response:
     if not (added or removed):
         raise InvalidError("Specify what to do with the items.", field="a")
     who = get_actor()
-    # All of them are looked at before the first is made: what is refused changes nothing.
+    # Check all changes before the first one: a rejected request changes nothing.
     changes = [
         (_change(who, each, on), on) for tags, on in ((added, True), (removed, False)) for each in tags
     ]
@@ -57,10 +57,10 @@ Change = Callable[[Actor, Sequence[int], bool], None]
 
 
 def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
-    """Return what a state or label does to items; None: nothing.
+    """Return the change that a state or label makes to items; None: no change.
 
     Raises:
-        InvalidError: there is no such state, or there can be no such label.
+        InvalidError: The state doesn't exist, or the label is invalid.
     """
     named = names.parse_state(tag_id)
     if named is None:
@@ -83,7 +83,7 @@ def _read(who: Actor, ids: Sequence[int], on: bool) -> None:
         try:
             get_services().reading.mark(who, ids[start : start + MARKS_MAX], on)
         except NotFoundError:
-            continue  # all of them are gone: nothing is left to be unread
+            continue  # all entries are gone: nothing to mark as unread
 
 
 def _unread(who: Actor, ids: Sequence[int], on: bool) -> None:
@@ -91,7 +91,7 @@ def _unread(who: Actor, ids: Sequence[int], on: bool) -> None:
 
 
 def _each(ids: Sequence[int], work: Callable[[int], object]) -> None:
-    """Do something to each item; what is gone meanwhile is passed over, since the app cannot know it."""
+    """Call ``work`` for each item; skip items that are gone, since the app can't know about them."""
     for entry_id in ids:
         try:
             work(entry_id)
@@ -141,10 +141,10 @@ def _labelling(name: str) -> Change:
 
 
 def _label_for(who: Actor, name: str) -> str:
-    """Return what items are tagged with; a name that is there may be any that the web lets one choose.
+    """Return the name to tag items with; an existing tag may have a name that apps may not use for new ones.
 
     Raises:
-        InvalidError: there is none, and none can be made.
+        InvalidError: The tag doesn't exist and the name isn't valid for a new one.
     """
     return (
         name
@@ -154,7 +154,7 @@ def _label_for(who: Actor, name: str) -> str:
 
 
 def _make_labels(tag_ids: Sequence[str]) -> None:
-    """Make empty labels: folders, since an empty tag is none."""
+    """Create empty labels as folders, since a tag without entries doesn't exist."""
     for each in tag_ids:
         _folder_for(each)
     for each in tag_ids:
@@ -164,7 +164,7 @@ def _make_labels(tag_ids: Sequence[str]) -> None:
 
 
 def _folder_for(tag_id: str) -> str | None:
-    """Return the name of the folder that is to be made; None: it is there."""
+    """Return the name of the folder to create; None: the folder exists."""
     return None if _folders(names.parse_label(tag_id)) else names.parse_new_label(tag_id)
 
 
@@ -180,7 +180,7 @@ def mark_all() -> Response:
 
 
 def _time(raw: str) -> dt.datetime | None:
-    """Return the time that an app means, by how long its number is; None: it names none."""
+    """Return the time that an app sends, in the unit that its number of digits implies; None: no time."""
     if not raw or set(raw) == {"0"}:
         return None
     if not (raw.isascii() and raw.isdigit() and len(raw) <= 20):
@@ -193,7 +193,7 @@ def _time(raw: str) -> dt.datetime | None:
 
 
 def rename_tag() -> Response:
-    """Rename a label, folder and tag of this name alike."""
+    """Rename a label: the folders and the tag of this name."""
     old = names.parse_label(read_field("s") or read_field("t"))
     new = names.parse_new_label(read_field("dest"))
     if old == new:
@@ -202,7 +202,7 @@ def rename_tag() -> Response:
     if not (folders or tag is not None or _folders(new) or _tag(new) is not None):
         raise NotFoundError("You don't have this folder or tag.", label=old[:64])
     _check_free(folders, new)
-    # The tag first: it may be refused, and the folders by now are not.
+    # Rename the tag first: this may still fail, while the folders have been checked above.
     if tag is not None:
         get_services().tags.rename(who, tag, new)
     for folder in folders:
@@ -211,7 +211,7 @@ def rename_tag() -> Response:
 
 
 def _check_free(renamed: Sequence[int], name: str) -> None:
-    """Raise ExistsError where folders cannot all get a name: no two that lie in the same one have it."""
+    """Raise ExistsError if the new name would put two folders of the same name into one folder."""
     folders = get_services().sync.list_folders(get_actor())
     homes = [f.parent for f in folders if f.id in renamed]
     taken = {f.parent for f in folders if f.name == name and f.id not in renamed}
@@ -220,7 +220,7 @@ def _check_free(renamed: Sequence[int], name: str) -> None:
 
 
 def disable_tag() -> Response:
-    """Delete labels; feeds that lay in a folder stay."""
+    """Delete labels; the feeds of a deleted folder stay subscribed."""
     wanted = [names.parse_label(each) for each in read_values("s", "t")]
     if not wanted:
         raise InvalidError("Specify a label.", field="s")

@@ -1,7 +1,7 @@
 """Names of the Google Reader API: ids of items, streams and states, in all notations that apps use.
 
-We say ``tag:google.com,2005:reader/item/<16 hex>``, ``feed/<number>`` and ``user/-/…``; everything else
-that is read here some app says (mihaip's google-reader-api wiki, ItemId and StreamId).
+Eventr writes ``tag:google.com,2005:reader/item/<16 hex>``, ``feed/<number>`` and ``user/-/…``. Every other
+notation read here is used by some app (mihaip's google-reader-api wiki, ItemId and StreamId).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _DECIMAL = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _USER = re.compile(r"user/([^/]+)/(state/com\.google|label)/(.+)", re.DOTALL)
 _PLACE = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
-#: What a foreign id is read as: before anything arrived here, so it is of no entry.
+#: The number for a foreign id. It is smaller than any entry's id, so it matches no entry.
 _FOREIGN: Final = 1
-#: Milliseconds of the last day that a date can be of.
+#: Milliseconds of the last day that a date can represent.
 _LAST_AT: Final = 253_402_300_799_999
-#: Characters that no label of ours may be given through an app: some apps cut or break at them.
+#: Characters that apps may not use in new labels: some apps cut the name there or fail.
 _FORBIDDEN = frozenset('"^<>?&\\/,')
-#: newsboat takes a label of this name for a state.
+#: newsboat mistakes a label of this name for a state.
 RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
 LABEL_MAX = 128
 
@@ -53,13 +53,13 @@ def format_item_id(entry_id: int) -> str:
 
 
 def parse_item_id(text: str) -> int:
-    """Read an item's id: long, the same with fewer digits, 16 hexadecimal digits alone, or decimal.
+    """Read an item's id: long form, long form with fewer digits, 16 hexadecimal digits, or decimal.
 
-    Sixteen digits alone could be both; ours are decimal ones that never begin with 0, and in hexadecimal
-    form always do. A good id that cannot be of ours is one of nothing: apps that were moved here send such.
+    Sixteen digits alone could be decimal or hexadecimal. Eventr's decimal ids never begin with 0 and its
+    hexadecimal ids always do. A valid id of another server matches no entry: apps that moved here send them.
 
     Raises:
-        InvalidError: it is none.
+        InvalidError: The text isn't an item's id.
     """
     text = text.strip()
     if text.startswith(ITEM):
@@ -73,7 +73,7 @@ def parse_item_id(text: str) -> int:
 def _id(number: int, text: str) -> int:
     if not -(1 << 63) <= number < 1 << 64:
         _no(text)
-    # Signed forms of 64-bit ids are read, but none of ours has that bit.
+    # Signed 64-bit ids are accepted, but Eventr's ids never have the sign bit.
     return number if 0 < number < MAX_ID else _FOREIGN
 
 
@@ -92,41 +92,41 @@ def format_label_id(name: str) -> str:
 
 
 def format_person_id(user_id: int) -> str:
-    """Return the id of what somebody shares."""
+    """Return the id of the stream of a person's shares."""
     return f"user/{user_id}/state/com.google/broadcast"
 
 
 def parse_feed_name(text: str) -> str:
-    """Return what stands behind ``feed/``, said once or twice: a number or an address.
+    """Return the part after ``feed/``, which may be repeated: a number or an address.
 
     Raises:
-        InvalidError: it is no feed's stream.
+        InvalidError: The text isn't the id of a feed's stream.
     """
     name = text.strip()
     if not name.startswith("feed/"):
         raise InvalidError("This isn't a feed.", field="s", given=text[:200])
     while name.startswith("feed/"):
         name = name[len("feed/") :]
-    # One slash is lost where somebody straightens paths.
+    # Some proxies collapse the two slashes of an address into one.
     return re.sub(r"^(https?):/(?!/)", r"\1://", name)
 
 
 def parse_number(name: str) -> int | None:
-    """Return the number that a feed or a person is named by; None: it is another kind of name."""
+    """Return the number that names a feed or a person; None: not a number."""
     return int(name) if name.isascii() and name.isdigit() and len(name) <= 16 else None
 
 
 def parse_state(text: str) -> tuple[str, str, str] | None:
-    """Return (user, ``state/com.google`` or ``label``, name) of an id; None: it is of a feed."""
+    """Return (user, ``state/com.google`` or ``label``, name) of an id; None: neither a state nor a label."""
     found = _USER.fullmatch(text.strip())
     return (found[1], found[2], found[3]) if found else None
 
 
 def get_state_kind(name: str) -> SyncStreamKind:
-    """Return what a state's name stands for.
+    """Return the kind of stream that a state's name stands for.
 
     Raises:
-        InvalidError: there is none of this name.
+        InvalidError: No state has this name.
     """
     kind = _STATES.get(name)
     if kind is None:
@@ -138,7 +138,7 @@ def parse_label(text: str) -> str:
     """Return the name in a label's id, or a name given alone.
 
     Raises:
-        InvalidError: it is another kind of id, or empty.
+        InvalidError: The text is another kind of id, or empty.
     """
     found = parse_state(text)
     name = found[2] if found and found[1] == "label" else text.strip()
@@ -148,10 +148,10 @@ def parse_label(text: str) -> str:
 
 
 def parse_new_label(text: str) -> str:
-    """Return the name of a label that is to be made, as folders and tags keep it.
+    """Return the name for a new label, normalized as folders and tags store it.
 
     Raises:
-        InvalidError: apps would stumble over it.
+        InvalidError: Some apps can't handle this name.
     """
     name = normalise_name(parse_label(text))
     if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
@@ -169,15 +169,15 @@ def build_own_stream(name: str) -> SyncStream:
 
 
 def format_continuation(cursor: SyncCursor) -> str:
-    """Return where a page ended, for the next request."""
+    """Return the cursor of a page's end, for the next request."""
     return f"{cursor.at}.{cursor.id}"
 
 
 def parse_continuation(text: str) -> SyncCursor | None:
-    """Read where the page before ended; None: this is the first page.
+    """Read the cursor of the previous page's end; None: this is the first page.
 
     Raises:
-        InvalidError: it was not we who said so.
+        InvalidError: The text isn't a cursor from Eventr.
     """
     if not text:
         return None

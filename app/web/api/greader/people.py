@@ -1,4 +1,4 @@
-"""The account and the people of the Google Reader API: log-in, tokens, friends, comments, preferences."""
+"""The account and people of the Google Reader API: login, tokens, friends, comments, preferences."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from app.web.api.greader.wire import (
 from app.web.context import get_services
 from app.web.security.sessions import get_client
 
-#: Flags of a friend (FeedHQ, after Google): oneself, followed.
+#: Flags of a friend (FeedHQ, after Google): the user, a followed person.
 _SELF, _FOLLOWED = "1", "0"
-#: Pages of people that one list goes through.
+#: The most pages of people in one list.
 _PAGES = 50
 
 
@@ -49,7 +49,7 @@ def add_routes(api: Api) -> None:
 # -- the account
 @allow_strangers
 def log_in() -> Response:
-    """An app logs in with its password, and gets what it comes with from then on."""
+    """Log an app in with its app password; return the token for all further requests."""
     password = read_field("Passwd")
     try:
         get_services().tokens.log_in(read_field("Email"), password, get_client())
@@ -66,19 +66,19 @@ def log_in() -> Response:
 
 
 def show_token() -> Response:
-    """What apps send with each change; nothing depends on it, as no cookie counts here."""
+    """Return the token that apps send with each change. Nothing depends on it: cookies don't count here."""
     return answer_text(build_post_token(get_caller_auth()))
 
 
 def get_caller_auth() -> str:
-    """Return what the app came with."""
+    """Return the token that the app sent."""
     from flask import g
 
     return str(g.auth)
 
 
 def show_user_info() -> Response:
-    """Who the user is, all of it text."""
+    """Return the user's id, name and address, all as text."""
     me = get_caller().user
     return answer_json(
         {
@@ -94,19 +94,19 @@ def show_user_info() -> Response:
 
 
 def ping() -> Response:
-    """Whether the token is good."""
+    """Answer whether the token is valid."""
     return answer_text(OK)
 
 
 @allow_strangers
 def check_compatible() -> Response:
-    """What FreshRSS's own self-test answers; ours is at ``/check``."""
+    """Answer FreshRSS's own self-test; Eventr's is at ``/check``."""
     return answer_text("PASS")
 
 
 # -- people
 def list_friends() -> Response:
-    """Oneself and whom one follows (shape: feedhq/reader, FriendList)."""
+    """List the user and the people they follow (shape: feedhq/reader, FriendList)."""
     me, who = get_caller().user, get_actor()
     found: list[dict[str, Any]] = [_friend(str(me.id), me.name, me.name, flags=_SELF)]
     after = 0
@@ -140,7 +140,7 @@ def _friend(user_id: str, handle: str, name: str, *, flags: str) -> dict[str, An
 
 
 def edit_friend() -> Response:
-    """Follow somebody, or no more."""
+    """Follow or unfollow a person."""
     who, handle = get_actor(), streams.resolve_handle(_user(read_field("u")))
     match read_field("action"):
         case "addfollowing":
@@ -153,7 +153,7 @@ def edit_friend() -> Response:
 
 
 def _user(text_: str) -> str:
-    """Return the person that is meant: a number, a name, or the id of a stream."""
+    """Return the person that a field names: a number, a name, or the id of a stream."""
     named = names.parse_state(text_)
     found = named[0] if named else text_.removeprefix("user/").removeprefix("@")
     if not found:
@@ -173,17 +173,17 @@ def edit_comment() -> Response:
     return answer_text(OK)
 
 
-# -- preferences: apps of the old days want them to be there
+# -- preferences: older apps expect these routes
 def list_preferences() -> Response:
-    """General preferences."""
+    """Return the general preferences."""
     return answer_json({"prefs": [{"id": "lhn-prefs", "value": '{"subscriptions":{"ssa":"true"}}'}]})
 
 
 def list_stream_preferences() -> Response:
-    """Preferences of streams: none, so each app sorts as it likes."""
+    """Return no preferences of streams, so each app sorts as it likes."""
     return answer_json({"streamprefs": {}})
 
 
 def set_preference() -> Response:
-    """Taken and not kept: how lists look is each app's own."""
+    """Accept a preference without storing it: each app keeps its own display settings."""
     return answer_text(OK)

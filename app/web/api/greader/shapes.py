@@ -1,4 +1,4 @@
-"""What the Google Reader API answers: JSON objects with every field that some app fails without."""
+"""JSON objects of the Google Reader API, with every field whose absence breaks some app."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.web.api.greader import names
 from app.web.context import get_web
 
 _LOST = {ShareVisibility.REMOVED: "removed share", ShareVisibility.PRIVATE: "private share"}
-#: The backslashes are part of it.
+#: The backslashes are part of the value.
 _LIFEREA_READ = r"user\/-\/state\/com.google\/read"
 
 
 def build_subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
-    """Return a subscription; ``handle``: whose stream it is, None: it is of the web."""
+    """Return a subscription; ``handle``: the person whose stream it is, None for a feed of the web."""
     page = f"{get_web().base_url}/@{quote(handle)}" if handle else (feed.card.site_url or feed.card.url)
     return {
         "id": names.format_feed_id(feed.card.id),
@@ -38,7 +38,7 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
     """Return an item.
 
     Args:
-        social: it is asked for as one of a person's shares, and says whose.
+        social: The item is requested as one of a person's shares, and names the sharer.
     """
     entry = found.entry
     published = to_epoch_seconds(entry.published or entry.at)
@@ -74,10 +74,10 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
 
 
 def adapt_to_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
-    """Say in Liferea's own way what is read and starred.
+    """Mark an item as read and starred in Liferea's own way.
 
-    It looks for a state with escaped slashes in the first category alone, and for a star in a field that
-    nobody else has (its google_source_feed.c). Told neither, it shows all as unread and takes stars off.
+    Liferea looks for a state with escaped slashes in the first category only, and for stars in a field that
+    no other app uses (its google_source_feed.c). Without them it shows all items as unread and removes stars.
     """
     shape["marked"] = found.starred
     if found.read:
@@ -86,12 +86,12 @@ def adapt_to_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
 
 
 def to_epoch_seconds(at: dt.datetime) -> int:
-    """Return whole seconds since the epoch, never before it: some apps read them unsigned."""
+    """Return whole seconds since the epoch, at least 1: some apps read them as unsigned."""
     return max(1, int(at.timestamp()))
 
 
 def find_address(found: SyncItem) -> str:
-    """Return where an item can be read: the site's page, else ours."""
+    """Return the address to read an item at: the site's page, or else Eventr's."""
     entry = found.entry
     if entry.url and entry.url.startswith(("http://", "https://")):
         return entry.url
@@ -101,10 +101,10 @@ def find_address(found: SyncItem) -> str:
 
 
 def get_origin_id(found: SyncItem, *, social: bool) -> str:
-    """Return the stream that an item is of.
+    """Return the stream that an item belongs to.
 
-    A share is of its sharer's stream where somebody asks for that one, or does not follow him. Else it is
-    of the feed that he is among the subscriptions, where apps look for it that know nothing of people.
+    A share belongs to its sharer's stream if the request is for that stream, or if the user doesn't follow
+    the sharer. Otherwise it belongs to the sharer's feed among the subscriptions, for apps without people.
     """
     if found.person is not None and (social or not found.subscribed):
         return names.format_person_id(found.person)
@@ -112,7 +112,7 @@ def get_origin_id(found: SyncItem, *, social: bool) -> str:
 
 
 def list_categories(found: SyncItem) -> list[str]:
-    """Return what an item is for its reader; the reading list comes first, as Liferea wants it."""
+    """Return an item's states and labels; the reading list comes first, as Liferea requires."""
     states = [
         ("read", found.read),
         ("starred", found.starred),
@@ -129,9 +129,9 @@ def list_categories(found: SyncItem) -> list[str]:
 
 
 def render_content(found: SyncItem) -> str:
-    """Return an item's HTML; a share's begins with the way it came and what its sharer says of it.
+    """Return an item's HTML; a share's begins with its chain and the sharer's note.
 
-    Pictures that came beside the text are put above it: apps show no others.
+    Pictures that are attached to the entry come first, since apps show no attachments.
     """
     body = "".join(map(_picture, found.entry.pictures)) + (found.entry.content or found.entry.summary)
     if found.by is None and found.entry.lost is None:
@@ -140,7 +140,7 @@ def render_content(found: SyncItem) -> str:
     if found.entry.lost is not None:
         return f"{head}<p>{_lost(found)}</p>"
     note = found.by.html if found.by else ""
-    # A post's words are its note.
+    # The text of a post is its note.
     said = f"<blockquote>{note}</blockquote>" if note and not _is_post(found) else ""
     return f"{head}{said}{body}"
 
@@ -158,7 +158,7 @@ def _lost(found: SyncItem) -> str:
 
 
 def _way(found: SyncItem) -> str:
-    """Return who shared it, and through whom it came."""
+    """Return the chain: the sharer, then the people through whom the share came."""
     if found.by is None:
         return ""
     hops = [found.by, *found.via]
@@ -181,7 +181,7 @@ def _annotations(found: SyncItem) -> list[dict[str, str]]:
 
 
 def build_stream_head(stream_id: str, title: str) -> dict[str, Any]:
-    """Return what stands above the items of a stream."""
+    """Return the fields above the items of a stream."""
     return {
         "direction": "ltr",
         "id": stream_id,

@@ -33,7 +33,7 @@ from app.web.view.own_addresses import parse_own_handle
 
 READING = f"{names.STATE}reading-list"
 DEFAULT = 20
-#: What changed a little before an app last asked may have been stored after it was answered.
+#: An entry that changed shortly before an app's last request may have been stored after the answer.
 SLACK = dt.timedelta(seconds=60)
 
 
@@ -51,10 +51,10 @@ def add_routes(api: Api) -> None:
 
 # -- which stream
 def parse_streams(stream_ids: Sequence[str]) -> tuple[SyncStream, ...]:
-    """Return the streams of these ids; ``splice/a|b`` is several.
+    """Return the streams of these ids; ``splice/a|b`` names several.
 
     Raises:
-        InvalidError, NotFoundError: there is none of such an id.
+        InvalidError, NotFoundError: No stream has such an id.
     """
     who = get_actor()
     found: list[SyncStream] = []
@@ -68,7 +68,8 @@ def parse_stream(actor: Actor, stream_id: str) -> SyncStream:
     """Return the stream of an id.
 
     Raises:
-        InvalidError: it is no id. NotFoundError: the user has no such feed, or may not see the person.
+        InvalidError: The text isn't an id.
+        NotFoundError: The user doesn't have this feed, or may not see the person.
     """
     named = names.parse_state(stream_id)
     if named is None:
@@ -94,23 +95,23 @@ def resolve_feed_id(actor: Actor, name: str) -> int:
 
 
 def is_self(user: str) -> bool:
-    """Return whether the user part of an id is the one who asks."""
+    """Return whether the user part of an id is the caller."""
     me = get_caller().user
     return user in ("-", str(me.id)) or user.casefold() == me.name.casefold()
 
 
 def resolve_shares_feed(actor: Actor, user: str) -> int:
-    """Return the feed of what somebody shares, by number or name."""
+    """Return the feed of a person's shares, by number or name."""
     return get_services().following.get_person(actor, resolve_handle(user)).profile.feed_id
 
 
 def resolve_handle(user: str) -> str:
-    """Return the name of a person that an app names by number or name."""
+    """Return the handle of a person that an app names by number or name."""
     number_ = names.parse_number(user)
     return user if number_ is None else get_services().sync.get_handle(get_actor(), number_)
 
 
-# -- what is asked
+# -- the query
 def _moment(name: str) -> dt.datetime | None:
     seconds = read_number(name)
     if not seconds:
@@ -145,9 +146,9 @@ def _is_social(streams: Sequence[str]) -> bool:
 
 
 def _etag(streams: tuple[SyncStream, ...]) -> str | None:
-    """Return the tag of an answer about one feed, which is known without reading the feed.
+    """Return the ETag of an answer about one feed, without reading the feed.
 
-    None too for what is posted: the body says which page is wanted, and the tag is made of the address.
+    None for POST requests too: the ETag depends on the address, but a POST names its page in the body.
     """
     if request.method == "POST":
         return None
@@ -167,7 +168,7 @@ def _unchanged(etag: str | None) -> Response | None:
 
 # -- routes
 def list_contents(stream: str = "") -> Response:
-    """Items of a stream, with their texts."""
+    """List the items of a stream, with their content."""
     if read_field("output") == "atom":
         return _atom(_asked(stream))
     asked = _asked(stream)
@@ -180,13 +181,13 @@ def list_contents(stream: str = "") -> Response:
     body: dict[str, Any] = {"items": [shapes.build_item(each, social=social) for each in found]}
     if end is not None:
         body["continuation"] = names.format_continuation(end)
-    # Above them stands the time, which is another one each time.
+    # The head contains the current time, so it must not be part of the ETag.
     etag = etag or _hash(answer_json(body).get_data())
     return set_etag(answer_json(shapes.build_stream_head(asked[0], get_title(wanted[0])) | body), etag)
 
 
 def list_as_atom(stream: str) -> Response:
-    """The same as Atom (newsboat's ``feedhq``)."""
+    """List the items of a stream as Atom (newsboat's ``feedhq``)."""
     return _atom([stream])
 
 
@@ -206,14 +207,14 @@ def _hash(body: bytes) -> str:
 
 
 def get_title(wanted: SyncStream) -> str:
-    """Return what a stream is called."""
+    """Return the title of a stream."""
     if wanted.kind is SyncStreamKind.FEED:
         return get_services().sync.get_feed_title(get_actor(), wanted.id)
     return wanted.name or str(wanted.kind.value)
 
 
 def list_item_ids() -> Response:
-    """Ids of a stream: up to 10,000 at once."""
+    """List the ids of a stream, up to 10,000 at once."""
     wanted = parse_streams(_asked())
     etag = _etag(wanted) if not read_field("ot") and not read_field("nt") else None
     if same := _unchanged(etag):
@@ -226,9 +227,9 @@ def list_item_ids() -> Response:
             for k in keys
         )
     else:
-        # Exactly one field each: Readrops reads no more of them.
+        # Exactly one field each: Readrops fails on more.
         refs = ",".join([f'{{"id":"{k.id}"}}' for k in keys])
-    # Numbers alone, ten thousand of them: written as they are.
+    # Ten thousand plain numbers: formatting them directly is faster than a JSON encoder.
     more = "" if end is None else f',"continuation":"{names.format_continuation(end)}"'
     answer = Response(f'{{"itemRefs":[{refs}]{more}}}', content_type=JSON)
     return answer if etag is None else set_etag(answer, etag)
@@ -236,7 +237,7 @@ def list_item_ids() -> Response:
 
 @allow_body_token
 def list_item_contents() -> Response:
-    """Items by id; those that are gone or not his are left out."""
+    """Return items by id; omit those that are gone or that the user can't see."""
     ids = [names.parse_item_id(each) for each in read_values("i")]
     found = get_services().sync.load_items(get_actor(), ids, newest_first=read_field("r") != "o")
     if read_field("output") == "atom":
@@ -250,7 +251,7 @@ def list_item_contents() -> Response:
 
 
 def count_items() -> Response:
-    """How many items a stream has, with ``a=true`` also the day of the newest."""
+    """Count the items of a stream; with ``a=true`` add the day of the newest."""
     wanted = parse_streams(_asked())
     count, newest = get_services().sync.count_entries(get_actor(), _query(wanted, KEYS_MAX))
     said = str(count)
@@ -260,7 +261,7 @@ def count_items() -> Response:
 
 
 def count_unread() -> Response:
-    """Unread counts of feeds, labels, people and all."""
+    """Return the unread counts of feeds, labels, people and in total."""
     found = get_services().sync.count_unread(get_actor())
     counts = [(READING, found.total)]
     if found.people:

@@ -1,4 +1,4 @@
-"""The Google Reader API on the wire: who comes, with what, and how he is answered (docs/clients.md)."""
+"""The Google Reader API on the wire: authentication, request fields, answers and errors (docs/clients.md)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ JSON = "application/json; charset=utf-8"
 
 
 class BadTokenError(AuthRequiredError):
-    """The post token is another one's; apps fetch a new one when they are told so."""
+    """The post token belongs to another caller; apps fetch a new one when they get this error."""
 
     code = "bad_token"
 
 
 def answer_text(body: str, status: int = 200) -> Response:
-    """Answer with plain text, without a line's end: apps paste it as it is."""
+    """Answer with plain text and no trailing newline: apps use the text as it is."""
     return Response(body, status, content_type="text/plain; charset=utf-8")
 
 
@@ -47,25 +47,25 @@ def answer_json(body: Any) -> Response:
 
 
 def answer_json_if_changed(body: Any) -> Response:
-    """Answer with JSON that the app need not take again while it stays the same."""
+    """Answer with JSON and an ETag, so that the app needn't download an unchanged answer again."""
     response = answer_json(body)
     return set_etag(response, hashlib.sha256(response.get_data()).hexdigest()[:32])
 
 
 def set_etag(response: Response, etag: str) -> Response:
-    """Let the app ask whether an answer is still the same."""
+    """Set the ETag of an answer; answer 304 if the app has this version."""
     if is_liferea():
         return response
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    if request.if_none_match.contains_weak(etag):  # apps send it back as the weak one that it is
+    if request.if_none_match.contains_weak(etag):  # apps send it back as a weak ETag
         response.set_data(b"")
         response.status_code = 304
     return response
 
 
 def is_liferea() -> bool:
-    """Return whether Liferea asks: it takes "still the same" of a list for a failure, and updates nothing."""
+    """Return whether the app is Liferea, which takes a 304 for a list as a failure and updates nothing."""
     return request.headers.get("User-Agent", "").startswith("Liferea/")
 
 
@@ -82,7 +82,7 @@ def read_field(name: str, default: str = "") -> str:
 
 
 def read_values(*names: str) -> list[str]:
-    """Return all values of some fields that are not empty."""
+    """Return all non-empty values of these fields."""
     return [value for name in names for value in read_fields().getlist(name) if value.strip()]
 
 
@@ -90,7 +90,7 @@ def read_number(name: str, default: int | None = None) -> int | None:
     """Return a field that is a whole number.
 
     Raises:
-        InvalidError: it is something else.
+        InvalidError: The field isn't a number.
     """
     raw = read_field(name)
     if not raw:
@@ -101,10 +101,10 @@ def read_number(name: str, default: int | None = None) -> int | None:
 
 
 def get_caller() -> Caller:
-    """Return who comes.
+    """Return the caller.
 
     Raises:
-        AuthRequiredError: nobody who has shown a good token.
+        AuthRequiredError: The request has no valid token.
     """
     found = g.get("caller")
     if found is None:
@@ -113,12 +113,12 @@ def get_caller() -> Caller:
 
 
 def get_actor() -> Actor:
-    """Return who asks, as services want him."""
+    """Return the actor that services expect for the caller."""
     return get_caller().actor
 
 
 def recognise_caller() -> Response | None:
-    """Find out who comes, before each view but the log-in; see ``stranger``."""
+    """Identify the caller before each view, except for views marked with `allow_strangers`."""
     if request.method == "OPTIONS":
         return Response(status=204)
     most = max(programs.get_body_limit(), get_web().settings.opml_max_bytes if _takes_file() else 0)
@@ -151,7 +151,7 @@ def _takes_file() -> bool:
 
 
 def _is_good(sent: str, auth: str) -> bool:
-    """Return whether a post token may pass: a cookie is never involved, so none is needed at all."""
+    """Return whether a post token may pass. Cookies don't count here, so an absent token may pass too."""
     return sent in ("", "x", auth) or hmac.compare_digest(sent.encode(), build_post_token(auth).encode())
 
 
@@ -161,31 +161,31 @@ def build_post_token(auth: str) -> str:
 
 
 def allow_strangers(view: View) -> View:
-    """Mark a view that needs no log-in."""
+    """Mark a view that needs no login."""
     view.stranger = True  # type: ignore[attr-defined]
     return view
 
 
 def allow_body_token(view: View) -> View:
-    """Mark the view to which one app sends its token in the body alone (Liferea 1.14)."""
+    """Mark the view to which an app may send its token in the body only (Liferea 1.14)."""
     view.token_will_do = True  # type: ignore[attr-defined]
     return view
 
 
 def accept_document(view: View) -> View:
-    """Mark a view whose body may be as long as a file of subscriptions."""
+    """Mark a view whose body may be as large as an OPML file."""
     view.takes_document = True  # type: ignore[attr-defined]
     return view
 
 
 class Api:
-    """The routes, to be hung up below each of the addresses that apps try."""
+    """The routes, to be registered below each address that apps try."""
 
     def __init__(self) -> None:
         self._routes: list[tuple[str, tuple[str, ...], Callable[..., Response]]] = []
 
     def register_view(self, *rules: str, methods: tuple[str, ...] = ("GET",)) -> Callable[[View], View]:
-        """Register a view of programs below these paths."""
+        """Register a view for programs at these paths."""
 
         def store_view(view: View) -> View:
             self._routes += [(rule, methods, for_programs(view)) for rule in rules]
@@ -194,7 +194,7 @@ class Api:
         return store_view
 
     def build_blueprint(self, name: str, prefix: str) -> Blueprint:
-        """Return all of it below an address."""
+        """Return a blueprint with all routes below an address."""
         made = Blueprint(name, __name__, url_prefix=prefix or None)
         made.before_request(recognise_caller)
         made.after_request(programs.allow_all_origins)
@@ -202,8 +202,8 @@ class Api:
         made.register_error_handler(HTTPException, answer_http_error)
         for rule, methods, view in self._routes:
             if rule.startswith("/check/") and not prefix:
-                continue  # our own is there
-            # Ids hold addresses: two slashes in a row belong to them.
+                continue  # Eventr's own page is there
+            # Ids contain addresses, whose double slashes must stay.
             made.add_url_rule(
                 rule,
                 view.__name__,
@@ -217,8 +217,8 @@ class Api:
 
 
 def answer_error(error: Exception) -> Response:
-    """Answer one of our errors in plain words: 401 is for who comes alone, 404 for a wrong address."""
-    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    """Answer an EventrError as plain text; 401 is only for authentication, 404 only for a wrong address."""
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
     path, status = str(request.url_rule), error.http_status
     log.info("app_refused", error=error.word, status=status, path=path, **error.ids)
     if isinstance(error, AuthRequiredError):
@@ -227,7 +227,7 @@ def answer_error(error: Exception) -> Response:
         if isinstance(error, BadTokenError):
             answer.headers["X-Reader-Google-Bad-Token"] = "true"
         return answer
-    # 403 would have NetNewsWire log in again, 404 is for a wrong address.
+    # On 403 NetNewsWire would log in again; 404 means a wrong address.
     answer = answer_text(i18n.translate_error(error), 400 if status in (403, 404, 409, 422) else status)
     if isinstance(error, RateLimitedError):
         answer.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
@@ -237,8 +237,8 @@ def answer_error(error: Exception) -> Response:
 
 
 def answer_http_error(error: Exception) -> Response:
-    """Answer an error of HTTP itself in plain words."""
-    assert isinstance(error, HTTPException)  # noqa: S101 — registered for it
+    """Answer an HTTP error as plain text."""
+    assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only
     answer = answer_text(error.name, error.code or 500)
     for name, value in error.get_headers():
         if name in ("Allow", "Retry-After"):

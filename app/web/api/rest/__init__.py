@@ -1,6 +1,6 @@
-"""The REST API, version 1: ``/api/v1/…``, its document and the page to try it.
+"""The REST API, version 1: ``/api/v1/…``, its OpenAPI document and the page to try it.
 
-One table (:mod:`app.web.api.rest.table`) drives routes, checks and document; a module per resource fills it.
+One table (:mod:`app.web.api.rest.table`) defines routes, checks and document; a module per resource fills it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PART = re.compile(r"\{(\w+)\}")
 
 
 def _rule(operation: Operation) -> str:
-    """Return the path as Flask writes it; what its parts may be is checked like all else that is sent."""
+    """Return the path in Flask's notation; the checks of request data validate its parts."""
     return _PART.sub(r"<\1>", operation.path)
 
 

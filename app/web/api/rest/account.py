@@ -1,4 +1,4 @@
-"""Who the token belongs to, and what is unread."""
+"""The owner of the access token, and unread counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to shares."""
+"""Comments on shares."""
 
 from __future__ import annotations
 

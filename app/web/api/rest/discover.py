@@ -1,4 +1,4 @@
-"""What others read: what is shared most, people who read alike, and packs to begin with."""
+"""Discovery: most shared entries, similar readers, and starter packs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document of the API, and the page on which it is read and tried."""
+"""The OpenAPI document, and the page on which people read and try the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ bp = Blueprint("restdocs", __name__)
 @bp.get("/api/v1/openapi.json")
 @for_programs
 def serve_document() -> Response:
-    """The document, for programs; anybody may read it."""
+    """Return the document for programs; it needs no token."""
     body = openapi.build_document()
     response = Response(body, content_type="application/json")
     response.set_etag(hashlib.sha256(body).hexdigest()[:32])
@@ -32,7 +32,7 @@ def serve_document() -> Response:
 @bp.get("/api/docs")
 @allow_strangers
 def show_docs() -> str:
-    """All operations with what they take and answer; with scripts each can be tried."""
+    """Show all operations with their parameters and answers; with JavaScript, each can be tried."""
     return render_page(
         "pages/api_docs.html",
         groups=_groups(),
@@ -56,7 +56,7 @@ def _groups() -> dict[str, list[Operation]]:
 
 @functools.cache
 def _paths() -> Any:
-    """Return the document's paths; each parameter with its words (``choices``) and its default as JSON."""
+    """Return the document's paths, with each parameter's allowed values (``choices``) and default as JSON."""
     document = json.loads(openapi.build_document())
     for ways in document["paths"].values():
         for said in ways.values():

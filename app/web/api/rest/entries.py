@@ -1,4 +1,4 @@
-"""Single entries: their texts, marks and tags."""
+"""Single entries: their content, marks and tags."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _liked(who: Actor, found: Article) -> bool:
 @add_operation("PATCH", "/entries/{entry_id}", "Update an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     """Changes whether the entry is read, starred or liked, and its tags."""
-    # Refused before anything is done; what he kept of something closed he may still let go.
+    # Check before any change. Marks on entries that the user can no longer see may still be removed.
     if body.starred is True or body.liked is True or body.read is False:
         get_services().reading.check_marks(actor, entry_id, unread=body.read is False)
     before = tags = get_services().tags.change_tags(actor, entry_id)
@@ -187,7 +187,7 @@ def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
         try:
             tags = get_services().tags.change_tags(actor, entry_id, add=body.tags, remove=gone)
         except InvalidError as e:
-            e.ids["field"] = "tags"  # as it is called here
+            e.ids["field"] = "tags"  # the name of the field in this API
             raise
     if body.liked is True:
         try:
@@ -198,7 +198,7 @@ def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
             raise
     if body.starred is True:
         get_services().reading.set_starred(actor, entry_id, True)
-    # What is let go may have been the last that he kept of it.
+    # Removing a mark may remove the user's last access to the entry.
     with contextlib.suppress(NotFoundError):
         if body.starred is False:
             get_services().reading.set_starred(actor, entry_id, False)

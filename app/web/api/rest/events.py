@@ -1,4 +1,4 @@
-"""What happens while you listen: a pass to the stream of events."""
+"""Passes for the stream of events."""
 
 from __future__ import annotations
 

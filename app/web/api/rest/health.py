@@ -1,4 +1,4 @@
-"""How a feed is doing."""
+"""The health of a feed: its latest fetches and errors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def get_health(actor: Actor, feed_id: int) -> Health:
 
 
 def _fetch(who: Actor, fetch: FetchRecord) -> Fetch:
-    # 0, 1 or 5,000 ms tell as much as the word that is not shown (S13).
+    # Timings would reveal as much as the error code that is hidden (S13).
     word = get_visible_word(who, fetch.error)
     shown = word == fetch.error
     return Fetch(

@@ -1,4 +1,4 @@
-"""Files of subscriptions: send one, start it, watch it; and yours to take along."""
+"""OPML imports: upload, start, progress; and the export of subscriptions."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ add_example(ImportRetry())
 
 
 def build_import(found: Stored) -> Import:
-    """Return an import as it is answered."""
+    """Return an import as the API shows it."""
     return Import(
         id=found.id,
         name=found.name,
@@ -207,7 +207,7 @@ def start_import(actor: Actor, import_id: int, body: ImportStart) -> Reply[Impor
     """The import runs in the background and continues if you disconnect."""
     imports = get_services().imports
     if body.chosen is UNSET:
-        imports.choose_all(actor, import_id, True)  # whatever a start that was refused had chosen
+        imports.choose_all(actor, import_id, True)  # undo the selection of an earlier start that failed
     else:
         imports.choose_all(actor, import_id, False)
         for page in sorted({index // PAGE for index in body.chosen}):

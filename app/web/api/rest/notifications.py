@@ -1,4 +1,4 @@
-"""What you are told of."""
+"""Notifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document of the API (OpenAPI 3.1), made of the table of operations and the types that check."""
+"""The OpenAPI 3.1 document, built from the table of operations and the types that validate requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.web.problems import TYPE
 
 VERSION = "1.0.0"
 _REF = "#/components/schemas/{name}"
-#: What each status means that is no success.
+#: The meaning of each error status.
 MEANINGS = {
     400: "The request isn't valid; `field` names the field at fault.",
     401: "The access token is missing or isn't valid.",
@@ -32,7 +32,7 @@ MEANINGS = {
 }
 
 
-#: Headers of answers, and what they say.
+#: Headers of answers, and their meaning.
 HEADERS = {
     "ETag": "Version of this response, for `If-None-Match` and `If-Match`.",
     "Idempotency-Replayed": "`true` if this is the stored response to an earlier request with the same key.",
@@ -71,7 +71,7 @@ EXAMPLES[Problem] = Problem(
 
 @functools.cache
 def build_document() -> bytes:
-    """Return the document as JSON; it is the same for everybody."""
+    """Return the document as JSON; it is the same for everyone."""
     kinds: list[Any] = [Problem]
     for operation in OPERATIONS:
         kinds += [k for k in (operation.body, operation.query) if k]
@@ -202,7 +202,7 @@ def _headers(o: Operation) -> list[dict[str, Any]]:
 
 
 def _header(name: str, about: str, limit: int = 512) -> dict[str, Any]:
-    # Printable ASCII without quotes and blanks.
+    # Printable ASCII without quotes and spaces.
     schema = {"type": "string", "pattern": "^[!#-~]+$", "maxLength": limit, "minLength": 1}
     return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
@@ -212,7 +212,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_error_statuses(o: Operation) -> list[int]:
-    """Return the errors that an operation may answer, rising."""
+    """Return the error statuses that an operation may answer, in ascending order."""
     found = {401, 403, 429, 500, 503, 400, *o.errors}
     if o.path_fields:
         found.add(404)
@@ -259,7 +259,7 @@ def _told(*names: str) -> dict[str, Any]:
 
 
 def _success(o: Operation) -> dict[str, Any]:
-    """Return the headers of answers that are no errors."""
+    """Return the headers of successful answers."""
     names = ["RateLimit", "RateLimit-Policy"]
     if o.once:
         names.append("Idempotency-Replayed")
@@ -273,7 +273,7 @@ def _success(o: Operation) -> dict[str, Any]:
 
 
 def list_errors() -> list[tuple[str, int, str]]:
-    """Return all words of problems with their status and sentence."""
+    """Return all error codes with their status and message."""
 
     def list_subclasses(kind: type[EventrError]) -> list[type[EventrError]]:
         return [kind, *(k for sub in kind.__subclasses__() for k in list_subclasses(sub))]

@@ -1,4 +1,4 @@
-"""People: profiles, who follows whom, following, asking, muting, blocking."""
+"""People: profiles, followers, follow requests, muting, blocking."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ add_example(Done(done=True))
 
 
 def _relation(tie: Relationship) -> Relation:
-    # Who blocks whom is told to nobody but the one who does.
+    # Only the person who blocks knows about it.
     return Relation(
         own=tie.own, follows=tie.follows, requested=tie.requested, muted=tie.muted, blocked=tie.blocks
     )
@@ -136,7 +136,7 @@ def get_person(actor: Actor, name: str) -> Person:
 
 
 def build_contact(found: Stored) -> Contact:
-    """Return somebody in a list."""
+    """Return a person in a list."""
     return Contact(name=found.handle, display=found.name, relation=_relation(found.tie))
 
 

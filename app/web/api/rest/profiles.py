@@ -1,4 +1,4 @@
-"""Your own page, what somebody shares on his, and whom you mute and block."""
+"""The user's own profile, people's shares, and the lists of muted and blocked people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what programs send, strictly: types, lengths, unknown and double fields, depth (W14, W15, W16)."""
+"""Strict validation of request data: types, lengths, unknown and repeated fields, depth (W14, W15, W16)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_body(body: bytes, kind: type[T]) -> T:
     """Return a JSON text as this type.
 
     Raises:
-        InvalidError: it is no JSON, or does not fit; names the field.
+        InvalidError: The text isn't JSON or doesn't match the type; the error names the field.
     """
     try:
         found = json.loads(
@@ -47,7 +47,7 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            # What it means would depend on who reads it (RFC 8259 section 4).
+            # Readers disagree on the meaning of repeated names (RFC 8259 section 4).
             raise InvalidError("The field “%(field)s” was sent more than once.", field=name[:64])
         found[name] = value
     return found
@@ -64,7 +64,7 @@ def _finite(text: str) -> float:
 
 
 def _check(found: Any) -> None:
-    """Refuse what is too deep, and texts that cannot be stored."""
+    """Raise InvalidError if a value is nested too deeply or contains text that can't be stored."""
     level, rest = 0, [found]
     while rest:
         if (level := level + 1) > DEPTH + 1:
@@ -81,16 +81,16 @@ def _check(found: Any) -> None:
 
 
 def _storable(text: str) -> None:
-    # Half of a pair of surrogates is no character (RFC 8259 section 8.2).
+    # An unpaired surrogate isn't a character (RFC 8259 section 8.2).
     if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise InvalidError("The text contains a character that can't be stored. Remove it and try again.")
 
 
 def read_query(sent: MultiDict[str, str], kind: type[T]) -> T:
-    """Return the query part of an address as this type.
+    """Return the query string of an address as this type.
 
     Raises:
-        InvalidError: a field is unknown, double or does not fit; names it.
+        InvalidError: A field is unknown, repeated or doesn't match the type; the error names the field.
     """
     for name, values in sent.lists():
         if len(values) > 1:
@@ -100,10 +100,10 @@ def read_query(sent: MultiDict[str, str], kind: type[T]) -> T:
 
 
 def refuse_query(sent: MultiDict[str, str]) -> None:
-    """Refuse a query where none is asked for: what a program thinks it says would be passed over.
+    """Reject a query string where an operation has none; ignoring it would hide a program's mistake.
 
     Raises:
-        InvalidError: there is one; names its first field.
+        InvalidError: There is a query string; the error names its first field.
     """
     if sent:
         raise InvalidError("Unknown field “%(field)s”.", field=next(iter(sent))[:64])
@@ -113,8 +113,8 @@ def read_path(sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the parts of a path.
 
     Raises:
-        NotFoundError: one cannot be an id.
-        InvalidError: one does not fit otherwise; names it.
+        NotFoundError: A part can't be an id.
+        InvalidError: Another part doesn't match its type; the error names the part.
     """
     found: dict[str, Any] = {}
     for name, value in sent.items():
@@ -133,7 +133,7 @@ def read_path(sent: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _number(text: str) -> int:
-    # Nothing is converted that is longer than any id: that would take its time.
+    # Don't convert texts longer than any id: the conversion of long texts is slow.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 16 and text[0] != "0" else 0
 
 

@@ -1,4 +1,4 @@
-"""The way of a request of the REST API: who comes, what he may, what he sends, once, and what goes out."""
+"""Processing of a REST API request: token, scope, validation, idempotency, and the answer's headers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.web.context import get_services, get_web
 from app.web.security.sessions import get_client
 
 _BEARER = re.compile(r"(?i:bearer) +(evt_[A-Za-z0-9_-]{43})")
-#: Headers that an answer keeps when it is given again.
+#: Headers that a replayed answer keeps.
 _LASTING = ("Content-Type", "Location", "Link", "WWW-Authenticate", "Retry-After")
 _ALLOWED = "Authorization, Content-Type, Accept-Language, Idempotency-Key, If-Match, If-None-Match"
 _EXPOSED = (
@@ -31,7 +31,7 @@ _EXPOSED = (
 
 
 def _plain(value: object) -> object:
-    """Return the store's own kind of number as one that is written."""
+    """Convert the store's integer type to a plain int for JSON."""
     if isinstance(value, int):
         return int(value)
     raise TypeError(type(value).__name__)
@@ -41,7 +41,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
-    """Answer a request for an operation; errors are raised, and rendered where all are."""
+    """Answer a request for an operation; the application's error handlers render the errors it raises."""
     caller = _caller()
     if operation.scope is not None and operation.scope not in caller.token.scopes:
         raise ForbiddenError(user_id=caller.user.id, scope=operation.scope.value)
@@ -58,7 +58,7 @@ def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
 
 
 def _caller() -> Caller:
-    # Nothing else is looked at: no cookie, no part of the address (W08).
+    # Only this header counts: no cookie, no part of the address (W08).
     found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
     if found is None:
         raise AuthRequiredError("Send an access token in this header: Authorization: Bearer evt_…")
@@ -67,11 +67,11 @@ def _caller() -> Caller:
 
 
 def _body(operation: Operation) -> bytes:
-    """Return what was sent, if that is of a type and length that is taken (W16)."""
+    """Return the body if the operation accepts its type and length (W16)."""
     if not operation.writes:
         return b""
     if "Transfer-Encoding" in request.headers:
-        raise LengthRequired  # a cut one would look whole
+        raise LengthRequired  # a truncated body would look complete
     settings = get_web().settings
     most = max(settings.api_max_bytes, settings.opml_max_bytes if OPML in operation.takes else 0)
     if (request.content_length or 0) > most:
@@ -86,7 +86,7 @@ def _body(operation: Operation) -> bytes:
 def _bound(
     operation: Operation, caller: Caller, path: Mapping[str, Any], body: bytes
 ) -> Callable[[], Response]:
-    """Read what was sent; return the call that does what is asked."""
+    """Validate the request; return the call that performs the operation."""
     given: dict[str, Any] = {"actor": caller.actor, **reading.read_path(path)}
     if operation.query is None:
         reading.refuse_query(request.args)
@@ -104,25 +104,25 @@ def _bound(
 
 def _sent(operation: Operation, kind: type[msgspec.Struct], body: bytes) -> msgspec.Struct:
     if body and request.mimetype in operation.takes:
-        # What is in which charset says the file itself: its bytes are kept.
+        # The file itself declares its charset, so its bytes must stay unchanged.
         return kind(**{operation.raw: body.decode("utf-8", "surrogateescape")})
     return reading.read_body(body, kind)
 
 
 def _check_unchanged(operation: Operation, given: dict[str, Any]) -> None:
-    """Compare ``If-Match`` with what is there now (RFC 9110 section 13.1.1)."""
+    """Compare ``If-Match`` with the current state (RFC 9110 section 13.1.1)."""
     if not operation.guarded or "If-Match" not in request.headers:
         return
     now = next(o for o in OPERATIONS if o.path == operation.path and o.method == "GET")
     tags = request.if_match
     if tags.star_tag:
-        now.handler(**given)  # it is there, or this raises
+        now.handler(**given)  # raises if the resource doesn't exist
     elif not tags.contains(_tag(_made(now, now.handler(**given)).get_data())):
         raise ChangedError
 
 
 def _made(operation: Operation, found: Any) -> Response:
-    """Return what a handler has returned as a response."""
+    """Return a handler's result as a response."""
     reply = found if isinstance(found, Reply) else Reply(found, operation.statuses[0])
     if reply.body is None:
         response = Response(status=204)
@@ -146,7 +146,7 @@ def _once(
     operation: Operation, caller: Caller, key: str, body: bytes, work: Callable[[], Response]
 ) -> Response:
     if len(key) > 1 and key[0] == key[-1] == '"':
-        key = key[1:-1]  # as a string of structured fields (RFC 8941), which is the draft's form
+        key = key[1:-1]  # a string of structured fields (RFC 8941), the draft's form
     parts = (
         request.method,
         request.full_path,
@@ -174,7 +174,7 @@ def _once(
 
 
 def answer_preflight() -> Response | None:
-    """Answer a browser that asks whether a page of another site may call; any may: no cookie counts."""
+    """Answer a CORS preflight request. Every site may call the API, since cookies don't count."""
     if request.method != "OPTIONS":
         return None
     here = str(request.url_rule)
@@ -188,7 +188,7 @@ def answer_preflight() -> Response | None:
 
 
 def add_api_headers(response: Response) -> Response:
-    """Add what every answer of the API has, errors and unknown addresses too."""
+    """Add the headers of every API answer, including errors and unknown addresses."""
     if not problems.is_rest_request():
         return response
     response.headers["Access-Control-Allow-Origin"] = "*"

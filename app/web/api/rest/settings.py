@@ -1,4 +1,4 @@
-"""How things look and what somebody is told of; what is the account's own needs its password, and a page."""
+"""Display and notification settings. Changes to the account itself need the password and happen on a page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Keys = Annotated[
         ),
     ),
 ]
-#: What a person is told of; in the settings each is a field of its own.
+#: Prefixes of the notification preferences; each becomes a field of its own in the API.
 _NOTIFY, _PUSH = "notify_", "push_"
 
 
@@ -190,7 +190,7 @@ def _changes(body: SettingsChange) -> dict[str, Any]:
         sent.update({prefix + name: value for name, value in part.items()})
     if "keys" in sent:
         before, sent["keys"] = _mine().keys, normalize_changes(sent["keys"])
-        # The way back is the one of the pages; what comes twice does not take it away.
+        # "Undo" is shared with the pages; an unchanged table must not replace the undo state.
         if sent["keys"] != before:
             sent["keys_before"] = before
     return sent

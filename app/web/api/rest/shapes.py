@@ -1,4 +1,4 @@
-"""What several resources have in common: kinds of values, parts of paths, small answers."""
+"""Types that several resources share: kinds of values, parts of paths, small answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.api.rest.table import add_example
 
 __all__ = ["UNSET", "UnsetType"]
 
-#: What the document's examples are about.
+#: Ids of the objects in the document's examples.
 FEED: Final = 1_780_000_000_000_001
 FOLDER: Final = 1_780_000_000_000_002
 OTHER_FOLDER: Final = 1_780_000_000_000_003
@@ -32,7 +32,7 @@ SNAPSHOT: Final = "9f2cQm1sT0eXb7Jd4nKw6A"
 FEED_URL: Final = "https://blog.example.org/feed"
 
 Id = Annotated[int, Meta(gt=0, lt=MAX_ID)]
-#: An id in a query; 0: none.
+#: An id in a query; 0 means none.
 Id0 = Annotated[int, Meta(ge=0, lt=MAX_ID)]
 Title = Annotated[str, Meta(max_length=512)]
 Url = Annotated[str, Meta(min_length=1, max_length=2048)]
@@ -52,7 +52,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=64)]
 Slug = Annotated[str, Meta(min_length=1, max_length=80)]
 NoteRef = Annotated[str, Meta(pattern=r"^[a-z]{1,16}\.[0-9]{1,16}$")]
 
-#: Parts of paths: their type, an example, and what they are.
+#: Parts of paths: their type, an example, and a description.
 PARTS: dict[str, tuple[Any, Any, str]] = {
     "feed_id": (Id, FEED, "ID of a feed that you subscribe to."),
     "folder_id": (Id, FOLDER, "ID of one of your folders."),

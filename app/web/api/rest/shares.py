@@ -1,4 +1,4 @@
-"""Sharing: what you pass on and write yourself, its chains, and how it is received."""
+"""Shares and posts, their chains, likes, and abuse reports."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ add_example(Undo(undo=UNDO))
 
 
 def build_shares(actor: Actor, shares: Sequence[Stored]) -> list[Share]:
-    """Return shares as they are answered to somebody."""
+    """Return shares as the API shows them to this person."""
     sources = get_services().sharing.find_sources(actor, shares)
     return [_shape(share, sources.get(share.id)) for share in shares]
 

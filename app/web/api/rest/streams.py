@@ -1,4 +1,4 @@
-"""Lists of entries: page by page as they were at one moment, marked as read, and that taken back."""
+"""Lists of entries: pages of a snapshot, marking as read, and undo."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def parse_stream_ref(stream: str, words: str) -> StreamRef:
     """Return the stream of a path.
 
     Raises:
-        InvalidError: a search without words, or words without a search.
+        InvalidError: A search has no query, or another stream has one.
     """
     if (stream == StreamKind.SEARCH) != bool(words.strip()):
         raise InvalidError("The stream “search” needs a query. Other streams can't have one.", field="q")
@@ -265,7 +265,7 @@ def _row(row: EntryRow) -> EntrySummary:
 
 
 def build_sharer(found: StoredSharer) -> Sharer:
-    """Return somebody who shared something."""
+    """Return a person who shared an entry."""
     return Sharer(share_id=found.share_id, name=found.handle, display=found.name, note=found.note)
 
 

@@ -1,4 +1,4 @@
-"""Subscriptions: list, add, name, folders, pause, address, refresh, health, remove."""
+"""Subscriptions: list, add, rename, put into folders, pause, move to another address, refresh, remove."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _unpacked(cursor: str) -> str:
 
 
 def get_visible_word(actor: Actor, word: str | None) -> str | None:
-    """Return the error word that this person may see (S13)."""
+    """Return the error code that this person may see (S13)."""
     return get_public_word(word, admin=actor.has_permission(Permission.ADMIN_SEE)) if word else None
 
 

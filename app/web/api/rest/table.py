@@ -1,10 +1,10 @@
-"""The one table of operations: what is asked, what is answered, who may; routes and document come of it.
+"""The table of operations: scopes, request and answer types. Routes and OpenAPI document derive from it.
 
-    @operation("PATCH", "/folders/{folder_id}", "Rename a folder", scope=Scope.SUBSCRIBE, tag="Folders")
-    def rename(who: Actor, folder_id: int, body: FolderName) -> Folder: ...
+    @add_operation("PATCH", "/folders/{folder_id}", "Rename a folder", scope=Scope.SUBSCRIBE, tag="Folders")
+    def rename(actor: Actor, folder_id: int, body: FolderName) -> Folder: ...
 
-What a handler takes says what is sent: ``who`` is the caller, ``query`` and ``body`` are read by the types
-that they are declared with, every other name is a part of the path. What it returns is what is answered.
+A handler's parameters declare the request: ``actor`` is the caller, ``query`` and ``body`` are validated by
+their types, every other name is a part of the path. The return type declares the answer.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 JSON = "application/json"
 OPML = "text/x-opml"
 
-#: What writes.
+#: Methods that write.
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """An answer with a status of its own; ``location``: where what was made is found, a path of the API."""
+    """An answer with its own status; ``location``: the API path of the created resource."""
 
     body: T
     status: int = 200
@@ -38,16 +38,19 @@ class Reply(Generic[T]):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One row.
+    """One row of the table.
 
     Attributes:
-        name: its ``operationId``. path: below ``/api/v1``.
-        scope: what a token needs for it, None: any token is enough.
-        takes: types of a body that is no JSON; raw: the field that it becomes.
-        gives: the type of an answer that is no JSON, else None.
-        statuses: of answers that are no errors. errors: what it may answer beside what all may.
-        guarded: ``If-Match`` is compared with what GET answers at the same path.
-        once: it takes an Idempotency-Key; not what answers something that soon is worth nothing.
+        name: The ``operationId``.
+        path: The path below ``/api/v1``.
+        scope: The scope that a token needs; None: any token is enough.
+        takes: Media types of a body other than JSON.
+        raw: The field that such a body becomes.
+        gives: The media type of an answer other than JSON, else None.
+        statuses: The statuses of successful answers.
+        errors: Error statuses beyond those that all operations may answer.
+        guarded: ``If-Match`` is compared with the answer of GET at the same path.
+        once: The operation accepts an Idempotency-Key; False if its answer is soon worthless.
     """
 
     name: str
@@ -72,19 +75,19 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes something."""
+        """Whether the operation changes anything."""
         return self.method in WRITES
 
     @property
     def needs_body(self) -> bool:
-        """Whether there is a field that must be sent."""
+        """Whether the body has a required field."""
         if self.body is None:
             return False
         return any(field.required for field in msgspec.structs.fields(self.body))
 
 
 OPERATIONS: list[Operation] = []
-#: The order in which a reader of the document meets what there is: what programs ask first.
+#: The order of the groups in the document: what programs need first comes first.
 _ORDER = (
     "Account",
     "Streams",
@@ -101,12 +104,12 @@ _ORDER = (
     "Events",
     "Settings",
 )
-#: A value of each type of body and answer, as the document shows it.
+#: An example of each body and answer type for the document.
 EXAMPLES: dict[Any, Any] = {}
 
 
 def add_example(value: T) -> T:
-    """Let the document show this value of its type."""
+    """Register this value as the example of its type."""
     EXAMPLES[type(value)] = value
     return value
 
@@ -126,7 +129,7 @@ def add_operation(
     guarded: bool = False,
     once: bool = True,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler."""
+    """Register a handler as an operation."""
 
     def register(handler: Handler) -> Handler:
         hints = get_type_hints(handler)
