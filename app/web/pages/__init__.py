@@ -1,4 +1,4 @@
-"""The screens: one file per group of them, each with a blueprint."""
+"""The pages: one module per group, each with a blueprint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report a share, a comment or a person to the administrators."""
+"""Abuse reports to the admins about a share, a comment or a person."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReportForm(Query):
 
 @bp.get("/report")
 def show_report() -> str:
-    """The form."""
+    """Show the form."""
     asked = forms.read_query(request, Query)
     return _page(asked, _thing(asked))
 

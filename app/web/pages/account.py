@@ -1,4 +1,4 @@
-"""One's own account: name, address, password, sessions, its end."""
+"""The user's account: name, address, password, sessions, data export, deletion."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from app.web.security import sessions
 
 bp = Blueprint("account", __name__, url_prefix="/settings")
 
-#: What a form shows beside itself; all else is an error page.
+#: Errors that a form shows itself; all others lead to an error page.
 Shown = (ConflictError, ExistsError, InvalidError, RateLimitedError)
-#: The value of ``?changed=`` where apps and tokens ended with the password.
+#: The value of ``?changed=`` if the new password also ended apps and tokens.
 ENDED = "all"
 
 
@@ -56,7 +56,7 @@ class EndSession:
 
 @bp.get("/account")
 def show_account() -> str:
-    """Name, address, password, end."""
+    """Show the account page."""
     return _page()
 
 
@@ -80,7 +80,7 @@ def _page(wrong: str = "", error: EventrError | None = None, **values: object) -
 
 @bp.post("/identity")
 def change_identity() -> Response | tuple[str, int]:
-    """Change name and address."""
+    """Change the user's name and address."""
     form = forms.read_form(request, Identity)
     try:
         get_services().accounts.change_identity(get_actor(), form.name, form.email, form.confirm)
@@ -91,7 +91,7 @@ def change_identity() -> Response | tuple[str, int]:
 
 @bp.post("/password")
 def change_password() -> Response | tuple[str, int]:
-    """Change the password; every other session ends."""
+    """Change the password and end all other sessions."""
     form = forms.read_form(request, Password)
     try:
         token = get_services().accounts.change_password(
@@ -104,10 +104,11 @@ def change_password() -> Response | tuple[str, int]:
 
 
 def describe_outcome(ended: bool, tokens_left: int) -> str:
-    """Return what a new password has ended, and what it has not.
+    """Return the message about what a new password has ended.
 
     Args:
-        ended: apps and tokens were to end with it. left: how many there are.
+        ended: The user chose to end app passwords and access tokens too.
+        tokens_left: The number of app passwords and access tokens that still work.
     """
     if ended:
         words = _(
@@ -126,7 +127,7 @@ def describe_outcome(ended: bool, tokens_left: int) -> str:
 
 @bp.post("/delete")
 def delete() -> Response | tuple[str, int]:
-    """Close the account for good; a job deletes it with all that is in it."""
+    """Close the account permanently; a job deletes it with all its data."""
     form = forms.read_form(request, Delete)
     try:
         get_services().accounts.delete_account(get_actor(), form.confirm)
@@ -138,7 +139,7 @@ def delete() -> Response | tuple[str, int]:
 
 @bp.post("/account/export")
 def request_export() -> Response | tuple[str, int]:
-    """Let a job make a file of all that is one's own."""
+    """Queue a job that collects all the user's data into a file."""
     form = forms.read_form(request, Proof)
     try:
         get_services().personal_exports.request_export(get_actor(), get_session(), form.proof)
@@ -149,7 +150,7 @@ def request_export() -> Response | tuple[str, int]:
 
 @bp.get("/account/export/<export_id>")
 def download_export(export_id: str) -> Response:
-    """Serve the file; who has not entered his password for some minutes is sent to where it is asked for."""
+    """Serve the export file; without a recently entered password, redirect to the form for it."""
     try:
         found, parts = get_services().personal_exports.open_download(get_actor(), get_session(), export_id)
     except InvalidError:
@@ -164,7 +165,7 @@ def download_export(export_id: str) -> Response:
 
 @bp.post("/account/export/<export_id>")
 def unlock_export(export_id: str) -> Response | tuple[str, int]:
-    """Take the password that a download wants."""
+    """Check the password for a download."""
     form = forms.read_form(request, Proof)
     found = get_services().personal_exports.get(get_actor(), export_id)
     try:
@@ -176,7 +177,7 @@ def unlock_export(export_id: str) -> Response | tuple[str, int]:
 
 @bp.get("/sessions")
 def list_sessions() -> str:
-    """Where one is logged in."""
+    """List the user's sessions."""
     return render_section(
         "sessions", sessions=get_services().accounts.list_sessions(get_actor()), mine=get_session().key
     )
@@ -184,7 +185,7 @@ def list_sessions() -> str:
 
 @bp.post("/sessions/end")
 def end_session() -> Response:
-    """End one session of one's own."""
+    """End one of the user's sessions."""
     form = forms.read_form(request, EndSession)
     get_services().accounts.end_session(get_actor(), form.session)
     return _back("sessions", _("Session ended"))
@@ -192,7 +193,7 @@ def end_session() -> Response:
 
 @bp.post("/sessions/end-others")
 def end_others() -> Response:
-    """End all sessions but this one."""
+    """End all sessions except this one."""
     forms.read_form(request, forms.Empty)
     count = get_services().accounts.end_other_sessions(get_actor(), get_session())
     words = ngettext("%(num)s other session ended", "%(num)s other sessions ended", count)

@@ -1,4 +1,4 @@
-"""Add a feed: one field for a site, a page or a feed; then choose, and read."""
+"""Adding a feed: discovery from any address, choosing a feed, subscribing."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Choice:
 
 @bp.get("/add")
 def show_add() -> str:
-    """The field."""
+    """Show the address field."""
     asked = forms.read_query(request, Query)
     return render_page("pages/add.html", address=asked.address, first=asked.first)
 
 
 @bp.post("/add")
 def find_feeds() -> str | tuple[str, int]:
-    """Look for the feeds behind an address; answers "wait" when that takes long, and is asked again."""
+    """Look for the feeds behind an address; if this takes long, answer "wait" and let the page retry."""
     form = forms.read_form(request, Find)
     wait = get_web().settings.discovery_wait
     try:
@@ -53,7 +53,7 @@ def find_feeds() -> str | tuple[str, int]:
             return _found(form.address, person=get_services().following.get_person(get_actor(), handle))
         found = get_services().discovery.discover(get_actor(), form.address, wait=wait)
     except NotFoundError:
-        # Nothing else: of an address of this server nothing is fetched.
+        # Stop here: an address of this server is never fetched.
         error = NotFoundError("Nobody with this user name shares anything on this server.")
         return _found(form.address, error=error), error.http_status if not get_fragment_id() else 200
     except (FeedError, InvalidError) as e:
@@ -70,7 +70,7 @@ def _found(address: str, **values: object) -> str:
 
 @bp.post("/subscribe")
 def subscribe() -> Response:
-    """Subscribe to a feed and show its list; the first entries come by themselves."""
+    """Subscribe to a feed and show its list; its first entries appear automatically."""
     form = forms.read_form(request, Choice)
     if handle := parse_own_handle(form.url):
         get_services().following.follow(get_actor(), handle)
@@ -85,7 +85,7 @@ def subscribe() -> Response:
             get_actor(), get_session(), Notice(_("You're already subscribed to this feed"))
         )
     elif new_folder:
-        # Only now: what is refused, or there already, leaves no empty folder behind.
+        # Only now: a rejected or existing subscription must not leave an empty folder behind.
         get_services().subscriptions.update(get_actor(), feed_id, folder_ids=[_folder(new_folder)])
     return _to(f"/read/feed/{feed_id}")
 
@@ -97,7 +97,7 @@ def _to(target: str) -> Response:
 
 
 def _folder(name: str) -> int:
-    """Return the folder of this name outside of all others, made where there is none."""
+    """Return the top-level folder of this name; create it if it doesn't exist."""
     mine = get_services().folders.list_folders(get_actor())
     known = (folder.id for folder in mine if folder.parent is None and folder.name == name)
     return next(known, None) or get_services().folders.create(get_actor(), name).id

@@ -1,4 +1,4 @@
-"""What scripts ask for: the counters."""
+"""The unread counts that scripts poll."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Query:
 
 @bp.get("/counts")
 def show_counts() -> Response:
-    """Unread counts that are not zero, and how much is newer than a list; 304 when nothing changed."""
+    """Return unread counts other than zero, and the number of entries newer than a list; 304 if unchanged."""
     asked = forms.read_query(request, Query)
     notes = get_services().notifications.count_unread(get_actor())
     answer = {
@@ -49,7 +49,7 @@ def _counts(tree: Tree) -> dict[str, object]:
 
 
 def _folders(tree: Tree) -> dict[int | str, int]:
-    """Return the counts of folders; those whom one follows stand in the tree like one."""
+    """Return the counts of folders; "following" is treated like a folder in the tree."""
     found: dict[int | str, int] = {f.id: f.unread for f in views.iter_folders(tree) if f.unread}
     return {**found, "following": tree.following} if tree.following else found
 
@@ -58,4 +58,4 @@ def _newer(snapshot: str) -> int:
     try:
         return get_services().reading.count_newer(get_actor(), snapshot) if snapshot else 0
     except NotFoundError:
-        return 0  # the list is older than a day: its bar stays away, a reload makes a new one
+        return 0  # the list is older than a day: a reload makes a new one

@@ -1,4 +1,4 @@
-"""Keys of programs: passwords of reading apps, tokens of the API, and what to type into which app."""
+"""App passwords, access tokens of the API, and settings for reading apps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from app.web.view.render import render_page
 
 bp = Blueprint("apps", __name__, url_prefix="/settings/apps")
 
-#: What a form shows beside itself; all else is an error page.
+#: Errors that a form shows itself; all others lead to an error page.
 Shown = (InvalidError, RateLimitedError, TooLargeError)
 BEARER = "Authorization: Bearer evt_…"
-#: Scope → its words in a list, and what it lets a program do.
+#: Scope → its short label, and its description.
 SCOPES = {
     Scope.READ: (N_("read"), N_("View your feeds, folders and entries")),
     Scope.MARK: (N_("mark"), N_("Mark entries as read, and star, like and tag them")),
@@ -38,7 +38,7 @@ SCOPES = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AppQuery:
-    """``app``: for which of the known ones."""
+    """``app``: the slug of a known app."""
 
     app: str = declare_text(max=64, default="")
 
@@ -64,7 +64,7 @@ class NewToken:
 
     @property
     def scopes(self) -> list[str]:
-        """The words of those that are ticked."""
+        """The names of the selected scopes."""
         return [scope.value for scope in Scope if getattr(self, scope.value)]
 
 
@@ -75,7 +75,7 @@ class OneToken:
 
 @bp.get("")
 def show_apps() -> str:
-    """All there are, and how new ones are made; ``?app=`` fills the form for one of the known apps."""
+    """Show all app passwords and access tokens; ``?app=`` fills the form for a known app."""
     known = BY_SLUG.get(forms.read_query(request, AppQuery).app)
     form = NewPassword(name=known.name, fever=known.needs_fever, app=known.slug) if known else NewPassword()
     return _page(form=form)
@@ -100,7 +100,7 @@ def _page(wrong: str = "", error: EventrError | None = None, **values: object) -
 
 
 def _made(made: Token, secret: str, slug: str = "") -> Response:
-    """Show what was made, this once: in this answer alone, which nobody keeps, and nowhere else (W08)."""
+    """Show a new secret once: only in this answer, which nothing stores (W08)."""
     response = make_response(_page(made=made, secret=secret, known=BY_SLUG.get(slug), proved=True))
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -108,7 +108,7 @@ def _made(made: Token, secret: str, slug: str = "") -> Response:
 
 @bp.post("/password")
 def make_password() -> Response | tuple[str, int]:
-    """Make a password for an app."""
+    """Create an app password."""
     form = forms.read_form(request, NewPassword)
     try:
         made, secret = get_services().tokens.make_app_password(
@@ -121,7 +121,7 @@ def make_password() -> Response | tuple[str, int]:
 
 @bp.post("/token")
 def make_token() -> Response | tuple[str, int]:
-    """Make a token for the API."""
+    """Create an access token for the API."""
     form = forms.read_form(request, NewToken)
     try:
         made, secret = get_services().tokens.make_api_token(
@@ -134,7 +134,7 @@ def make_token() -> Response | tuple[str, int]:
 
 @bp.post("/revoke")
 def revoke() -> Response:
-    """Let one open nothing any more."""
+    """Revoke an app password or access token."""
     get_services().tokens.revoke(get_actor(), forms.read_form(request, OneToken).token)
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(_("Revoked")))
     return make_response(redirect("/settings/apps", 303))
@@ -142,5 +142,5 @@ def revoke() -> Response:
 
 @bp.get("/clients")
 def show_clients() -> str:
-    """What to type into which app."""
+    """Show the settings for each reading app."""
     return render_page("pages/settings/clients.html", section="apps", apps=APPS, base=get_web().base_url)

@@ -1,6 +1,6 @@
-"""The self-test of the proxy in front: what of a request arrives, asked by a browser, a script or a person.
+"""Self-test of a reverse proxy: which parts of a request arrive, tested by a browser, a script or a person.
 
-Nothing is looked up or stored here, and no answer says what was sent but whether it came as it should.
+The test looks up and stores nothing. Answers never repeat the sent data, only whether it arrived intact.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ bp = Blueprint("check", __name__, url_prefix="/check")
 
 _CHUNK = 1 << 16
 _PORTS = {"http": 80, "https": 443}
-#: What proxies add; a request without any of them came straight here, or through one that tells nothing.
+#: Headers that proxies add. Without them, a request came directly or through a proxy that adds none.
 _FORWARDED = ("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via")
 
 
 @bp.get("")
 @allow_strangers
 def show_check() -> str:
-    """What the server saw of this request, and all probes."""
+    """Show the properties of this request, and all probes."""
     return render_page(
         "pages/check.html", seen=_seen(), probes=PROBES, size=get_probe_size, targets=_targets()
     )
@@ -47,7 +47,7 @@ def show_check() -> str:
 @bp.get("/compatibility")
 @for_programs
 def list_probes() -> Response:
-    """Say the same for scripts: what was seen, and which requests to try."""
+    """Return the same for scripts: the properties of this request, and the probes to try."""
     probes = [
         {
             "name": probe.name,
@@ -65,12 +65,12 @@ def list_probes() -> Response:
 
 
 def get_probe_size(probe: Probe) -> int:
-    """Return how many bytes a probe sends: not more than programs may."""
+    """Return the size of a probe's body in bytes, limited to the API's maximum."""
     return min(probe.size, get_web().settings.api_max_bytes)
 
 
 def _targets() -> list[tuple[Probe, str]]:
-    # A person without scripts has the address that he came by.
+    # Without scripts, the browser's address is unknown; use the address of this request.
     origin = f"{request.scheme}://{hosts.get_request_host(request)}"
     return [(probe, probe.build_path(origin)) for probe in PROBES]
 
@@ -89,7 +89,7 @@ def _seen() -> dict[str, object]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two origins are the same place; the names of this machine are all one."""
+    """Return whether two origins are equal; all names of this machine count as equal."""
     return _place(one) == _place(other)
 
 
@@ -106,7 +106,7 @@ def _place(origin: str) -> tuple[str, str, int | None] | None:
 @bp.get("/origin")
 @for_programs
 def probe_origin() -> Response:
-    """Whether the client's address, the given one and what arrived are one; some proxies drop the port."""
+    """Check that the client's, the configured and the received address match; some proxies drop the port."""
     named = request.args.get("origin", "")
     wanted, arrived = _place(named), _place(f"{request.scheme}://{hosts.get_request_host(request)}")
     if wanted is None or arrived is None:
@@ -117,7 +117,7 @@ def probe_origin() -> Response:
 @bp.get("/secure")
 @for_programs
 def probe_secure() -> Response:
-    """Whether cookies are sent by HTTPS alone; on this very machine nobody is on the way."""
+    """Check that cookies are sent by HTTPS only; on this machine itself, HTTP is fine too."""
     place = _place(request.args.get("origin", ""))
     local = place is not None and place[1] == "localhost" and not get_web().secure
     https = place is not None and place[0] == "https" and request.is_secure and get_web().secure
@@ -127,35 +127,35 @@ def probe_secure() -> Response:
 @bp.get("/slash")
 @for_programs
 def probe_slash() -> Response:
-    """It came."""
+    """Check a path with a slash at its end."""
     return _said("slash", True)
 
 
 @bp.get("/path/<path:name>")
 @for_programs
 def probe_path(name: str) -> Response:
-    """Whether an escaped slash is one."""
+    """Check that an escaped slash arrives escaped."""
     return _said("path", name == PATH)
 
 
 @bp.get("/query")
 @for_programs
 def probe_query() -> Response:
-    """Whether a query is what it was."""
+    """Check that a query string arrives unchanged."""
     return _said("query", request.args.getlist("q") == [QUERY] and request.args.get("n") == "2")
 
 
 @bp.get("/authorization")
 @for_programs
 def probe_authorization() -> Response:
-    """Whether the header came; what it holds is never said again."""
+    """Check that the Authorization header arrives; the answer never repeats it."""
     return _said("authorization", request.headers.get("Authorization") == AUTHORIZATION)
 
 
 @bp.get("/body")
 @for_programs
 def show_body_button() -> str:
-    """Give a button that sends so much, for browsers without scripts."""
+    """Show a button that sends a body of full size, for browsers without scripts."""
     return render_page(
         "pages/check_body.html", probe=BY_NAME["body"], filling="x" * get_probe_size(BY_NAME["body"])
     )
@@ -164,7 +164,7 @@ def show_body_button() -> str:
 @bp.post("/body")
 @for_programs
 def probe_body() -> Response:
-    """Whether all of it came; it is counted and thrown away."""
+    """Check that a large body arrives completely; count it and discard it."""
     request.max_content_length = get_web().settings.api_max_bytes + _CHUNK
     count = 0
     while chunk := request.stream.read(_CHUNK):
@@ -175,7 +175,7 @@ def probe_body() -> Response:
 @bp.get("/etag")
 @for_programs
 def probe_etag() -> Response:
-    """Not changed, for whoever says that he has it; proxies that compress make the tag a weak one."""
+    """Answer 304 if the client sends the ETag; a compressing proxy may turn the ETag into a weak one."""
     if request.if_none_match.contains_weak(ETAG):
         response = Response(status=304)
     else:
@@ -187,19 +187,19 @@ def probe_etag() -> Response:
 @bp.get("/fresh")
 @for_programs
 def probe_fresh() -> Response:
-    """Another answer each time."""
+    """Return a different answer each time."""
     return _said("fresh", True, token=secrets.token_hex(8))
 
 
 @bp.get("/forwarded")
 @for_programs
 def probe_forwarded() -> Response:
-    """Whether an address that somebody made up is believed."""
+    """Check that a forged client address isn't trusted."""
     return _said("forwarded", request.remote_addr != FORGED)
 
 
 def _said(name: str, ok: bool, token: str = "") -> Response:
-    """Answer as JSON; as a page to a person who followed a link."""
+    """Answer with JSON, or with a page if a person followed a link."""
     if "text/html" in request.headers.get("Accept", ""):
         return make_response(render_page("pages/check_one.html", probe=BY_NAME[name], ok=ok, token=token))
     return jsonify({"ok": ok, **({"token": token} if token else {})})

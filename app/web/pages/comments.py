@@ -1,4 +1,4 @@
-"""Likes and comments, as pages and as calls of scripts. Strangers read what is said to public shares."""
+"""Likes and comments, as pages and as script calls. Visitors can read the comments on public shares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("talk", __name__)
 
-#: More than any setting allows; the service says what is too long.
+#: Larger than any setting allows; the service reports texts that are too long.
 TEXT_MAX = 1 << 16
 
 
@@ -63,7 +63,7 @@ class EditForm:
 @bp.post("/shares/<int:share_id>/like", defaults={"on": True})
 @bp.post("/shares/<int:share_id>/unlike", defaults={"on": False})
 def like(share_id: int, on: bool) -> Response:
-    """Like a share, or no more."""
+    """Like or unlike a share."""
     form = forms.read_form(request, Like)
     done = get_services().discussion.set_share_liked(get_actor(), share_id, on)
     if is_json_wanted():
@@ -73,7 +73,7 @@ def like(share_id: int, on: bool) -> Response:
 
 @bp.post("/entries/like")
 def like_entry() -> Response:
-    """Like any entry: a share for all who see it, another one for oneself."""
+    """Like any entry: visible on a share, private on any other entry."""
     form = forms.read_form(request, LikeEntry)
     get_services().discussion.set_liked(get_actor(), form.entry, form.on)
     return jsonify(liked=form.on) if is_json_wanted() else _to(get_safe_next(form.next))
@@ -81,7 +81,7 @@ def like_entry() -> Response:
 
 @bp.get("/shares/<int:share_id>/likes")
 def show_likes(share_id: int) -> str:
-    """Who likes it, for the sharer."""
+    """Show the sharer who likes a share."""
     asked = forms.read_query(request, Likes)
     people, after = get_services().discussion.list_likers(get_actor(), share_id, asked.after)
     topic = get_services().discussion.get_commented_share(get_actor(), share_id)
@@ -92,7 +92,7 @@ def show_likes(share_id: int) -> str:
 @bp.get("/shares/<int:share_id>/comments")
 @allow_strangers
 def show_comments(share_id: int) -> str:
-    """A share with what is said to it; a part of a page where a script asks for that."""
+    """Show a share with its comments; for a script, only the requested part."""
     asked = forms.read_query(request, Query)
     return _page(share_id, asked)
 
@@ -128,7 +128,7 @@ def _among(thread: CommentThread, comment_id: int | None) -> CommentView | None:
 
 @bp.post("/shares/<int:share_id>/comments")
 def add_comment(share_id: int) -> Response:
-    """Say something."""
+    """Add a comment."""
     form = forms.read_form(request, CommentForm)
     try:
         done = get_services().discussion.comment(get_actor(), share_id, form.text, form.parent)
@@ -142,7 +142,7 @@ def add_comment(share_id: int) -> Response:
 
 @bp.post("/comments/<int:comment_id>/edit")
 def update_comment(comment_id: int) -> Response:
-    """Change what one said."""
+    """Edit the user's comment."""
     form = forms.read_form(request, EditForm)
     was = get_services().discussion.get_own_comment(get_actor(), comment_id)
     try:
@@ -157,14 +157,14 @@ def update_comment(comment_id: int) -> Response:
 
 @bp.post("/comments/<int:comment_id>/remove")
 def remove_comment(comment_id: int) -> Response:
-    """Remove what one said, or what is said to one's own share; can be undone for a day where one sees it."""
+    """Remove the user's comment, or a comment on the user's share; undo is possible while it is visible."""
     forms.read_form(request, forms.Empty)
     was, token = get_services().discussion.remove_comment(get_actor(), comment_id)
     words, undo = _("Comment removed"), f"comment.{token}" if token else None
     if is_json_wanted():
         return jsonify(text=words, undo=undo)
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
-    # Who may not see the share any more would find nothing at its page.
+    # Without access to the share anymore, its page would be "not found".
     return _to(f"/shares/{was.share_id}/comments" if undo else get_safe_next(None))
 
 

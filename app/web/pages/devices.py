@@ -1,4 +1,4 @@
-"""Devices on which somebody is told of things: registered by a script, listed and removed without one."""
+"""Devices for push notifications: scripts register them; listing and removing works without scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ bp = Blueprint("devices", __name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a browser's ``PushSubscription`` holds."""
+    """The fields of a browser's ``PushSubscription``."""
 
     endpoint: str = declare_text(max=4096)
     p256dh: str = declare_text(max=256)
@@ -36,13 +36,13 @@ class OneDevice:
 @bp.get("/push.js")
 @allow_strangers
 def serve_worker() -> Response:
-    """The service worker; at the root, as its scope is the folder it lies in."""
+    """Serve the service worker at the root, since its scope is the folder of its address."""
     return Response(get_web().assets.worker, content_type="text/javascript; charset=utf-8")
 
 
 @bp.get("/api/push")
 def show_state() -> Response:
-    """What the service worker needs when its browser gets another address."""
+    """Return the data that the service worker needs when its browser gets a new push address."""
     key = get_services().push.get_public_key(get_actor())
     mine = any(
         device.session == get_session().key for device in get_services().push.list_devices(get_actor())
@@ -52,14 +52,14 @@ def show_state() -> Response:
 
 @bp.post("/settings/devices/key")
 def make_key() -> Response:
-    """The key by which browsers know this server, made when the first one asks."""
+    """Return the key by which browsers identify this server; create it on the first request."""
     forms.read_form(request, forms.Empty)
     return jsonify(key=get_services().push.make_key(get_actor()))
 
 
 @bp.post("/settings/devices")
 def register() -> Response:
-    """Tell who asks on the device of this session from now on."""
+    """Send this user's push notifications to the device of this session."""
     form = forms.read_form(request, Subscription)
     device = get_services().push.register(
         get_actor(),
@@ -75,14 +75,14 @@ def register() -> Response:
 
 @bp.post("/settings/devices/remove")
 def remove() -> Response:
-    """Tell him there no more."""
+    """Stop push notifications on a device."""
     get_services().push.remove(get_actor(), forms.read_form(request, OneDevice).device)
     return jsonify() if is_json_wanted() else _back(_("Device removed"))
 
 
 @bp.post("/settings/devices/test")
 def send_test() -> Response:
-    """Send something to see whether it comes."""
+    """Send a test notification."""
     forms.read_form(request, forms.Empty)
     count = get_services().push.send_test(get_actor())
     if not count:

@@ -1,4 +1,4 @@
-"""Discovery by people: what is shared most, and who reads the same."""
+"""Discovery: the most shared entries, and similar readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ bp = Blueprint("discover", __name__)
 
 @bp.get("/discover")
 def show_discover() -> str:
-    """What is shared most at the moment, and people who read alike."""
+    """Show the entries that are shared most right now, and similar readers."""
     found = get_services().trends
     mine = get_services().following.preview_profile(get_actor())
     return render_page(

@@ -1,4 +1,4 @@
-"""The stream of events: who may listen is decided here, the stream itself is the controller's."""
+"""Passes for the event stream. The web tier authorizes listeners; the controller serves the stream."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def create_pass() -> Response:
 @bp.get("/events")
 @allow_strangers
 def answer_events() -> Response:
-    """Answer in the controller's place while it is not there; else it has the connection by now.
+    """Answer while the controller is down; otherwise the controller has taken over the connection.
 
-    204 tells a browser that this is no error, and that there is no stream to come back to.
+    Status 204 isn't an error, but stops the browser from reconnecting.
     """
     return Response(status=204)

@@ -1,4 +1,4 @@
-"""A feed's own page: health, name, folders, address, pause, refresh, unsubscribe."""
+"""A feed's page: health, title, folders, address, pause, refresh, unsubscribe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.web.view.render import render_page
 
 bp = Blueprint("feeds", __name__)
 
-#: A first fetch that is planned for later than so is not said to come in a moment.
+#: If the first fetch is planned for later than this, the page doesn't promise it soon.
 SOON = dt.timedelta(minutes=5)
 
 
@@ -57,7 +57,7 @@ class Refresh:
 
 @bp.get("/feeds/<int:feed_id>")
 def show_feed(feed_id: int) -> str | Response:
-    """How a feed is doing, in words, with its last fetches; a person has a page of his own."""
+    """Show a feed's health with its latest fetches; for a person's feed, redirect to the person's page."""
     try:
         mine = get_services().subscriptions.get(get_actor(), feed_id)
     except NotFoundError:
@@ -90,7 +90,7 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
 
 @bp.post("/feeds/<int:feed_id>/edit")
 def update_feed(feed_id: int) -> Response:
-    """Give a feed another name or other folders."""
+    """Change a feed's title or folders."""
     form = forms.read_form(request, Edit)
     get_services().subscriptions.update(get_actor(), feed_id, title=form.title, folder_ids=form.folder)
     return _here(feed_id, _("Saved"))
@@ -98,7 +98,7 @@ def update_feed(feed_id: int) -> Response:
 
 @bp.post("/feeds/<int:feed_id>/rename")
 def rename(feed_id: int) -> Response:
-    """Give a feed another name; an empty one is its own."""
+    """Rename a feed; an empty name restores the feed's own title."""
     form = forms.read_form(request, Rename)
     before = get_services().subscriptions.get(get_actor(), feed_id).title
     get_services().subscriptions.update(get_actor(), feed_id, title=form.name)
@@ -111,7 +111,7 @@ def rename(feed_id: int) -> Response:
 
 @bp.post("/feeds/<int:feed_id>/address")
 def change_address(feed_id: int) -> Response | tuple[str, int]:
-    """Read a feed at another address."""
+    """Change the address of a feed."""
     form = forms.read_form(request, Address)
     try:
         done = get_services().subscriptions.change_address(get_actor(), feed_id, form.url)
@@ -129,7 +129,7 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/feeds/<int:feed_id>/pause")
 def pause(feed_id: int) -> Response:
-    """Pause a feed, or let it go on."""
+    """Pause or resume a feed."""
     form = forms.read_form(request, Pause)
     get_services().subscriptions.set_paused(get_actor(), feed_id, form.paused)
     return _here(feed_id, _("Paused") if form.paused else _("Resumed"))
@@ -148,7 +148,7 @@ def unsubscribe(feed_id: int) -> Response:
 
 @bp.post("/refresh")
 def refresh() -> Response:
-    """Check a feed, or all of them, for new entries now."""
+    """Check one feed, or all feeds, for new entries now."""
     form = forms.read_form(request, Refresh)
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None

@@ -1,4 +1,4 @@
-"""Folders: create, rename, move, delete; and where feeds lie. Each works as a form and as a script's call."""
+"""Folders: create, rename, move, delete; and the folders of feeds. Each works as a form and a script call."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Read:
 
 @bp.get("/folders")
 def show_folders() -> Response:
-    """The manager took this page's place."""
+    """Redirect to the subscriptions manager, which replaced this page."""
     return make_response(redirect(f"{HOME}#folders", 303))
 
 
 @bp.post("/folders")
 def create() -> Response | tuple[str, int]:
-    """Make a folder."""
+    """Create a folder."""
     form = forms.read_form(request, Create)
     try:
         folder = get_services().folders.create(get_actor(), form.name, parent=form.parent)
@@ -79,7 +79,7 @@ def create() -> Response | tuple[str, int]:
 
 @bp.post("/folders/<int:folder_id>/rename")
 def rename(folder_id: int) -> Response | tuple[str, int]:
-    """Give a folder another name."""
+    """Rename a folder."""
     form = forms.read_form(request, Name)
     try:
         folder = get_services().folders.rename(get_actor(), folder_id, form.name)
@@ -98,7 +98,7 @@ def delete(folder_id: int) -> Response:
 
 @bp.post("/folders/<int:folder_id>/move")
 def move_folder(folder_id: int) -> Response | tuple[str, int]:
-    """Put a folder into another, to the top, or elsewhere among its neighbours."""
+    """Move a folder into another, to the top level, or to a new position."""
     form = forms.read_form(request, MoveFolder)
     try:
         token = get_services().folders.move_folder(
@@ -114,7 +114,7 @@ def move() -> Response:
     """Put a feed into one folder only, or into none."""
     form = forms.read_form(request, Move)
     folder_ids = () if form.folder is None else (form.folder,)
-    # Who has no such feed is told so.
+    # Raises NotFoundError if the user doesn't have this feed.
     get_services().subscriptions.get(get_actor(), form.feed)
     token, _count = get_services().folders.place_feeds(
         get_actor(), [form.feed], folder_ids, FolderEditMode.MOVE
@@ -124,7 +124,7 @@ def move() -> Response:
 
 @bp.post("/folders/place")
 def place_feed() -> Response:
-    """Take a feed out of one folder and put it into another, behind a certain neighbour."""
+    """Move a feed from one folder to another, after a given feed."""
     form = forms.read_form(request, Place)
     token = get_services().folders.move_feed(
         get_actor(), form.feed, source=form.source, target=form.target, after=form.after
@@ -134,7 +134,7 @@ def place_feed() -> Response:
 
 @bp.post("/folders/read")
 def mark_read() -> Response:
-    """Mark a feed or folder as read, all that is there now."""
+    """Mark all current entries of a feed or folder as read."""
     form = forms.read_form(request, Read)
     done = get_services().reading.mark_all(get_actor(), StreamRef.parse(form.stream))
     if not done.count:

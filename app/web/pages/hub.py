@@ -1,6 +1,6 @@
-"""The hub for public streams: other servers subscribe here (W3C WebSub §5.1).
+"""The WebSub hub for public streams: other servers subscribe here (W3C WebSub §5.1).
 
-No session, no form token: nobody is logged in, and each callback is asked whether it meant the request.
+Requests have no session and no form token. Instead, the hub asks each callback to confirm the request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ bp = Blueprint("hub", __name__)
 @bp.post("/hub")
 @for_programs
 def submit_request() -> Response:
-    """Take a request: 202, and the callback is asked later. What is wrong with one is said in plain text."""
+    """Accept a request with 202 and verify the callback later; report errors as plain text."""
     request.max_content_length = request.max_form_memory_size = get_web().settings.hub_form_max
     is_form = request.mimetype == "application/x-www-form-urlencoded"
     form: Mapping[str, str] = request.form if is_form else {}

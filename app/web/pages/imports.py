@@ -1,4 +1,4 @@
-"""Files of subscriptions: send one, choose from it, watch the import, read its report; export yours."""
+"""OPML imports: upload, selection, progress, report; and the export of subscriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ bp.add_app_template_global(importview.explain_failure)
 bp.add_app_template_global(importview.suggest_fix)
 bp.add_app_template_global(importview.find_lookup_address)
 
-#: What a person may do something about.
+#: Errors that the user can fix.
 _SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)
 
 
@@ -62,7 +62,7 @@ class RetryForm:
 
 @bp.get("/imports")
 def show_imports() -> str:
-    """Send a file, take yours along, and what was imported before."""
+    """Show the upload form, the export, and earlier imports."""
     return _centre()
 
 
@@ -78,10 +78,10 @@ def _centre(error: EventrError | None = None, pasted: str = "") -> str:
 @bp.post("/imports")
 @takes_file
 def upload_file() -> Response | tuple[str, int]:
-    """Take a file, or its text, and show what is in it."""
+    """Accept an OPML file or its text, and show its contents."""
     form = forms.read_form(request, UploadForm)
     file = request.files.get("file")
-    # The limits of the body hold for both (W16); the file lies on disk when it is long.
+    # The body limits apply to both (W16). Long files are on disk.
     body = file.read() if file else b""
     name = file.filename or "" if file and (body or not form.pasted.strip()) else _("Pasted text")
     try:
@@ -99,7 +99,7 @@ def _to(found: Import, page: int = 0) -> Response:
 
 @bp.get("/imports/<int:import_id>")
 def show_import(import_id: int) -> str:
-    """An import: what may be chosen, how far it is, or what became of it."""
+    """Show an import: its preview, its progress, or its report."""
     return _show(import_id, forms.read_query(request, Shown).page)
 
 
@@ -137,7 +137,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
 
 @bp.post("/imports/<int:import_id>/choose")
 def choose_items(import_id: int) -> Response | tuple[str, int]:
-    """Take in the ticks of a page; then start, or show another page."""
+    """Store the selection of a page; then start the import or show another page."""
     form = forms.read_form(request, Choice)
     imports = get_services().imports
     try:
@@ -155,7 +155,7 @@ def choose_items(import_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/imports/<int:import_id>/cancel")
 def cancel(import_id: int) -> Response | tuple[str, int]:
-    """Stop an import; what is subscribed stays."""
+    """Cancel an import; existing subscriptions stay."""
     forms.read_form(request, forms.Empty)
     try:
         return _to(get_services().imports.cancel(get_actor(), import_id))
@@ -165,7 +165,7 @@ def cancel(import_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/imports/<int:import_id>/continue")
 def resume(import_id: int) -> Response | tuple[str, int]:
-    """Take back a cancel."""
+    """Continue a canceled import."""
     forms.read_form(request, forms.Empty)
     try:
         return _to(get_services().imports.resume(get_actor(), import_id))
@@ -175,7 +175,7 @@ def resume(import_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/imports/<int:import_id>/retry")
 def retry(import_id: int) -> Response | tuple[str, int]:
-    """Try what failed again, all or one."""
+    """Retry failed outlines, all or one."""
     form = forms.read_form(request, RetryForm)
     try:
         return _to(get_services().imports.retry(get_actor(), import_id, form.index))
@@ -185,7 +185,7 @@ def retry(import_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/imports/<int:import_id>/unsubscribe")
 def unsubscribe(import_id: int) -> Response | tuple[str, int]:
-    """Unsubscribe from what an import has added."""
+    """Unsubscribe from the feeds that an import added."""
     forms.read_form(request, forms.Empty)
     try:
         token, count = get_services().imports.unsubscribe(get_actor(), import_id)
@@ -198,7 +198,7 @@ def unsubscribe(import_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/imports/<int:import_id>/remove")
 def remove(import_id: int) -> Response | tuple[str, int]:
-    """Forget an import; subscriptions stay."""
+    """Delete an import; subscriptions stay."""
     forms.read_form(request, forms.Empty)
     try:
         get_services().imports.remove(get_actor(), import_id)
@@ -212,7 +212,7 @@ def remove(import_id: int) -> Response | tuple[str, int]:
 
 @bp.get("/imports/<int:import_id>/report")
 def download_report(import_id: int) -> Response:
-    """The report as a file: what failed as OPML, or all outlines as CSV or JSON."""
+    """Return the report as a file: failures as OPML, or all outlines as CSV or JSON."""
     kind = forms.read_query(request, Shown).format
     if kind == "opml":
         return _file(
@@ -240,7 +240,7 @@ def _row(item: ImportItem) -> dict[str, str | int]:
 
 
 def _cell(value: str | int) -> str | int:
-    # A spreadsheet would run what begins like a formula.
+    # A spreadsheet would execute a value that begins like a formula.
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
@@ -251,13 +251,13 @@ def _file(body: bytes, kind: str, name: str) -> Response:
 
 @bp.get("/api/imports/<int:import_id>")
 def show_progress(import_id: int) -> Response:
-    """How far an import is, for pages without a stream of events."""
+    """Return an import's progress, for pages without an event stream."""
     return jsonify(get_services().imports.get(get_actor(), import_id).build_report(clock.now()))
 
 
 @bp.get("/export/opml")
 def export_subscriptions() -> Response:
-    """All subscriptions as a file that any reader can import."""
+    """Export all subscriptions as an OPML file."""
     day = dt.datetime.now(dt.UTC).date().isoformat()
     return _file(
         get_services().imports.export(get_actor()), "text/x-opml; charset=utf-8", f"eventr-{day}.opml"
@@ -266,7 +266,7 @@ def export_subscriptions() -> Response:
 
 @bp.get("/welcome")
 def show_welcome() -> str:
-    """Ways to begin, for somebody who has no feeds yet."""
+    """Show ways to start for a user without feeds."""
     recent = get_services().imports.list_recent(get_actor())
     begun = next((one for one in recent if one.is_active or one.state is ImportState.PREVIEW), None)
     return render_page(

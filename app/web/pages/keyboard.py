@@ -1,4 +1,4 @@
-"""Keys: the help, and the settings in which each of them can be another or none."""
+"""Keyboard shortcuts: the help, and the settings to change each shortcut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.web.view.render import get_fragment_id, get_key_map, render_page
 
 bp = Blueprint("keys", __name__)
 
-#: The token that ``/undo`` takes for the last change of keys.
+#: The ``/undo`` token for the last change of shortcuts.
 UNDO = "keys."
 
 
@@ -48,7 +48,7 @@ class TextSize:
 
 @bp.get("/help/keys")
 def show_help() -> str:
-    """All keys in force: a page, or the inside of the dialog."""
+    """Show all shortcuts in force, as a page or as the dialog's content."""
     if get_fragment_id() == "help":
         return render_page("parts/help.html")
     return render_page("pages/help_keys.html")
@@ -56,7 +56,7 @@ def show_help() -> str:
 
 @bp.get("/settings/keys")
 def show_keys() -> str:
-    """All keys, each to be changed."""
+    """Show the settings of all shortcuts."""
     return _page()
 
 
@@ -66,14 +66,14 @@ def _page(change: Change | None = None, error: InvalidError | None = None) -> st
 
 @bp.post("/settings/keys")
 def change_keys() -> Response | tuple[str, int]:
-    """Give an action other keys, or none."""
+    """Change or remove the shortcuts of an action."""
     form = forms.read_form(request, Change)
     return _set(form, lambda: names.parse_keys(form.keys))
 
 
 @bp.post("/settings/keys/default")
 def reset_action() -> Response | tuple[str, int]:
-    """Give an action the keys of the table."""
+    """Reset the shortcuts of an action to the defaults."""
     form = forms.read_form(request, OneAction)
     row = _row(form.action)
     return _set(Change(action=row.action, keys=" ".join(row.keys)), lambda: row.keys)
@@ -81,7 +81,7 @@ def reset_action() -> Response | tuple[str, int]:
 
 @bp.post("/settings/keys/reset")
 def reset() -> Response:
-    """Give all actions the keys of the table."""
+    """Reset all shortcuts to the defaults."""
     forms.read_form(request, forms.Empty)
     _store({})
     return _back(_("Shortcuts reset to defaults"), undo=True)
@@ -89,7 +89,7 @@ def reset() -> Response:
 
 @bp.post("/settings/keys/single")
 def switch_single_keys() -> Response:
-    """Switch all keys that are mere characters on or off (WCAG 2.1.4)."""
+    """Turn single-character shortcuts on or off (WCAG 2.1.4)."""
     form = forms.read_form(request, Switch)
     get_services().accounts.set_preferences(get_actor(), {"single_keys": form.on})
     return _back(_("Single-key shortcuts are on") if form.on else _("Single-key shortcuts are off"))
@@ -97,7 +97,7 @@ def switch_single_keys() -> Response:
 
 @bp.post("/settings/text-size")
 def set_text_size() -> Response:
-    """Keep the size of text that the keys chose."""
+    """Store the text size that the user chose by shortcut."""
     form = forms.read_form(request, TextSize)
     get_services().accounts.set_preferences(get_actor(), {"text_size": form.size})
     return jsonify(size=form.size)

@@ -1,4 +1,4 @@
-"""Marks: read, star, everything read, undo. Each works as a form and as a script's call."""
+"""Marks: read, star, mark all as read, undo. Each works as a form and as a script call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.web.view.undo import restore_token
 
 bp = Blueprint("mark", __name__)
 
-#: Entries in one call; a script sends what piled up within a third of a second.
+#: Most entries in one call; a script sends the marks of a third of a second together.
 AT_ONCE = 500
 
 
@@ -63,7 +63,7 @@ class Undo:
 
 
 def _done(target: str, **answer: object) -> Response:
-    """Answer a script with JSON, a form by going on to its page."""
+    """Answer a script with JSON, a form with a redirect."""
     if is_json_wanted():
         return jsonify(**answer)
     return make_response(redirect(get_safe_next(target), 303))
@@ -79,14 +79,14 @@ def mark() -> Response:
 
 @bp.post("/entries/states")
 def list_states() -> Response:
-    """Tell by id which entries of a list are read by now."""
+    """Return the entries of a list that are read now."""
     form = forms.read_form(request, Entries)
     return jsonify(read=get_services().reading.find_read_states(get_actor(), form.entry[:AT_ONCE]))
 
 
 @bp.post("/entries/star")
 def star() -> Response:
-    """Set or take away a star."""
+    """Add or remove a star."""
     form = forms.read_form(request, Star)
     get_services().reading.set_starred(get_actor(), form.entry, form.on)
     return _done(form.next, starred=form.on)
@@ -94,7 +94,7 @@ def star() -> Response:
 
 @bp.post("/read/mark-all")
 def mark_all() -> Response:
-    """Mark a stream as read up to what its list has shown; can be undone for a day."""
+    """Mark a stream as read up to its list's snapshot; undo is possible for a day."""
     form = forms.read_form(request, MarkAll)
     done = get_services().reading.mark_all(get_actor(), StreamRef.parse(form.stream), snapshot=form.snapshot)
     return _marked(done, form.next)
@@ -103,7 +103,7 @@ def mark_all() -> Response:
 @bp.post("/read/mark-above", defaults={"part": "above"})
 @bp.post("/read/mark-below", defaults={"part": "below"})
 def mark_part(part: str) -> Response:
-    """Mark what is above or below an entry in its list as read; can be undone for a day."""
+    """Mark the entries above or below an entry in its list as read; undo is possible for a day."""
     form = forms.read_form(request, MarkPart)
     marking = get_services().marking
     mark = marking.mark_above if part == "above" else marking.mark_below
@@ -124,7 +124,7 @@ def _marked(done: MassMarkResult, target: str) -> Response:
 
 @bp.post("/undo")
 def undo() -> Response:
-    """Take a mass action back, or what was removed: those tokens say of which kind they are."""
+    """Undo a mass action or a deletion; the prefix of a token names the kind of action."""
     form = forms.read_form(request, Undo)
     done = restore_token(get_services(), get_actor(), form.token)
     words = _back(form.token.rpartition(".")[0], done)
@@ -132,12 +132,12 @@ def undo() -> Response:
         get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     goal = form.next
     if isinstance(done, Subscription) and goal.startswith("/feeds/"):
-        goal = f"/feeds/{done.feed_id}"  # a change of address taken back: that page's feed is his no more
+        goal = f"/feeds/{done.feed_id}"  # undoing a change of address removes the feed of the current page
     return _done(goal, text=words)
 
 
 def _back(kind: str, done: object) -> str:
-    """Return what became of it: people may want to be asked by now."""
+    """Return the result of an undo, which may include new follow requests."""
     if kind == "feed" and done is None:
         return str(_("Follow request sent. This person now approves each follow request."))
     words = [_("Undone")]

@@ -1,4 +1,4 @@
-"""A link of an admin's, with which somebody chooses a new password."""
+"""Choosing a new password by an admin's link."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Choice:
 @bp.get("/new-password")
 @allow_strangers
 def show_new_password() -> str | tuple[str, int]:
-    """The field for the new password, or why there is none."""
+    """Show the field for the new password, or the reason why the link isn't valid."""
     token = forms.read_query(request, Query).token
     try:
         owner = get_services().admin_accounts.get_reset_user(token)
     except ForbiddenError as e:
         return _void(e)
-    # Whoever needs such a link may have lost the account to somebody who made a token.
+    # By default, end all tokens: someone who took over the account may have created some.
     return _page(owner, Choice(token=token, password="", programs=True))
 
 
@@ -56,7 +56,7 @@ def _page(owner: User, form: Choice, error: EventrError | None = None) -> str:
 @bp.post("/new-password")
 @allow_strangers
 def choose_password() -> Response | tuple[str, int]:
-    """Set the password and log in; every session of before ends."""
+    """Set the password and log in; all earlier sessions end."""
     form = forms.read_form(request, Choice)
     try:
         session_id = get_services().admin_accounts.choose_password(
@@ -67,7 +67,7 @@ def choose_password() -> Response | tuple[str, int]:
     except ForbiddenError as e:
         return _void(e)
     if find_user() is not None:
-        # Somebody else's, who was logged in in this browser: it leaves nothing behind (W01).
+        # End the session of another user in this browser (W01).
         get_services().sign_in.log_out(get_session())
     sessions.begin_session(session_id)
     _tell(session_id, ended=form.programs)
@@ -76,7 +76,7 @@ def choose_password() -> Response | tuple[str, int]:
 
 def _tell(session_id: str, *, ended: bool) -> None:
     found = get_services().sign_in.resume(session_id)
-    if found is None:  # ended again in this moment
+    if found is None:  # already ended again
         return
     begun, owner = found
     left = get_services().admin_accounts.count_tokens(owner)

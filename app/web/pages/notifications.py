@@ -1,4 +1,4 @@
-"""What one is told of: rows in words, and that they were read."""
+"""The page of notifications, and marking them as read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ICONS: Mapping[NotificationKind, str] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """A note in words; ``goal``: where it leads, empty: nowhere."""
+    """A notification as text; ``path``: the page it links to, empty: none."""
 
     note: NotificationRow
     text: str
@@ -59,7 +59,7 @@ class ReadAll:
 
 @bp.get("/notifications")
 def show_notifications() -> str:
-    """The rows, the newest first."""
+    """Show the notifications, newest first."""
     asked = forms.read_query(request, Query)
     now = clock.now()
     found = get_services().notifications.list_notifications(get_actor(), asked.cursor or None)
@@ -69,7 +69,7 @@ def show_notifications() -> str:
 
 @bp.post("/notifications/read")
 def mark_read() -> Response:
-    """Mark one row as read, as it was shown."""
+    """Mark one notification as read, as of the time the page was shown."""
     asked = forms.read_form(request, Read)
     get_services().notifications.mark_read(get_actor(), asked.row, asked.until or None)
     return _done()
@@ -77,7 +77,7 @@ def mark_read() -> Response:
 
 @bp.post("/notifications/read-all")
 def mark_all_read() -> Response:
-    """Mark all as read that were there when the page was made."""
+    """Mark all notifications as read that existed when the page was shown."""
     asked = forms.read_form(request, ReadAll)
     get_services().notifications.mark_all_read(get_actor(), asked.until or None)
     return _done()

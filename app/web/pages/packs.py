@@ -1,4 +1,4 @@
-"""Starter packs: feeds to begin with; administrators make and change them."""
+"""Starter packs of feeds; admins create and edit them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Edit:
 
 @bp.get("/packs")
 def show_packs() -> str:
-    """All packs, as cards."""
+    """Show all packs, as cards."""
     return _page()
 
 
@@ -46,7 +46,7 @@ def _page(error: EventrError | None = None) -> str:
 
 @bp.get("/packs/<slug>")
 def show_pack(slug: str) -> str:
-    """One pack with all its feeds."""
+    """Show one pack with all its feeds."""
     return _show(slug)
 
 
@@ -59,7 +59,7 @@ def _show(slug: str, error: EventrError | None = None) -> str:
 
 @bp.post("/packs/<slug>/subscribe")
 def subscribe(slug: str) -> Response | tuple[str, int]:
-    """Subscribe to a pack, all of it or the feeds that are ticked."""
+    """Subscribe to all feeds of a pack or to the selected ones."""
     form = forms.read_form(request, Choice)
     try:
         found = get_services().packs.subscribe(get_actor(), slug, None if form.all else form.pick)
@@ -71,7 +71,7 @@ def subscribe(slug: str) -> Response | tuple[str, int]:
 @bp.post("/packs")
 @takes_file
 def add() -> Response | tuple[str, int]:
-    """Make a pack of a file."""
+    """Create a pack from an OPML file."""
     form = forms.read_form(request, Edit)
     try:
         get_services().packs.add(get_actor(), form.title, form.about, _body() or b"")
@@ -83,7 +83,7 @@ def add() -> Response | tuple[str, int]:
 @bp.post("/packs/<slug>")
 @takes_file
 def update_pack(slug: str) -> Response | tuple[str, int]:
-    """Rename a pack, describe it anew, or replace its list."""
+    """Change a pack's title, description or feeds."""
     form = forms.read_form(request, Edit)
     try:
         get_services().packs.update(get_actor(), slug, form.title, form.about, _body())

@@ -1,4 +1,4 @@
-"""People: lists of them, follow, answer, mute, block. Each works as a form and as a script's call."""
+"""People: lists, follow, follow requests, mute, block. Each works as a form and as a script call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from app.web.view.render import render_page
 bp = Blueprint("people", __name__)
 
 HERE = "/people"
-#: What is said above the form on the screen itself.
+#: Errors that the page shows above its form.
 _SHOWN = (ForbiddenError, InvalidError, NotFoundError, RateLimitedError, TooLargeError)
 
 
@@ -58,7 +58,7 @@ class Answer(PersonForm):
 
 @bp.get("/people")
 def show_people() -> str:
-    """Whom I follow, who follows me, who asks, whom I mute and block."""
+    """Show followed people, followers, follow requests, muted and blocked people."""
     return _page()
 
 
@@ -79,7 +79,7 @@ def _page(error: EventrError | None = None, typed: str = "") -> str:
 
 @bp.post("/people/follow")
 def follow() -> Response | tuple[str, int]:
-    """Follow somebody, or ask to; by his name, or by the address of his page here."""
+    """Follow a person or send a follow request, by user name or by the address of their page."""
     form = forms.read_form(request, PersonForm)
     try:
         handle = _handle(form.name)
@@ -97,7 +97,7 @@ def follow() -> Response | tuple[str, int]:
 
 
 def _handle(typed: str) -> str:
-    """Return the name in what was typed, which may be the address of a page."""
+    """Return the user name in the typed text, which may be the address of a page."""
     found = parse_own_handle(typed)
     if found is None and any(mark in typed for mark in "/:@"):
         raise InvalidError(
@@ -115,7 +115,7 @@ def _follow(handle: str) -> Relationship:
 
 @bp.post("/people/unfollow")
 def unfollow() -> Response:
-    """Stop following, or asking; can be undone for a day."""
+    """Unfollow a person or cancel the follow request; undo is possible for a day."""
     form = forms.read_form(request, PersonForm)
     token = get_services().following.unfollow(get_actor(), form.name)
     words = _("You unfollowed %(name)s", name=form.name)
@@ -124,7 +124,7 @@ def unfollow() -> Response:
 
 @bp.post("/people/answer")
 def answer() -> Response:
-    """Let somebody follow who asked to, or not."""
+    """Accept or decline a follow request."""
     form = forms.read_form(request, Answer)
     done = get_services().following.answer_request(get_actor(), form.name, form.yes)
     if not done:
@@ -138,7 +138,7 @@ def answer() -> Response:
 @bp.post("/people/mute", defaults={"on": True})
 @bp.post("/people/unmute", defaults={"on": False})
 def mute(on: bool) -> Response:
-    """Leave somebody out of the lists of all, or take him in again."""
+    """Mute or unmute a person: hide their shares from lists of all entries, or show them again."""
     form = forms.read_form(request, PersonForm)
     get_services().following.set_muted(get_actor(), form.name, on)
     words = (
@@ -154,7 +154,7 @@ def mute(on: bool) -> Response:
 
 @bp.post("/people/block")
 def block() -> Response:
-    """Let neither see the other."""
+    """Block a person, so that neither sees the other."""
     form = forms.read_form(request, PersonForm)
     get_services().following.block(get_actor(), form.name)
     return _done(
@@ -164,7 +164,7 @@ def block() -> Response:
 
 @bp.post("/people/unblock")
 def unblock() -> Response:
-    """Take a block back."""
+    """Unblock a person."""
     form = forms.read_form(request, PersonForm)
     get_services().following.unblock(get_actor(), form.name)
     return _done(form, _("%(name)s is unblocked", name=form.name), blocks=False)
@@ -172,7 +172,7 @@ def unblock() -> Response:
 
 @bp.post("/people/dismiss")
 def dismiss() -> Response:
-    """Take a follower away; he is not told."""
+    """Remove a follower without notifying them."""
     form = forms.read_form(request, PersonForm)
     get_services().following.remove_follower(get_actor(), form.name)
     return _done(form, _("%(name)s no longer follows you", name=form.name))
@@ -189,15 +189,15 @@ def _done(form: PersonForm, words: str, undo: str | None = None, **answer: objec
 @bp.get("/@<name>/following", defaults={"which": "following"})
 @allow_strangers
 def show_contacts(name: str, which: str) -> Response:
-    """Who follows somebody, or whom he follows; for others only where he wants them to see it."""
+    """Show a person's followers or the people they follow; to others only if the person allows it."""
     current, asked = find_user(), forms.read_query(request, After)
     lists = get_services().people_lists
     find = lists.list_followers if which == "followers" else lists.list_following
     found = find(current.actor if current else None, name, asked.after)
-    if found.owner and found.owner.handle != name:  # in another case, or his name of before
+    if found.owner and found.owner.handle != name:  # different case, or a former user name
         return make_response(redirect(f"/@{quote(found.owner.handle)}/{which}", 301))
     page = render_page("pages/contacts.html", which=which, found=found, owner=found.owner, after=asked.after)
     response = make_response(page)
-    # Whom people know is for people, not for machines that collect.
+    # Search engines must not index who knows whom.
     response.headers["X-Robots-Tag"] = "noindex"
     return response

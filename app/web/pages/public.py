@@ -1,4 +1,4 @@
-"""What strangers see: the landing page, and whether the server is well."""
+"""Pages for visitors: the landing page, health checks, robots.txt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ bp = Blueprint("public", __name__)
 @bp.get("/")
 @allow_strangers
 def show_home() -> Response | str:
-    """What this is; who is logged in goes straight to reading."""
+    """Show the landing page; redirect logged-in users to their entries."""
     if find_user() is not None:
         return make_response(redirect("/read/all", 303))
     trends = get_services().trends.list_public(get_web().settings.landing_rows)
@@ -26,14 +26,14 @@ def show_home() -> Response | str:
 @bp.get("/healthz")
 @for_anybody
 def check_health() -> Response:
-    """Answer that the process lives."""
+    """Answer that the process is alive."""
     return Response("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @bp.get("/readyz")
 @for_anybody
 def check_ready() -> Response:
-    """Answer whether the stores do: whoever balances the load sends people elsewhere until then."""
+    """Answer whether the stores are reachable; load balancers use this to redirect traffic."""
     missing = get_services().readiness.find_missing()
     text = json.dumps({"ready": not missing, "missing": missing}) + "\n"
     return Response(text, 503 if missing else 200, content_type="application/json")
@@ -42,7 +42,7 @@ def check_ready() -> Response:
 @bp.get("/robots.txt")
 @allow_strangers
 def serve_robots() -> Response:
-    """What people share is for search engines, where its owner wants that: each page says so itself."""
+    """Allow search engines to visit shared pages; each page states whether its owner allows indexing."""
     return Response(
         "User-agent: *\nAllow: /@\nAllow: /static/\nDisallow: /\n", content_type="text/plain; charset=utf-8"
     )

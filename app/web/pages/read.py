@@ -1,4 +1,4 @@
-"""Reading: tree, list and article, as a page or as the part that a script asked for."""
+"""Reading: tree, list and article, as a page or as the part that a script requests."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class Query:
 
     @property
     def overrides(self) -> dict[str, str]:
-        """How the list is to be shown this once."""
+        """Display options for this request only."""
         return {name: value for name in FIELDS if (value := getattr(self, name))}
 
 
 @bp.get("/read")
 def show_tree() -> str:
-    """The tree alone, where a screen has room for one pane; beside the list of everything elsewhere."""
+    """Show the tree alone on narrow screens, beside the list of all entries on wide ones."""
     return _whole_page(StreamRef(StreamKind.ALL), Query(), pane="tree")
 
 
 @bp.get("/read/nothing")
 def show_no_article() -> str:
-    """The article pane when no entry is open."""
+    """Show the article pane without an entry."""
     return render_page("parts/article_empty.html")
 
 
@@ -59,7 +59,7 @@ def show_no_article() -> str:
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
 def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str:
-    """A stream: whole, its two panes, more of its rows, or one of its entries."""
+    """Show a stream: the whole page, its two panes, more rows, or one entry."""
     ref = StreamRef.parse(kind if stream_id is None else f"{kind}/{stream_id}")
     asked = forms.read_query(request, Query)
     wanted = get_fragment_id()
@@ -72,7 +72,7 @@ def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str
             return _panes(ref, asked)
         return _whole_page(ref, asked, pane="list" if asked.entry is None else "article")
     except NotFoundError:
-        # A link from before two feeds turned out to be one.
+        # The link may be older than a merge of two feeds.
         feed_id = ref.id if ref.kind is StreamKind.FEED else None
         heir = get_services().subscriptions.find_successor(get_actor(), feed_id) if feed_id else None
         if heir is None:
@@ -82,7 +82,7 @@ def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str
 
 @bp.get("/entries/<int:entry_id>")
 def show_entry(entry_id: int) -> Response:
-    """A lasting address of an entry: shown in its feed's stream."""
+    """Redirect an entry's permanent address to the entry in its feed's stream."""
     found = get_services().reading.get_article(get_actor(), entry_id)
     feed_id = found.entry.feed_id
     stream = f"feed/{feed_id}" if feed_id == found.source_id and found.subscribed else "all"
@@ -115,13 +115,13 @@ def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
 
 
 def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
-    """Return tree and list; ``whatever``: from the beginning, too, where it cannot be continued."""
+    """Return tree and list; with ``whatever``, start from the beginning if the cursor isn't valid anymore."""
     try:
         return get_services().reading.load_tree_and_page(get_actor(), query)
     except (NotFoundError, InvalidError):
         if (query.cursor and not whatever) or not query.snapshot:
             raise
-        # Back to a list of yesterday, or of another order: its snapshot does not fit, so it is made anew.
+        # The snapshot is too old or has another order, so make a new one.
         return get_services().reading.load_tree_and_page(
             get_actor(), dataclasses.replace(query, snapshot=None, cursor=None)
         )
@@ -141,7 +141,7 @@ def _panes(ref: StreamRef, asked: Query) -> str:
 
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
     look = _look(ref, asked)
-    # Beside an entry any list will do.
+    # Beside an entry, any list will do.
     tree, page = _screen(_query(ref, asked, look), whatever=asked.entry is not None)
     values = _values(ref, asked, look, tree, page) | _places(ref, asked, page)
     searches = get_services().tags.list_searches(get_actor())
@@ -169,9 +169,9 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
 
 
 def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, object]:
-    """Return the stream's own address, and that of its next page, which is shown as the first was.
+    """Return the stream's address and that of its next page, which uses the same display options.
 
-    ``here`` is where the rows of an answer lead: all rows that a script has brought are those of one list.
+    ``here`` is the address of the rows: all rows that a script has loaded belong to one list.
     """
     begin = _begin(ref, asked)
     going_on = f"/read/{ref}?{urlencode({name: getattr(look, name) for name in FIELDS})}"
@@ -183,7 +183,7 @@ def _begin(ref: StreamRef, asked: Query) -> str:
 
 
 def _places(ref: StreamRef, asked: Query, page: Page) -> dict[str, object]:
-    """Return where a page's links lead without a script: to the same rows in the same order."""
+    """Return the addresses of a page's links without scripts: the same rows in the same order."""
     begin, continued = _begin(ref, asked), page.snapshot == asked.snapshot
     names = {"cursor": asked.cursor} if asked.cursor and continued else {}
     same = _with(begin, **names, snapshot=page.snapshot)
@@ -197,7 +197,7 @@ def _places(ref: StreamRef, asked: Query, page: Page) -> dict[str, object]:
 
 
 def _neighbours(page: Page, entry_id: int | None) -> tuple[int | None, int | None]:
-    """Return the rows above and below one, None: there is none on this page."""
+    """Return the rows above and below an entry; None: no such row on this page."""
     ids = [None, *(row.id for row in page.rows), None]
     if entry_id is None or entry_id not in ids:
         return None, None
@@ -210,5 +210,5 @@ def _with(address: str, **names: object) -> str:
 
 
 def has_feeds(tree: Tree) -> bool:
-    """Return whether there is any subscription."""
+    """Return whether the user has any subscription."""
     return bool(tree.feeds or any(f.feeds or f.folders for f in tree.folders))

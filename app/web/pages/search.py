@@ -1,4 +1,4 @@
-"""Search: the field with its tips, and searches that are kept. What was found is a stream (``read``)."""
+"""Search: the field with its tips, and saved searches. The results are a stream (``read``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Saved:
 
 @bp.get("/search")
 def show_search() -> Response | str:
-    """The field and what can be typed; with a query on to the stream of what it finds."""
+    """Show the search field and its syntax; with a query, redirect to its results."""
     query = normalise_query(forms.read_query(request, Query).q)
     if query:
         return make_response(redirect(build_address(query), 303))
@@ -39,13 +39,13 @@ def show_search() -> Response | str:
 
 
 def build_address(query: str) -> str:
-    """Return where the stream of a query is."""
+    """Return the address of a query's stream."""
     return f"/read/{StreamRef(StreamKind.SEARCH, query=query)}"
 
 
 @bp.post("/searches")
 def save() -> Response:
-    """Keep a search in the tree."""
+    """Save a search to the tree."""
     form = forms.read_form(request, Saved)
     get_services().tags.save_search(get_actor(), form.name, form.query)
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(_("Search saved")))

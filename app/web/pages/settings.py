@@ -1,4 +1,4 @@
-"""Settings of reading and display: each section is a page of its own and is saved by itself."""
+"""Reading, display, sharing and notification settings; each section has its own page and form."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Sharing:
 
     @classmethod
     def from_profile(cls, profile: Profile) -> Sharing:
-        """Return the form filled with what is stored."""
+        """Return the form filled with the stored values."""
         links = {f"link{n}": link for n, link in enumerate(profile.links[:LINKS_MAX], 1)}
         return cls(
             display=profile.display,
@@ -76,7 +76,7 @@ class Sharing:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The links, empty ones too."""
+        """The links, including empty ones."""
         return self.link1, self.link2, self.link3, self.link4, self.link5
 
 
@@ -122,19 +122,19 @@ class Query:
 
 @bp.get("/settings")
 def show_settings() -> str:
-    """All sections; beside them the first one, where there is room."""
+    """Show all sections, and beside them the first one on wide screens."""
     return render_section("reading", hub=True, saved=False)
 
 
 @bp.get("/settings/reading")
 def show_reading() -> str:
-    """How lists are shown and what is marked by itself."""
+    """Show the reading settings: views of lists and automatic marking."""
     return render_section("reading", saved=forms.read_query(request, Query).saved)
 
 
 @bp.get("/settings/display")
 def show_display() -> str:
-    """Colours, letters, language, times."""
+    """Show the display settings: theme, font, language, times."""
     saved = forms.read_query(request, Query).saved
     admin = get_actor().has_permission(Permission.ADMIN_SEE)
     languages = {**i18n.LANGUAGES, **({i18n.PSEUDO: "Pseudo"} if admin else {})}
@@ -145,7 +145,7 @@ def show_display() -> str:
 
 @bp.get("/settings/sharing")
 def show_sharing() -> str:
-    """The own page: name, words, links, and who sees what is shared."""
+    """Show the sharing settings: profile, links, audience."""
     saved = forms.read_query(request, Query).saved
     return _sharing(Sharing.from_profile(get_services().following.preview_profile(get_actor())), saved=saved)
 
@@ -157,7 +157,7 @@ def _sharing(form: Sharing, **values: object) -> str:
 
 @bp.post("/settings/sharing")
 def save_sharing() -> Response | tuple[str, int]:
-    """Keep what the own page says, and who sees it."""
+    """Save the profile and its audience."""
     form = forms.read_form(request, Sharing)
     try:
         get_services().following.update_profile(
@@ -182,7 +182,7 @@ def render_section(name: str, **values: object) -> str:
 
 @bp.post("/settings/reading")
 def save_reading() -> Response | str:
-    """Keep the settings of reading."""
+    """Save the reading settings."""
     form = forms.read_form(request, Reading)
     get_services().accounts.set_preferences(get_actor(), dataclasses.asdict(form))
     return _saved("reading")
@@ -190,7 +190,7 @@ def save_reading() -> Response | str:
 
 @bp.get("/settings/notifications")
 def show_notifications() -> str:
-    """Of what one is told."""
+    """Show the notification settings."""
     push = get_services().push
     return render_section(
         "notifications",
@@ -203,10 +203,10 @@ def show_notifications() -> str:
 
 @bp.post("/settings/notifications")
 def save_notifications() -> Response | str:
-    """Keep the settings of notifications."""
+    """Save the notification settings."""
     chosen = dataclasses.asdict(forms.read_form(request, Notifications))
     if get_services().push.disabled_reason is not None:
-        # The page has no switches of devices then: they stay as they were.
+        # The page has no push switches then, so keep their values.
         chosen = {name: on for name, on in chosen.items() if not name.startswith("push_")}
     get_services().accounts.set_preferences(get_actor(), chosen)
     return _saved("notifications")
@@ -214,7 +214,7 @@ def save_notifications() -> Response | str:
 
 @bp.post("/settings/display")
 def save_display() -> Response | str:
-    """Keep the settings of display; the colours on this device, the others for the account."""
+    """Save the display settings: the theme for this device, the others for the account."""
     form = forms.read_form(request, Display)
     changes = dataclasses.asdict(form)
     del changes["theme"]
@@ -231,7 +231,7 @@ def _preferences() -> Preferences:
 
 
 def _saved(name: str, *, anew: bool = False) -> Response | str:
-    """Say so in place; show the page again where there is no script, or where its words have changed."""
+    """Confirm on the page; without a script, or after a change of language, reload the page."""
     here = f"/settings/{name}?saved=1"
     if not get_fragment_id():
         return make_response(redirect(here, 303))
@@ -240,7 +240,7 @@ def _saved(name: str, *, anew: bool = False) -> Response | str:
 
 @bp.post("/settings/theme")
 def set_theme() -> Response:
-    """Choose the colours of this device."""
+    """Set the theme of this device."""
     form = forms.read_form(request, Theme)
     response = make_response(redirect(get_safe_next(form.next, "/settings/display"), 303))
     return _keep(response, THEME_COOKIE, form.theme)
@@ -249,13 +249,13 @@ def set_theme() -> Response:
 @bp.get("/language")
 @allow_strangers
 def set_language() -> Response:
-    """Choose the language of this device; a link, as public pages set no cookie (W18)."""
+    """Set the language of this device by a link, since public pages set no session cookie (W18)."""
     form = forms.read_query(request, Language)
     response = make_response(redirect(get_safe_next(form.next, "/"), 303))
     return _keep(response, i18n.COOKIE, form.language)
 
 
 def _keep(response: Response, name: str, value: str) -> Response:
-    """Keep a choice on this device; it is no secret."""
+    """Store a choice on this device; the value isn't secret."""
     response.set_cookie(name, value, max_age=_YEAR, secure=get_web().secure, httponly=True, samesite="Lax")
     return response

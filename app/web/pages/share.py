@@ -1,4 +1,4 @@
-"""Sharing: of an entry, of something of one's own. Each works as a form and as a script's call."""
+"""Sharing an entry, and publishing posts. Each works as a form and as a script call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.web.view.render import render_page
 bp = Blueprint("share", __name__)
 
 AUDIENCES = ("", *(a.value for a in Audience))
-#: Characters of a form's text; how many a note may have is a setting.
+#: Most characters of a form's text; a setting limits notes further.
 LONG = 100_000
 
 
@@ -57,7 +57,7 @@ class Post:
 
 @bp.post("/entries/share")
 def share_entry() -> Response:
-    """Share an entry; twice is the same as once."""
+    """Share an entry; repeating it changes nothing."""
     form = forms.read_form(request, ShareForm)
     done = get_services().sharing.share(
         get_actor(), form.entry, note=form.note, audience=_audience(form.audience)
@@ -68,7 +68,7 @@ def share_entry() -> Response:
 
 @bp.post("/shares/edit")
 def update_share() -> Response:
-    """Change a share's note, or for whom it is."""
+    """Change a share's note or audience."""
     form = forms.read_form(request, Edit)
     changed = get_services().sharing.update_share(
         get_actor(), form.share, note=form.note, audience=_audience(form.audience)
@@ -78,7 +78,7 @@ def update_share() -> Response:
 
 @bp.post("/shares/remove")
 def remove_share() -> Response:
-    """Take a share back; can be undone for a day."""
+    """Unshare an entry; undo is possible for a day."""
     form = forms.read_form(request, RemovalForm)
     undo = f"share.{get_services().sharing.remove_share(get_actor(), form.share)}"
     return _done(_("No longer shared"), form.next, undo=undo)
@@ -86,13 +86,13 @@ def remove_share() -> Response:
 
 @bp.get("/entries/<int:entry_id>/share")
 def show_box(entry_id: int) -> str:
-    """Who shared an entry, and the box to share it, as a part of its article."""
+    """Show the part of an article that lists its shares and allows sharing."""
     article = get_services().reading.get_article(get_actor(), entry_id)
     return render_page("parts/share.html", article=article, next=f"/entries/{entry_id}", **build_box(article))
 
 
 def build_box(article: Article) -> dict[str, object]:
-    """Return what the box of an article needs: its shares, what is said to them, and what one likes."""
+    """Return the values for an article's share box: its shares, their reactions, the user's like."""
     entry, talk = article.entry, get_services().discussion
     found = get_services().sharing.get_share_box(get_actor(), entry)
     talks = talk.count_reactions(get_actor(), article.shares)
@@ -102,14 +102,14 @@ def build_box(article: Article) -> dict[str, object]:
 
 @bp.get("/me")
 def show_own_page() -> Response:
-    """The own page, as others see it; before there is one, where it is made."""
+    """Redirect to the user's public page, or to its settings if the page doesn't exist yet."""
     profile = get_services().following.preview_profile(get_actor())
     return make_response(redirect(f"/@{profile.handle}" if profile.feed_id else "/settings/sharing", 303))
 
 
 @bp.get("/compose")
 def compose() -> str:
-    """A field for something of one's own."""
+    """Show the form for a post."""
     return render_page(
         "pages/compose.html", title="", note="", audience=get_services().sharing.get_audience(get_actor())
     )
@@ -117,7 +117,7 @@ def compose() -> str:
 
 @bp.post("/compose")
 def publish() -> Response | tuple[str, int]:
-    """Publish something of one's own; what was typed comes back with what is wrong about it."""
+    """Publish a post; on errors, show the form with the typed text and the error."""
     form = forms.read_form(request, Post)
     try:
         post = get_services().sharing.publish_post(
@@ -131,7 +131,7 @@ def publish() -> Response | tuple[str, int]:
 
 
 def describe_share(share: Share) -> str:
-    """Return the sentence that tells for whom something was shared."""
+    """Return the sentence about the audience of a share."""
     match share.audience:
         case Audience.PUBLIC:
             return str(_("Shared with everyone"))

@@ -1,4 +1,4 @@
-"""What people share, for everybody: no script, no account. Feeds of it are in ``sharedfeeds``."""
+"""Public pages of people's shares, without scripts or an account. Their feeds are in ``sharedfeeds``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.web.view.render import render_page
 
 bp = Blueprint("shared", __name__)
 
-#: Hops of a way that lists show; the others are in the chain.
+#: Hops of a chain that lists show; the chain's page shows all.
 WAY = 3
 
 
@@ -34,7 +34,7 @@ class ChainQuery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TreeRow:
-    """A share in the nested list: how many came of it on this page, and how many lists end after it."""
+    """A share in the nested list: its number of children on this page, and the lists that end after it."""
 
     node: ChainNode
     children: int
@@ -44,7 +44,7 @@ class TreeRow:
 @bp.get("/@<name>")
 @allow_strangers
 def show_stream(name: str) -> Response | str:
-    """Somebody's page: who he is, and what he shares."""
+    """Show a person's page: profile and shares."""
     asked = forms.read_query(request, Query)
     view = get_services().public_pages.get_person_page(_actor(), name, asked.before)
     if moved := _moved(name, view.person.profile):
@@ -57,7 +57,7 @@ def show_stream(name: str) -> Response | str:
 @bp.get("/@<name>/<int:share_id>")
 @allow_strangers
 def show_share(name: str, share_id: int) -> Response | str:
-    """One share, with the whole text."""
+    """Show one share with the whole text."""
     person, item = get_services().public_pages.get_share(_actor(), name, share_id)
     if moved := _moved(name, person.profile, f"/{share_id}"):
         return moved
@@ -67,7 +67,7 @@ def show_share(name: str, share_id: int) -> Response | str:
 @bp.get("/@<name>/<int:share_id>/chain")
 @allow_strangers
 def show_chain(name: str, share_id: int) -> Response | str:
-    """All shares of what was shared, as a tree."""
+    """Show all shares of an entry as a tree."""
     asked = forms.read_query(request, ChainQuery)
     person, view = get_services().public_pages.get_chain(_actor(), name, share_id, asked.cursor or None)
     if moved := _moved(name, person.profile, f"/{share_id}/chain"):
@@ -86,12 +86,12 @@ def _values(name: str) -> dict[str, object]:
 
 
 def build_path(handle: str, share_id: int | None = None) -> str:
-    """Return the path of somebody's page, or of a share on it."""
+    """Return the path of a person's page, or of a share on it."""
     return f"/@{quote(handle)}" if share_id is None else f"/@{quote(handle)}/{share_id}"
 
 
 def _moved(name: str, profile: Profile, rest: str = "") -> Response | None:
-    """Return a redirect where the name is written in another case, or is one that he had before."""
+    """Return a redirect if the name has a different case or is a former user name."""
     if name == profile.handle:
         return None
     query = f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else ""
@@ -99,9 +99,9 @@ def _moved(name: str, profile: Profile, rest: str = "") -> Response | None:
 
 
 def build_tree_rows(nodes: tuple[ChainNode, ...]) -> list[TreeRow]:
-    """Return the nodes of a chain with what a template needs to nest them without calling itself.
+    """Return the nodes of a chain, prepared so that a template can nest them without recursion.
 
-    A branch may be as deep as a chain is long; each node is at most one deeper than the one before it.
+    A branch may be as deep as a chain is long; each node is at most one level deeper than the previous one.
     """
     children, above = [0] * len(nodes), list[int]()
     for n, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""Feeds of shared streams: the same for everybody, so without a cookie, and kept for a minute."""
+"""Atom and JSON feeds of shares: the same for everyone, so without a cookie and cacheable for a minute."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from app.web.security.sessions import for_programs
 bp = Blueprint("sharedfeeds", __name__)
 
 _CACHING = "public, max-age=60"
-#: At the end of a tag: the same document, compressed. Other bytes need another strong tag (RFC 9110 §8.8.3).
+#: ETag suffix of the compressed document. Different bytes need a different strong ETag (RFC 9110 §8.8.3).
 _PACKED = "-gz"
 
 
 @bp.get("/@<name>/atom.xml")
 @for_programs
 def serve_atom(name: str) -> Response:
-    """Somebody's stream as Atom."""
+    """Serve a person's stream as Atom."""
     return _feed(name, FeedFormat.ATOM)
 
 
 @bp.get("/@<name>/feed.json")
 @for_programs
 def serve_json_feed(name: str) -> Response:
-    """Somebody's stream as a JSON Feed."""
+    """Serve a person's stream as JSON Feed."""
     return _feed(name, FeedFormat.JSON)
 
 

@@ -18,7 +18,7 @@ from app.web.view.render import render_page
 
 bp = Blueprint("sign_in", __name__)
 
-#: What a form shows beside itself; all else is an error page.
+#: Errors that a form shows itself; all others lead to an error page.
 Shown = (AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError)
 
 
@@ -46,7 +46,7 @@ class Query:
 @bp.get("/login")
 @allow_strangers
 def show_log_in() -> Response | str:
-    """The log-in form."""
+    """Show the login form."""
     asked = forms.read_query(request, Query)
     if find_user() is not None:
         return make_response(redirect(get_safe_next(asked.next), 303))
@@ -56,7 +56,7 @@ def show_log_in() -> Response | str:
 @bp.post("/login")
 @allow_strangers
 def log_in() -> Response | tuple[str, int]:
-    """Check name and password, start a session."""
+    """Check name and password, and start a session."""
     form = forms.read_form(request, LogIn)
     try:
         token = get_services().sign_in.log_in(form.login, form.password, sessions.get_client())
@@ -74,7 +74,7 @@ def _log_in_form(**values: object) -> str:
 @bp.get("/signup")
 @allow_strangers
 def show_sign_up() -> Response | str:
-    """The sign-up form, or why there is none."""
+    """Show the sign-up form, or the reason why sign-up is closed."""
     if find_user() is not None:
         return make_response(redirect("/read/all", 303))
     asked = forms.read_query(request, Query)
@@ -85,7 +85,7 @@ def show_sign_up() -> Response | str:
 @bp.post("/signup")
 @allow_strangers
 def sign_up() -> Response | tuple[str, int]:
-    """Create an account and log it in."""
+    """Create an account and log the user in."""
     form = forms.read_form(request, Registration)
     wish = SignUp(form.email, form.name, form.password, form.invite)
     try:
@@ -100,7 +100,7 @@ def sign_up() -> Response | tuple[str, int]:
 
 
 def _leave_old_session() -> None:
-    # Whoever logs in anew in the same browser leaves no session behind (W01).
+    # A new login ends the browser's old session (W01).
     if find_user() is not None:
         get_services().sign_in.log_out(get_session())
 

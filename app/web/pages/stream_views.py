@@ -1,4 +1,4 @@
-"""How a stream is shown, kept for its reader; and what he can take back. Forms and calls of scripts."""
+"""Saved view options of streams, and the history of actions that can be undone. Forms and script calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StreamViewForm:
 
 @bp.post("/read/view")
 def set_view() -> Response:
-    """Keep how a stream is shown."""
+    """Save the view options of a stream."""
     form = forms.read_form(request, StreamViewForm)
     changes = {name: value for name in FIELDS if (value := getattr(form, name))}
     ref = StreamRef.parse(form.stream)
@@ -47,7 +47,7 @@ def set_view() -> Response:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """One action in words."""
+    """One action as text."""
 
     action: MassAction
     text: str
@@ -55,19 +55,19 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Older:
-    """Where the page before ended."""
+    """The end of the previous page."""
 
     after: str = declare_text(max=80, default="")
 
     @property
     def place(self) -> HistoryCursor | None:
-        """The place in the history."""
+        """The position in the history."""
         return HistoryCursor.parse(self.after) if self.after else None
 
 
 @bp.get("/history")
 def show_history() -> str:
-    """What was done to many entries or feeds within a day, each to be taken back."""
+    """Show the mass actions of the last day, each with an undo button."""
     page = get_services().marking.list_history(get_actor(), forms.read_query(request, Older).place)
     tree = get_services().reading.get_tree(get_actor())
     older = urlencode({"after": str(page.after)}) if page.after else ""

@@ -1,4 +1,4 @@
-"""The subscriptions manager: a table of all feeds, and what is done to many of them at once."""
+"""The subscriptions manager: a table of all feeds, and bulk actions on them."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Bulk:
 
 @bp.get("/subscriptions")
 def show_subscriptions() -> str:
-    """All subscriptions, or those that were asked for."""
+    """Show all subscriptions, or those that match the filters."""
     asked = forms.read_query(request, Query)
     return render_manager(asked)
 
 
 def render_manager(asked: Query, error: Exception | None = None) -> str:
-    """Return the screen; ``error`` stands above it."""
+    """Return the page; ``error`` appears at its top."""
     found = get_services().bulk_edit.load_page(get_actor(), _query(asked, asked.after))
     return render_page(
         "pages/subscriptions.html",
@@ -86,7 +86,7 @@ def _query(asked: Query | Bulk, after: str = "") -> BulkEditQuery:
 
 
 def build_address(asked: Query | Bulk, **changes: object) -> str:
-    """Return the address of the table with other filters; what is as always is left out."""
+    """Return the address of the table with changed filters, without default values."""
     fields = {name: getattr(asked, name) for name in ("q", "show", "folder", "sort")} | changes
     usual = {"q": "", "show": "all", "folder": None, "sort": "name", "after": ""}
     query = urlencode({name: value for name, value in fields.items() if value != usual[name]})
@@ -95,7 +95,7 @@ def build_address(asked: Query | Bulk, **changes: object) -> str:
 
 @bp.post("/subscriptions")
 def run_bulk() -> Response | tuple[str, int]:
-    """Do one thing to the chosen feeds, or to all that the filter finds."""
+    """Apply an action to the selected feeds, or to all that match the filters."""
     form = forms.read_form(request, Bulk)
     feed_ids = (
         get_services().bulk_edit.find_feed_ids(get_actor(), _query(form)) if form.whole else list(form.feed)

@@ -1,4 +1,4 @@
-"""Tags: on an entry, in the tree, and the page on which they are renamed, merged and deleted."""
+"""Tags: on an entry, in the tree, and the page to rename, merge and delete them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ bp = Blueprint("tags", __name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """``add``: names, divided by commas; ``remove``: ids."""
+    """``add``: names separated by commas; ``remove``: ids."""
 
     entry: int
     add: str = declare_text(max=1024, default="")
@@ -42,7 +42,7 @@ class Into:
 
 @bp.post("/entries/tag")
 def change_tags() -> Response:
-    """Add tags to an entry, or take some away."""
+    """Add tags to an entry or remove tags."""
     form = forms.read_form(request, Change)
     names = [name for name in form.add.split(",") if name.strip()]
     try:
@@ -58,7 +58,7 @@ def change_tags() -> Response:
 
 @bp.get("/entries/<int:entry_id>/tags")
 def show_entry_tags(entry_id: int) -> str:
-    """The tags of an entry, as a part of its article."""
+    """Show an entry's tags, as part of its article."""
     article = get_services().reading.get_article(get_actor(), entry_id)
     return render_page(
         "parts/tags.html", article=article, my_tags=get_services().tags.list_tags(get_actor()), next=""
@@ -67,7 +67,7 @@ def show_entry_tags(entry_id: int) -> str:
 
 @bp.get("/tags")
 def show_tags() -> str:
-    """All tags."""
+    """Show all tags."""
     return _page()
 
 
@@ -77,7 +77,7 @@ def _page(error: Exception | None = None) -> str:
 
 @bp.get("/tags/tree")
 def show_tree() -> str:
-    """Tags and saved searches, as a part of the tree."""
+    """Show tags and saved searches, as part of the tree."""
     return render_page(
         "parts/labels.html",
         my_tags=get_services().tags.list_tags(get_actor()),
@@ -88,7 +88,7 @@ def show_tree() -> str:
 
 @bp.post("/tags/<int:tag_id>/rename")
 def rename(tag_id: int) -> Response | tuple[str, int]:
-    """Give a tag another name."""
+    """Rename a tag."""
     form = forms.read_form(request, Name)
     try:
         tag = get_services().tags.rename(get_actor(), tag_id, form.name)
@@ -99,7 +99,7 @@ def rename(tag_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/tags/<int:tag_id>/merge")
 def merge(tag_id: int) -> Response | tuple[str, int]:
-    """Make one tag of two."""
+    """Merge a tag into another."""
     form = forms.read_form(request, Into)
     try:
         source, target = get_services().tags.merge(get_actor(), tag_id, form.into)
@@ -111,7 +111,7 @@ def merge(tag_id: int) -> Response | tuple[str, int]:
 
 @bp.post("/tags/<int:tag_id>/delete")
 def delete(tag_id: int) -> Response:
-    """Delete a tag; its entries stay where they are."""
+    """Delete a tag; its entries stay."""
     forms.read_form(request, forms.Empty)
     tag = get_services().tags.delete(get_actor(), tag_id)
     return _back(_("Tag “%(name)s” deleted", name=tag.name), undo=f"tag.{tag_id}")

@@ -1,6 +1,6 @@
-"""The callback of hubs: they confirm what we asked of them, and push (W3C WebSub §5 and §7).
+"""The callback for WebSub hubs: they verify our subscriptions and push content (W3C WebSub §5 and §7).
 
-No session, no form token: the end of the address is the secret, and pushes are signed.
+Requests have no session and no form token: the address ends with a secret, and pushes are signed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ bp = Blueprint("websub", __name__)
 @bp.get("/websub/<token>")
 @for_programs
 def confirm(token: str) -> Response:
-    """Answer a hub that asks whether we meant it, or that refuses."""
+    """Confirm our intent to a hub, or record its denial."""
     body = get_services().websub.answer_hub(token, request.args)
     return Response(body, content_type="text/plain; charset=utf-8")
 
@@ -25,10 +25,10 @@ def confirm(token: str) -> Response:
 @bp.post("/websub/<token>")
 @for_programs
 def push(token: str) -> Response:
-    """Take a push. A wrong signature is answered like a right one, so that nobody can guess at it."""
+    """Accept a push. A wrong signature gets the same answer as a right one, so that it can't be guessed."""
     request.max_content_length = get_web().settings.websub_max_bytes
     try:
         get_services().websub.accept_push(token, request.headers.get("X-Hub-Signature", ""), request.get_data)
     except NotFoundError:
-        return Response(status=410)  # which tells a hub to stop
+        return Response(status=410)  # makes the hub stop
     return Response(status=202)

@@ -1,4 +1,4 @@
-"""The screens of administrators; whoever is none finds nothing below ``/admin``."""
+"""The admin pages; for everyone else, ``/admin`` doesn't exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ bp = Blueprint("admin", __name__, url_prefix="/admin")
 
 @bp.before_request
 def _admins_only() -> None:
-    # Not "forbidden": that would say that there is something. Each service asks for itself too.
+    # Not 403, which would reveal the pages. Each service also checks permissions itself.
     if not get_actor().has_permission(Permission.ADMIN_SEE):
         raise NotFoundError
 

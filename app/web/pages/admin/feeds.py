@@ -1,4 +1,4 @@
-"""The health of all feeds: lists by what is wrong with them, and what can be done about it."""
+"""The health of all feeds: lists by problem, and actions on a feed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.web.view.render import render_page
 
 bp = Blueprint("feeds", __name__)
 
-#: Filter → what it is called.
+#: Filter → its label.
 FILTERS = {
     FeedFilter.ALL: lazy_gettext("All"),
     FeedFilter.ERRORS: lazy_gettext("With errors"),
@@ -45,7 +45,7 @@ class Back:
 
 @bp.get("/feeds")
 def show_feeds() -> str:
-    """A list of feeds."""
+    """Show a list of feeds."""
     asked = forms.read_query(request, Query)
     query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after)
     return render_page(
@@ -60,7 +60,7 @@ def show_feeds() -> str:
 
 @bp.post("/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>")
 def change_feed(feed_id: int, act: str) -> Response:
-    """Check a feed now, pause or resume its polls, or forget its errors."""
+    """Check a feed now, pause or resume its polls, or clear its errors."""
     form = forms.read_form(request, Back)
     do = get_services().feed_lists
     if act == "check":

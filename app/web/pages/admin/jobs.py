@@ -1,4 +1,4 @@
-"""Queues with their switches, running and dead tasks."""
+"""Queues and their switches, running jobs, and dead jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DeadSelection:
-    """One task by its id, or all of a kind."""
+    """One job by its id, or all jobs of a kind."""
 
     job: str = declare_text(max=64, default="")
     task: str = declare_text(max=64, default="")
@@ -43,7 +43,7 @@ class DeadSelection:
 
 @bp.get("/jobs")
 def show_jobs() -> str:
-    """Queues, what runs, what is dead."""
+    """Show the queues, running jobs and dead jobs."""
     asked = forms.read_query(request, Query)
     kind = DeadKind(asked.task, asked.error) if asked.task else None
     ask = get_services().operations
@@ -61,13 +61,13 @@ def show_jobs() -> str:
 
 @bp.get("/jobs/<job_id>")
 def show_job(job_id: str) -> str:
-    """One job with the history of its attempts."""
+    """Show one job with the history of its attempts."""
     return render_page("pages/admin/job.html", job=get_services().operations.get_job(get_actor(), job_id))
 
 
 @bp.post("/jobs/queues/<any(pause, drain, resume):act>")
 def switch_queue(act: str) -> Response:
-    """Pause, drain or resume a queue, for the whole system."""
+    """Pause, drain or resume a queue for the whole system."""
     form = forms.read_form(request, Switch)
     do = get_services().operations
     if act == "pause":
@@ -84,7 +84,7 @@ def switch_queue(act: str) -> Response:
 
 @bp.post("/jobs/dead/<any(retry, drop):act>")
 def change_dead(act: str) -> Response:
-    """Queue dead tasks again, or forget them: one, or all of a kind."""
+    """Requeue or delete dead jobs: one, or all of a kind."""
     form = forms.read_form(request, DeadSelection)
     if not form.job and not form.task:
         raise InvalidError("Select a job first.", field="job")

@@ -1,4 +1,4 @@
-"""The server itself: whether all is well, versions, settings."""
+"""The server itself: health checks, versions, settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ bp = Blueprint("machine", __name__)
 
 @bp.get("/settings")
 def show_server() -> str:
-    """Findings, versions, settings; secrets are not shown."""
+    """Show health checks, versions and settings; secrets are hidden."""
     machine = get_services().server_info
     return render_page(
         "pages/admin/machine.html",
@@ -27,5 +27,5 @@ def show_server() -> str:
 
 
 def is_plain_http() -> bool:
-    """Whether people come by plain HTTP under a name: browsers then keep much from pages (ux.md §2.4)."""
+    """Return whether users connect to a host name by plain HTTP, where browsers limit pages (ux.md §2.4)."""
     return not get_web().secure and urlsplit(get_web().base_url).hostname not in LOOPBACK

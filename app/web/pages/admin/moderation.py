@@ -1,4 +1,4 @@
-"""What people reported, and what is done about it."""
+"""Abuse reports and the admins' decisions on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DecisionForm:
 
 @bp.get("/moderation")
 def show_reports() -> str:
-    """Open reports, the longest waiting first; and who is suspended."""
+    """Show open reports, longest waiting first, and suspended people."""
     return _page()
 
 
@@ -49,7 +49,7 @@ def _page(error: EventrError | None = None, failed: int = 0) -> str:
 
 @bp.post("/moderation/<any(dismiss, remove, suspend, lift):act>")
 def decide_report(act: str) -> Response | tuple[str, int]:
-    """Decide on what was reported."""
+    """Decide on a reported share, comment or person."""
     form = forms.read_form(request, DecisionForm)
     try:
         words = _decide(act, form)

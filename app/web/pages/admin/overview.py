@@ -1,4 +1,4 @@
-"""The overview: queues, workers, throughput; charts ask for their figures each five seconds."""
+"""The overview: queues, workers, throughput; its charts poll for new figures every five seconds."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("overview", __name__)
 
-#: What changes from second to second, by the id of its element.
+#: The parts that change from second to second, by element id.
 _PARTS = ("now", "minutes")
-#: A minute that is younger says nothing, seconds.
+#: Seconds. In a younger minute the figures mean nothing.
 _TELLING = 20.0
-#: Figures of an hour that are drawn.
+#: The hourly figures in the charts.
 _HOURLY = ("feeds", "new", "feed_errors")
 
 
 @bp.get("")
 def show_overview() -> str:
-    """Everything as it is now; as part of a page only what changes from second to second."""
+    """Show the overview; as part of a page, only the parts that change from second to second."""
     if get_fragment_id() in _PARTS:
         return render_page(f"pages/admin/{get_fragment_id()}.html", **_now())
     values: dict[str, Any] = {**_now(), "hours": (), "day": None}
@@ -46,12 +46,12 @@ def _day() -> day_chart.DayChart | None:
     try:
         return day_chart.draw_day(get_services().feed_lists.list_day_slots(get_actor()))
     except EventrError:
-        return None  # MongoDB is away: the rest of the page does not need it
+        return None  # MongoDB is down: the rest of the page doesn't need it
 
 
 @bp.get("/figures")
 def show_figures() -> Response:
-    """Return what the charts draw: one array per line, times as seconds since 1970."""
+    """Return the figures for the charts: one array per line, times as seconds since 1970."""
     ask = get_services().operations
     minutes = _telling(ask.get_throughput(get_actor()).minutes)
     answer = {"minutes": _minutes(minutes), "hours": _hours(ask.list_hours(get_actor()))}
@@ -59,7 +59,7 @@ def show_figures() -> Response:
 
 
 def _telling(minutes: tuple[Minute, ...]) -> tuple[Minute, ...]:
-    """Leave the running minute out while it has just begun: jobs are counted at their end."""
+    """Omit the current minute if it has just begun, since jobs are counted at their end."""
     return minutes if minutes[-1].seconds >= _TELLING else minutes[:-1]
 
 

@@ -1,4 +1,4 @@
-"""Accounts and invitations."""
+"""Accounts and invites."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.web.view.render import render_page
 
 bp = Blueprint("users", __name__)
 
-#: What a page shows beside its forms; all else is an error page.
+#: Errors that the page shows beside its forms; all others lead to an error page.
 _SHOWN = (ConflictError, ExistsError, InvalidError, RateLimitedError)
 _ROLES = tuple(map(str, Role))
 
@@ -50,7 +50,7 @@ class OneInvite:
 
 @bp.get("/users")
 def show_users() -> str:
-    """The list of accounts, the form for a new one, invitations."""
+    """Show the list of accounts, the form for a new account, and the invites."""
     return _page()
 
 
@@ -71,7 +71,7 @@ def _page(error: EventrError | None = None, **values: Any) -> str:
 
 @bp.post("/users")
 def create() -> str | tuple[str, int]:
-    """Make an account; its owner chooses the password by a link that is shown this once."""
+    """Create an account; show once the link by which its owner chooses a password."""
     form = forms.read_form(request, NewUser)
     try:
         user, token = get_services().admin_accounts.create_account(
@@ -84,7 +84,7 @@ def create() -> str | tuple[str, int]:
 
 @bp.get("/users/<int:user_id>")
 def show_user(user_id: int) -> str:
-    """One account, and what can be done with it."""
+    """Show one account and the actions on it."""
     return _person(user_id)
 
 
@@ -103,7 +103,7 @@ def _person(user_id: int, error: EventrError | None = None, link: str = "") -> s
 
 @bp.post("/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>")
 def change_user(user_id: int, act: str) -> Response | str | tuple[str, int]:
-    """Change who may what, end sessions, or make a link for a new password."""
+    """Change an account's role or state, end its sessions, or create a link for a new password."""
     form = forms.read_form(request, Proof)
     try:
         if act == "link":
@@ -134,7 +134,7 @@ def _change(user_id: int, act: str, proof: str) -> str:
 
 @bp.post("/invites")
 def invite() -> str:
-    """Make an invitation; its link is shown this once."""
+    """Create an invite; show its link once."""
     forms.read_form(request, forms.Empty)
     token = get_services().admin_accounts.create_invite(get_actor())
     return _page(invite=f"{get_web().base_url}/signup?invite={token}")
@@ -142,7 +142,7 @@ def invite() -> str:
 
 @bp.post("/invites/revoke")
 def revoke() -> Response:
-    """Take an invitation back."""
+    """Revoke an invite."""
     form = forms.read_form(request, OneInvite)
     get_services().admin_accounts.revoke_invite(get_actor(), form.invite)
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(_("Invite revoked")))
