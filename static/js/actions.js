@@ -1,5 +1,6 @@
-// What keys and buttons do, by the words of app/web/keyboard/keys.py; each module adds its own. Where two know a word,
-// the later one is asked first. An action that has nothing to do here answers false: the key goes through.
+// Actions of keys and buttons, by the names of app/web/keyboard/keys.py; each module registers its own. If two
+// modules register a name, the later one runs first. An action that doesn't apply returns false, and the key's
+// default happens.
 import { offline } from "./net.js";
 import { toast } from "./toast.js";
 import { t } from "./words.js";
@@ -12,14 +13,14 @@ export function register(actions) {
 
 export const act = (word) => (known.get(word) ?? []).some((action) => action() !== false);
 
-// An action by a link of its own.
+// An action that opens an address.
 export const to = (url) => () => location.assign(url);
 
 const failed = () => toast(offline());
 
-// What is rare comes when it is first asked for; it registers its words and does them from then on. What is pressed
-// while it comes is done then, in order, unless what it was meant for is not the target any more. A gate says when
-// each word is: before its script is asked for, and when that has come.
+// Scripts for rare actions load on first use, then register the same names. Presses during loading run afterwards, in
+// order, unless the target has changed meanwhile. A gate delays each action: before its script is requested, and
+// after it has loaded.
 export function later(script, words, { gate = (action) => action, target = () => {}, fail = failed } = {}) {
   let pressed = [], loaded;
   const ask = (word) => () => {

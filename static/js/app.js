@@ -1,4 +1,4 @@
-// Where it begins: every screen has the keys, the messages and the help; the reader has the rest.
+// The entry point: every page has shortcuts, messages and help; the reader has the rest.
 import "./trusted.js";
 import "./zone.js";
 import { act, later, register, to } from "./actions.js";

@@ -1,13 +1,13 @@
-// Unread counts in the tree, the title and the list's head: moved at once by what is done here, and
-// set right by the server: when it says so, else once a minute.
+// Unread counts in the tree, the title and the list's head. Actions on this page update them at once; the server
+// corrects them: on an event, else once a minute.
 import { act } from "./actions.js";
 import * as live from "./live.js";
 import { get } from "./net.js";
 import { t, tn } from "./words.js";
 
-// Feeds whose count was not the one that is shown here; the rows of the list are still to follow.
+// Feeds whose count differed from the one shown here; the rows of the list still have to follow.
 export const others = new Set();
-// Where the import is that every page tells of.
+// The progress of the import that every page shows.
 export const job = {};
 const EVERY = 60000;
 let etag = null;
@@ -16,7 +16,7 @@ let changing = 0;
 let asking = Promise.resolve();
 let waiting = null;
 let growing = null;
-// Told while nobody looked; what has been read then may be as much as has become unread.
+// Events arrived while the page was hidden: rows may have changed even if the counts are equal.
 let missed = false;
 let unseen = false;
 let soon = { at: Infinity, timer: 0 };
@@ -28,7 +28,7 @@ export function write(link, count) {
   const number = link.querySelector("b");
   if (!number) return;
   number.textContent = count > 0 ? count : "";
-  // Where feeds without unread entries are hidden, this one stays until the reader goes elsewhere.
+  // If feeds without unread entries are hidden, this one stays until the user opens another stream.
   if (!count && link.classList.contains("has")) link.classList.add("stay");
   link.dataset.unread = count;
   link.classList.toggle("has", count > 0);
@@ -55,7 +55,7 @@ const pane = () => document.querySelector(".pane-list");
 
 function title() {
   const all = document.querySelector(".tree a[data-all]");
-  // Of the list that is here, not of one on its way; what the tree does not show keeps the number that came with it.
+  // The current list, not one still loading; a stream that isn't in the tree keeps its original number.
   const here = document.querySelector(`.tree a[href="/read/${CSS.escape(pane().dataset.stream)}"]`);
   const unread = Number(here?.dataset.unread ?? 0);
   const sub = document.getElementById("unread");
@@ -66,7 +66,7 @@ function title() {
 
 const tree = () => document.querySelector("#tree nav");
 
-// The tree is changed here: the shape it has then is shown already, and answers on the way do not know it.
+// For changes of the tree on this page: the new shape is shown already, and pending answers don't include it.
 export async function own(change) {
   changing += 1;
   moves += 1;
@@ -81,13 +81,13 @@ export async function own(change) {
 
 export const busy = () => changing || document.querySelector("#tree .dragged, #tree .menu[open], dialog[open]");
 
-// Names, places and feeds that another device or an import has changed.
+// Shows names, positions and feeds that another device or an import has changed.
 async function reshape(shape) {
   const known = tree()?.dataset.shape;
   if (known === "") tree().dataset.shape = shape;
   if (!known || known === shape) return;
   if (!busy()) await (growing ??= onUnknown().finally(() => (growing = null)));
-  // Later.
+  // Try again later.
   if (tree()?.dataset.shape !== shape) etag = null;
 }
 
@@ -109,7 +109,7 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   if (others.size) act("agree");
 }
 
-// One after the other: "unchanged" is true of the answer before, which must be shown by then.
+// One request at a time: a 304 refers to the previous answer, which must be shown first.
 export function refresh() {
   return (waiting ??= asking.then(() => {
     waiting = null;
@@ -129,9 +129,9 @@ async function fetched() {
   const snapshot = shown();
   const url = `/api/counts?snapshot=${encodeURIComponent(snapshot)}`;
   const answer = await get(url, etag);
-  // What is marked or moved meanwhile is not in this answer; its own event asks again.
+  // Entries marked or moved meanwhile aren't in this answer; their own event requests a new one.
   if (!answer || moves !== before || changing) return;
-  // Another list came first, which has its own news.
+  // Another list was loaded first, which has its own new entries.
   if (shown() !== snapshot) return fetched();
   etag = answer.etag;
   await show(answer.data);
@@ -144,10 +144,10 @@ export function forget() {
 
 const chip = (data) => (Object.assign(job, data), act("chip"));
 
-// Beside the reader the import is all that is told; its own page listens by itself.
+// Outside the reader, only the import is shown; the import page listens itself.
 export const follow = () => live.start((kind, data) => kind === "import" && chip(data));
 
-// A thousand readers of one feed do not all ask in the same moment.
+// A thousand readers of one feed must not all send requests at the same moment.
 function told(kind, data) {
   const { spread_ms: spread = 0 } = data;
   if (kind === "import") return chip(data);
@@ -169,11 +169,11 @@ export function start(newer, grown, sent) {
   settle = sent;
   title();
   live.start(told);
-  // Its title counts too while nobody looks; once a minute is enough for that.
+  // The title's count matters even in a hidden tab; once a minute is enough for that.
   setInterval(() => (missed || !live.alive()) && refresh(), EVERY);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
-    // A page that slept has not been told either.
+    // A page that was suspended missed events too.
     missed ||= !live.alive();
     refresh();
   });

@@ -1,4 +1,4 @@
-// Small things: menus that close, folders that stay as they were left.
+// Small behaviors: menus that close, folders that keep their open state.
 const KEY = "eventr.closed-folders";
 
 function menus(event) {
@@ -18,7 +18,7 @@ export function fold() {
 
 function folders() {
   fold();
-  // Caught on its way, as it does not bubble: folders may come later.
+  // Listens in the capture phase, since the event doesn't bubble and folders may be added later.
   const toggled = ({ target }) => {
     if (!target.matches(".folder > details")) return;
     const closed = left();
@@ -28,7 +28,7 @@ function folders() {
   document.addEventListener("toggle", toggled, true);
 }
 
-// What moves things in the tree is loaded when somebody comes near it.
+// The script for moving items in the tree loads when the pointer or focus gets near the tree.
 function tools() {
   const tree = document.getElementById("tree");
   let asked = false;

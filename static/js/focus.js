@@ -1,4 +1,4 @@
-// Where the focus stood in what was replaced, it stands in the new: a screen reader is never sent to the top.
+// Restores the focus in replaced content, so that screen readers aren't sent to the top of the page.
 let last = null;
 let pane = "";
 

@@ -1,4 +1,5 @@
-// Keys by the table of app/web/keyboard/keys.py with the person's own, as the page brings it. Where one writes, Ctrl+Enter sends.
+// Handles keyboard shortcuts: the table of app/web/keyboard/keys.py with the user's changes, as given in the page.
+// In text fields, only Ctrl+Enter works: it submits.
 const CHORD = 1500;
 const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]";
 const HELD = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
@@ -10,13 +11,13 @@ const altGr = (event) => event.getModifierState("AltGraph");
 function name(event, key) {
   const letter = key.length === 1 && key.toLowerCase() !== key.toUpperCase();
   const ctrl = (event.ctrlKey || event.metaKey) && !altGr(event);
-  // What other characters need Shift for is up to the keyboard.
+  // Which other characters need Shift depends on the keyboard.
   const shift = event.shiftKey && (letter || key.length > 1);
   const word = !letter ? key : shift || ctrl ? key.toUpperCase() : key.toLowerCase();
   return (ctrl ? "Ctrl+" : "") + (shift ? "Shift+" : "") + word;
 }
 
-// What a press is called: by what it types, and on a keyboard of other letters by its place, too: й is q.
+// Returns the names of a key press: by its character, and on non-Latin keyboards by its position, too: й is q.
 export function names(event) {
   const key = event.key === " " ? "Space" : event.key;
   const latin = key.length === 1 && key > "\u007f" && (/^Key(.)$/.exec(event.code)?.[1] ?? PLACES[event.code]);

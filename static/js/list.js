@@ -1,12 +1,12 @@
-// The items of the list. At most 500 are in the page; those far away are kept beside it, and a gap as high
-// as they are holds their place, so that neither place nor focus jumps.
+// The items of the list. At most 500 are in the page; distant ones are kept in memory, and a gap of the same height
+// replaces them, so that neither scroll position nor focus jumps.
 import { say } from "./toast.js";
 import { t, tn } from "./words.js";
 
 const MOST = 500;
-// Pixels beyond the edge of the pane.
+// Distance from the edge of the pane, pixels.
 const NEAR = 1500;
-// Items put back beyond those.
+// Items restored beyond that distance.
 const SPARE = 50;
 const heights = new WeakMap();
 const gaps = [document.createElement("li"), document.createElement("li")];
@@ -19,7 +19,7 @@ let failed = null;
 
 export const pane = () => document.querySelector(".pane-list");
 
-// What the page shows is taken over: more came at the end, or another list.
+// Adopts changes to the page: more items at the end, or another list.
 function known() {
   const now = document.getElementById("rows");
   const shown = now ? [...now.children].filter((item) => !gaps.includes(item)) : [];
@@ -54,7 +54,7 @@ export function reveal(row) {
   show(Math.max(0, at - MOST / 2), Math.min(items.length, at + MOST / 2));
 }
 
-// Puts back what comes near the pane, takes out what is far on the other side.
+// Restores items near the pane, removes items far away on the other side.
 function follow() {
   const edges = pane().getBoundingClientRect();
   if (known().length > MOST && to - from > MOST) show(to - MOST, to);
@@ -73,7 +73,7 @@ function follow() {
   }
 }
 
-// The next rows, once at a time; false: there are none.
+// Loads the next rows, one request at a time; false: there are none.
 export function more() {
   coming ??= next().finally(() => (coming = null));
   return coming;
@@ -84,7 +84,7 @@ async function next() {
   const here = box;
   if (to < items.length) show(Math.max(0, items.length - MOST), items.length);
   const link = document.querySelector("#more a");
-  // The end was asked for, what is looked at is shown again.
+  // The last item was requested; show the visible items again.
   if (!link) return follow(), false;
   const focused = document.activeElement === link;
   link.setAttribute("aria-busy", "true");
@@ -92,7 +92,7 @@ async function next() {
   await htmx.ajax("GET", link.getAttribute("href"), { source: place, target: "#more", swap: "outerHTML" }).catch(() => {});
   link.removeAttribute("aria-busy");
   if (link.isConnected) return unloaded(link);
-  // Another list came first.
+  // Another list was loaded first.
   if (document.getElementById("rows") !== here) return false;
   const rows = all();
   announce(rows.length - before, Number(box.dataset.total) - rows.length);
@@ -121,14 +121,14 @@ function scrolled(event) {
   if (auto && link && link !== failed && scrollHeight - scrollTop - clientHeight < NEAR) more();
 }
 
-// When a hand last moved the list; a step of ours is none.
+// Time of the user's last scroll; scrolling by scripts doesn't count.
 let moving = -Infinity;
 export const moved = () => moving;
 export const hand = () => (moving = performance.now());
 export const still = () => (moving = -Infinity);
 
 export function start() {
-  // What a server in trouble answers is not put in their place.
+  // An error page of the server must not replace the rows.
   document.addEventListener("htmx:after:request", (event) => {
     if (event.target.id === "more" && event.detail.ctx.response.status >= 400) event.preventDefault();
   });

@@ -1,14 +1,14 @@
-// What happens elsewhere: one stream of events per browser, whoever of its tabs holds it tells the others.
-// Without it (no controller, no secure context) nothing is lost: counts are asked for once a minute.
+// Events from the server: one stream per browser; the tab that holds it passes events on to the others. Without it
+// (no controller, no secure context) nothing is lost: counts are requested once a minute.
 import { post } from "./net.js";
 
 const NAME = "eventr-live";
 // Longer than two beats.
 const SILENT = 60000;
-// The page itself comes first.
+// The page itself loads first.
 const FIRST = 1000;
 const AGAIN = [4000, 60000];
-// Last sign of life, of this tab's stream or another's.
+// Time of the last sign of life, of this tab's stream or another's.
 let heard = 0;
 // Id of the last event.
 let after = "";
@@ -19,7 +19,7 @@ let timer = 0;
 let failures = 0;
 let tell = () => {};
 
-// Whether counts come by themselves at the moment.
+// Returns whether events arrive at the moment.
 export const alive = () => Date.now() - heard < SILENT;
 
 function take({ kind, data }) {
@@ -47,8 +47,8 @@ function later() {
   timer = setTimeout(open, wait * (0.5 + Math.random()));
 }
 
-// The first opening shows what is; a later one goes on after the last event, and the server says "reset"
-// when it cannot.
+// The first connection starts with the current state; a later one resumes after the last event, and the server
+// sends "reset" if it can't.
 async function open() {
   const answer = await post("/api/live", {}).catch((failure) => failure);
   if (!release) return;
@@ -60,7 +60,7 @@ async function open() {
     pass(after ? "beat" : "reset", {});
     watch();
   });
-  // Not the browser's own way back: its pass has run out by then.
+  // The browser's own reconnect would use an expired pass.
   source.addEventListener("error", (event) => event.target === source && later());
 }
 
@@ -69,7 +69,7 @@ function watch() {
   timer = setTimeout(() => (alive() ? watch() : later()), SILENT);
 }
 
-// Held as long as this tab lives: its end lets another one lead.
+// Held as long as this tab lives: when it closes, another tab takes over.
 function lead() {
   return new Promise((resolve) => {
     release = resolve;

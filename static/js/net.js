@@ -1,4 +1,4 @@
-// Talking to the server: small posts that answer in JSON, fragments that htmx puts into the page.
+// Requests to the server: small posts with JSON answers, and fragments that htmx inserts into the page.
 import { toast } from "./toast.js";
 import { csrf } from "./trusted.js";
 import { t } from "./words.js";
@@ -34,8 +34,8 @@ export async function get(url, etag) {
   return data && { etag: response.headers.get("ETag"), data };
 }
 
-// A newer load of the same place ends an older one that is still under way, which then answers null;
-// false: the server did not answer, which is said; undefined: it refused.
+// A newer request for the same element cancels an older one, which then returns null. false: the server didn't
+// answer, and a message is shown; undefined: the server rejected the request.
 const loading = new Map();
 
 export async function load(url, id) {
@@ -57,10 +57,10 @@ export async function load(url, id) {
   return came;
 }
 
-// What else does not come is said too: forms, and parts of a page. Not of what asks by itself, or says it itself.
+// Report other failures too: forms and parts of a page, except those that poll or report failures themselves.
 document.addEventListener("htmx:error", ({ target }) => target.matches?.("#waiting, #more") || toast(offline()));
 
-// What is under way to a place is not wanted any more.
+// Cancels the pending request for an element.
 export function drop(id) {
   const place = document.getElementById(id);
   loading.delete(id);

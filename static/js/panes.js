@@ -1,4 +1,4 @@
-// Which stream and entry are shown, and the addresses and history that say so: back restores everything.
+// The current stream and entry, with their addresses and history: "back" restores everything.
 import * as counts from "./counts.js";
 import * as list from "./list.js";
 import { drop, load } from "./net.js";
@@ -12,7 +12,7 @@ const article = () => document.getElementById("article");
 export const stream = () => list.pane().dataset.url;
 export const view = () => list.pane().dataset.view;
 const narrow = matchMedia("(max-width: 699px)");
-// An entry lies over its list, not beside it.
+// Whether an entry covers its list.
 const over = () => narrow.matches || view() !== "panes" || reader().classList.contains("full");
 
 function pane(name) {
@@ -39,11 +39,11 @@ function entitle() {
 
 export const openId = () => new URL(location.href).searchParams.get("entry");
 
-// Which entry keys are about: the chosen one; nobody sees which that is below the open one.
+// The entry that shortcuts apply to: the selected one, or the open one if it covers the list.
 export const chosen = () => (openId() && over() ? null : rows.current()?.dataset.id) ?? openId();
 export const isOpen = () => chosen() === openId();
 
-// What is on its way to a place: a promise of true, of null if another comes instead, else of something false.
+// Pending content of a pane: a promise of true, of null if another replaces it, else of a falsy value.
 const coming = {};
 
 function track(place, promise) {
@@ -53,18 +53,18 @@ function track(place, promise) {
 
 const arrived = (place) => coming[place]?.then((came) => came ?? arrived(place));
 
-// What keys do to a place, they do to what was asked for there before they were pressed.
+// Shortcuts apply to the content that was requested before they were pressed.
 export const when = (place, action) => function act() {
   return coming[place] ? void arrived(place).then((came) => came && act()) : action();
 };
 export const whenOpen = (action) => when("stream", when("article", action));
 
-// Whether nobody has gone on to another list since that one was there.
+// Returns whether the user has stayed on this list since it was loaded.
 export const stays = (box) => !coming.stream && box === document.getElementById("rows");
 
 export const open = (...what) => track("article", show(...what));
 
-// Where the text of that entry is: it is opened unless the list holds it.
+// Runs an action on the entry's text: opens the entry unless the list contains the text.
 export function inText(action) {
   const row = rows.current();
   if (isOpen()) action(article());
@@ -97,7 +97,7 @@ async function show(row, { push = true } = {}) {
   return came;
 }
 
-// In place of an entry that did not come: never the text of another one.
+// Replaces an entry that failed to load: the text of another entry must never stay.
 function again(row) {
   const box = document.createElement("div");
   const words = document.createElement("p");
@@ -110,7 +110,7 @@ function again(row) {
   article().replaceChildren(box);
 }
 
-// A step to a row: opens it, unless its whole text is in the list.
+// Moves to a row and opens it, unless its whole text is in the list.
 export function visit(row) {
   if (openId() || view() !== "expanded") return open(row);
   list.still();
@@ -131,14 +131,14 @@ export function close({ push = true } = {}) {
   entitle();
 }
 
-// The list at an address, whichever of its entries is open.
+// Returns the address of the list without its open entry.
 function listOf(href) {
   const url = new URL(href, location.origin);
   url.searchParams.delete("entry");
   return url.pathname + url.search;
 }
 
-// Who goes on with the list that is here does not want the one on its way.
+// Someone who continues in the current list doesn't want the pending one.
 function giveUp() {
   if (!coming.stream) return false;
   coming.stream = null;
@@ -183,13 +183,13 @@ async function bring(url, { push = true, state = null } = {}) {
   return true;
 }
 
-// The list that did not come: the one that is there stays, with its address.
+// The list failed to load, so keep the current list and its address.
 function stay(url) {
   history.replaceState({}, "", url);
   mark();
 }
 
-// A list that the server refuses is told of by the page of that error.
+// If the server rejects a list, reload to show its error page.
 function refused(event) {
   if (event.target.id !== "stream" || event.detail.ctx.response.status < 400) return;
   event.preventDefault();
@@ -199,7 +199,7 @@ function refused(event) {
 function place(row, state) {
   if (state?.scroll === undefined) rows.select(row, "center");
   else row.setAttribute("aria-current", "true");
-  // The head had the focus as long as no row was chosen.
+  // The heading had the focus while no row was selected.
   if (document.activeElement.matches("#stream h1")) row.querySelector("a").focus({ preventScroll: true });
 }
 
@@ -220,7 +220,7 @@ async function restore(event) {
   else close({ push: false });
 }
 
-// A picture of unknown size keeps its box while it is looked at, and gets its own size out of sight.
+// A visible picture of unknown size keeps its box; it gets its own size when it is out of sight.
 function loaded({ target, type }) {
   if (!target.matches?.(".prose img:not([width][height])")) return;
   const edges = target.closest(".pane")?.getBoundingClientRect();
@@ -228,7 +228,7 @@ function loaded({ target, type }) {
   if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && Math.min(target.naturalWidth, target.naturalHeight) < 100)) target.classList.add("sized");
 }
 
-// Scripts of one view, of a list that waits, and of the borders between panes, come when they are wanted.
+// Loads on demand the scripts of a view, of a waiting list, and of the borders between panes.
 function fetchScript(place) {
   if (place) import(place.dataset.script);
 }
@@ -245,7 +245,7 @@ export function start() {
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
   const id = openId();
-  // Come back from another site: the same rows in the same order, at the same place.
+  // Back from another site: restore the same rows in the same order at the same position.
   if (entry?.type === "back_forward" && history.state?.snapshot) {
     go(location.href, { push: false, state: history.state });
   } else if (id) {

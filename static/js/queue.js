@@ -1,5 +1,5 @@
-// Changes of state: sent in batches, kept while the server is away, and over a reload. Sending one twice
-// is the same as once.
+// Changes of state: sent in batches, kept while the server is down and across reloads. Sending one twice is
+// harmless.
 import { post } from "./net.js";
 import { toast } from "./toast.js";
 import { t, tn } from "./words.js";
@@ -11,17 +11,17 @@ const AGAIN = [2000, 60000];
 const KINDS = { read: ["/entries/mark", "read", MOST], star: ["/entries/star", "on", 1] };
 // "read 12" → true.
 export const waiting = new Map();
-// Keys that the server is asked about just now; what is set here meanwhile is newer than its answer.
+// Keys in a pending request for states; changes made here meanwhile are newer than its answer.
 export const asked = new Set();
 let prefix = "";
 let timer = 0;
 let failures = 0;
-// What the server says of a session that has ended, or of a page from before the one that began since.
+// The server's message about an ended session, or about a page older than the current session.
 let ended = "";
 let sending = Promise.resolve();
 let refused = () => {};
 
-// A browser may refuse to keep anything; then a change lives as long as its page.
+// If the browser refuses to store it, a change lives as long as its page.
 function keep(key, value) {
   try {
     if (value === undefined) localStorage.removeItem(prefix + key);
@@ -42,14 +42,14 @@ function later(pause) {
   timer = setTimeout(send, pause);
 }
 
-// One batch after the other: two answers in the wrong order would leave the older mark standing.
+// One batch at a time: two answers in the wrong order would leave the older mark.
 export function send() {
   clearTimeout(timer);
   sending = sending.then(() => flush(false));
   return sending;
 }
 
-// Before counts are asked for. A session that has ended is not asked again and again.
+// Before counts are requested. If the session has ended, don't retry.
 export const settle = async () => ended || send();
 
 async function flush(keepalive) {
@@ -65,7 +65,7 @@ async function flush(keepalive) {
   show();
 }
 
-// False: to be tried again.
+// Returns false to retry later.
 async function deliver(kind, keys, value, keepalive) {
   const [url, name] = KINDS[kind];
   const ids = keys.map((key) => key.split(" ")[1]);
@@ -76,7 +76,7 @@ async function deliver(kind, keys, value, keepalive) {
   if (ended && ended !== before) toast(ended);
   if (!status || ended || status === 429 || status >= 500) return false;
   for (const [n, key] of keys.entries()) {
-    // Changed meanwhile: that is still to be sent.
+    // Changed meanwhile: the new value still has to be sent.
     if (waiting.get(key) !== value) continue;
     waiting.delete(key);
     keep(key);
@@ -86,7 +86,7 @@ async function deliver(kind, keys, value, keepalive) {
   return true;
 }
 
-// Whoever logs in, or loads the page anew, goes on: no time of waiting helps there.
+// After the session has ended, only a new login or a reload helps; don't retry.
 function away() {
   if (!ended) later(Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
   show();
@@ -99,7 +99,7 @@ function show() {
   note.textContent = !n ? "" : ended ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason: ended }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
 }
 
-// What was left over by an earlier page; a person's changes are never sent for another one.
+// Loads changes left by an earlier page; one user's changes are never sent for another.
 function load() {
   prefix = `eventr.waiting.${document.querySelector(".reader").dataset.user}.`;
   try {

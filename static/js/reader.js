@@ -1,4 +1,4 @@
-// What keys and buttons of the reading screen do; the words are those of the table of keys.
+// Actions of keys and buttons in the reader; the names are those of the shortcut table.
 import { act } from "./actions.js";
 import * as counts from "./counts.js";
 import { fold } from "./extras.js";
@@ -18,7 +18,7 @@ async function step(by, open) {
   const box = rowsBox();
   const at = all.indexOf(rows.current());
   let next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
-  // From where one is by then: keys that were pressed while more came are steps too.
+  // From the row selected now: keys pressed while more rows loaded count as steps too.
   if (!next && by > 0 && (await list.more())) next = list.all()[list.all().indexOf(rows.current()) + 1];
   if (!panes.stays(box)) return;
   if (!next) return say(by > 0 ? t("This is the last entry") : t("This is the first entry"));
@@ -27,14 +27,14 @@ async function step(by, open) {
   next.querySelector("a").focus({ preventScroll: true });
 }
 
-// Ahead first, as far as there may be any; then what was passed over; then another feed.
+// Rows below first, as far as there may be any; then skipped rows above; then another feed.
 async function nextUnread() {
   const unread = (row) => !rows.isRead(row);
   const box = rowsBox();
   const at = list.all().indexOf(rows.current());
   let row = list.all().slice(at + 1).find(unread);
   while (!row && !document.querySelector("#rows .divider") && (await list.more())) row = list.all().slice(at + 1).find(unread);
-  // Whoever asked has gone elsewhere meanwhile.
+  // The user has moved on meanwhile.
   if (!panes.stays(box)) return;
   row ??= list.all().slice(0, Math.max(0, at)).find(unread);
   if (row) return panes.visit(row);
@@ -53,7 +53,7 @@ async function page(by) {
 async function feed(by) {
   const links = [...document.querySelectorAll(".tree a[data-feed]")];
   const at = links.findIndex((link) => link.hasAttribute("aria-current"));
-  // Round and round: after the last comes the first.
+  // Wrap around: the first follows the last.
   const ring = [...links.slice(at + 1), ...links.slice(0, Math.max(0, at))];
   if (by < 0) ring.reverse();
   const link = ring.find((one) => Number(one.dataset.unread) > 0 && one.dataset.feed !== links[at]?.dataset.feed);
@@ -81,7 +81,7 @@ function toggleStar(id = panes.chosen()) {
   say(on ? t("Starred") : t("Star removed"));
 }
 
-// All of the list, or what lies above or below an entry.
+// Marks the whole list, or the part above or below an entry.
 async function markMany(part = "all") {
   const row = rows.current();
   if (part !== "all" && !row) return say(t("Select an entry first"));
@@ -138,10 +138,10 @@ export const actions = {
   tree: () => panes.reader().classList.toggle("no-tree"),
 };
 
-// Their scripts may have to come first.
+// Their scripts may have to load first.
 const sent = (form, part = form) => (part.toggleAttribute("data-sent", true), act(`${form.dataset.act}-send`));
 
-// Forms that work without a script are taken over here; what they would do is in data-act.
+// Handles forms that also work without scripts; data-act names the action.
 const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
@@ -178,7 +178,7 @@ function newer(count) {
   bar.textContent = tn("{n} new", "{n} new", count);
 }
 
-// The tree as it is now, with the focus where it was; folders stay as they were left. Not under somebody's hand.
+// Reloads the tree, keeping the focus and open folders; not while the user is dragging or using a menu.
 const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
 async function grow() {
   const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");

@@ -1,11 +1,11 @@
-// Rows of the list and their states. A row never moves or goes away while the reader is on the page.
+// Rows of the list and their states. A row never moves or disappears while the user is on the page.
 import { move, refresh } from "./counts.js";
 import * as list from "./list.js";
 import * as queue from "./queue.js";
 import { t } from "./words.js";
 
 export const current = () => list.all().find((row) => row.hasAttribute("aria-current"));
-// Set or taken here, by id, and perhaps not known yet by who sends the text of the entry.
+// Stars changed here, by id, which the server may not know yet when it sends an entry.
 let stars = {};
 export const isRead = (row) => row.classList.contains("is-read");
 
@@ -31,24 +31,24 @@ function pressed(act, id, on, read) {
   }
 }
 
-// An article that was asked for before its marks arrived is shown as they are here.
+// An article requested before its marks arrived is shown with this page's marks.
 export function sync(id) {
   const row = list.byId(id);
   if (row) show(row, isRead(row));
   if (id in stars) put("star", id, stars[id]);
 }
 
-// A row that is remembered may have been drawn anew since: the one that the list shows now is meant.
+// A remembered row may have been rendered again; return the current one.
 const now = (row) => list.byId(row.dataset.id) ?? row;
 
-// Shown at once, sent in batches, taken back with a message when the server refuses.
+// Shown at once, sent in batches, undone with a message if the server rejects the change.
 export function setRead(row, read) {
   if (!row || !paint(now(row), read)) return false;
   queue.put("read", row.dataset.id, read);
   return true;
 }
 
-// Of an entry that the list does not hold the server tells what that counts.
+// For an entry outside the list, the server reports the change of counts.
 export function setAny(id, read) {
   const row = list.byId(id);
   if (row) return setRead(row, read);
@@ -62,7 +62,7 @@ export function setStar(id, on) {
   queue.put("star", id, on);
 }
 
-// A list that came while marks wait for the server does not know them; what is counted does.
+// A list loaded while marks are pending doesn't include them; the counts do.
 export function again() {
   for (const [key, value] of queue.waiting) {
     const [kind, id] = key.split(" ");
@@ -72,7 +72,7 @@ export function again() {
   }
 }
 
-// After a mass action of the server: only shown, nothing to send.
+// After a mass action on the server: only show it, nothing to send.
 export function paintMany(some, read) {
   for (const row of some) {
     queue.asked.delete(`read ${row.dataset.id}`);

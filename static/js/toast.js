@@ -1,4 +1,4 @@
-// Messages that go by themselves, and what can be taken back.
+// Messages that disappear on their own, and undo.
 import { t } from "./words.js";
 
 const STAY = 15000;
@@ -8,7 +8,7 @@ export function say(text) {
   document.getElementById("say").textContent = text;
 }
 
-// What an undo returns is what became of it.
+// The undo callback returns the message about its result.
 export function toast(text, undo) {
   const box = document.createElement("div");
   const words = document.createElement("span");
@@ -17,7 +17,7 @@ export function toast(text, undo) {
   box.append(words);
   if (undo) box.append(undoButton(box, undo));
   const place = document.getElementById("toasts");
-  // Once is enough of the same words; the newest stays longest.
+  // The same text appears only once; the newest message stays longest.
   if (!undo) for (const one of [...place.children]) if (one.textContent === text) one.remove();
   while (place.children.length > 2) place.firstElementChild.remove();
   place.append(box);
@@ -35,7 +35,7 @@ function undoButton(box, undo) {
   return button;
 }
 
-// Nothing goes away under the pointer or while it has the focus.
+// A message stays while it has the pointer or the focus.
 function expire(box) {
   setTimeout(() => (box.matches(":hover, :focus-within") ? expire(box) : box.remove()), STAY);
 }
@@ -67,7 +67,7 @@ export function start() {
   for (const box of document.querySelectorAll("#toasts .toast")) {
     expire(box);
     const form = box.querySelector("form");
-    // Also when it has gone by then: what is not in the page is not sent.
+    // Even if it has disappeared: a form outside the page can't be submitted.
     if (form) remember(() => (document.getElementById("toasts").append(box), form.requestSubmit(), ""));
   }
 }

@@ -1,4 +1,4 @@
-// What can be done with a feed or folder of the tree: a button beside it and the menu key open the same list.
+// Actions on a feed or folder of the tree: a button beside it and the menu key open the same menu.
 import * as counts from "./counts.js";
 import { post } from "./net.js";
 import * as list from "./list.js";
@@ -64,7 +64,7 @@ function fill(item) {
   );
 }
 
-// One dialog at a time; resolves to what was chosen, null when it was closed.
+// One dialog at a time; resolves to the choice, or to null if it was closed.
 function ask(title, body) {
   const close = make("button", { className: "tool", value: "" }, picture("close"));
   close.setAttribute("aria-label", t("Close"));
@@ -199,7 +199,7 @@ function dissolve(item) {
 }
 
 export function start(place) {
-  // As it opens by its own button: the list is that of the item it stands beside.
+  // Fill the menu when its own button opens it: for the item beside it.
   summary.addEventListener("click", () => menu.open || fill(tree.itemOf(holder)));
   menu.addEventListener("toggle", () => menu.open && box.scrollIntoView({ block: "nearest" }));
   for (const kind of ["pointerover", "focusin"]) {

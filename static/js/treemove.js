@@ -1,5 +1,5 @@
-// Feeds and folders move in the tree: shown at once, sent, taken back by "Undo" or when the server refuses.
-// Nodes are moved, never made anew: what is open stays open, and nothing scrolls.
+// Moves feeds and folders in the tree: shown at once, sent, undone by "Undo" or if the server rejects the move.
+// Nodes are moved, never recreated, so open folders stay open and nothing scrolls.
 import * as counts from "./counts.js";
 import { post } from "./net.js";
 import { toast } from "./toast.js";
@@ -17,7 +17,7 @@ export const kin = (item, folder) =>
   [...listOf(folder).children].filter((one) => one !== item && isFolder(one) === isFolder(item));
 export const hasFolders = (item) => item.querySelector(".folder") !== null;
 
-// A folder goes to the top, or into a folder there; never into itself.
+// A folder moves to the top level or into a top-level folder, never into itself.
 export function fits(item, folder) {
   if (!isFolder(item) || !folder) return true;
   return !item.contains(folder) && !homeOf(folder) && !hasFolders(item);
@@ -35,7 +35,7 @@ export function recount() {
   for (const folder of root().querySelectorAll("li.folder")) counts.write(linkOf(folder), total(folder));
 }
 
-// Where it belongs by itself: by name, as long as its neighbours are; else at the end.
+// The default position: by name if its neighbors are sorted, else at the end.
 function belongs(item, line) {
   const order = (a, b) => nameOf(a).localeCompare(nameOf(b));
   const sorted = line.every((one, place) => !place || order(line[place - 1], one) <= 0);
@@ -57,7 +57,7 @@ export function elsewhere(item, folder) {
   return folder ? others.some((a) => homeOf(a.parentElement) === folder) : others.length > 0;
 }
 
-// Shows a change now; the answer takes it back.
+// Shows a change now; returns the function that undoes it.
 function arrange(item, folder, after) {
   const [list, next] = [item.parentElement, item.nextElementSibling];
   const stays = folder !== homeOf(item) && elsewhere(item, folder);
@@ -77,7 +77,7 @@ function sent(item, folder, after) {
   return ["/folders/place", { feed: idOf(item), source, target: idOf(folder), after: behind }];
 }
 
-// after: an item, null for the first place, undefined for wherever it belongs by itself.
+// after: an item, null for the first position, undefined for the default position.
 export async function move(item, folder, after) {
   const request = sent(item, folder, after);
   const words = folder
@@ -89,7 +89,7 @@ export async function move(item, folder, after) {
   await settle(request, back, words);
 }
 
-// Sends what is shown already; "Undo" shows it as it was and tells the server.
+// Sends a change that is shown already; "Undo" restores the old state here and on the server.
 export async function settle([url, fields], back, words) {
   try {
     const done = await counts.own(post(url, fields));
@@ -104,7 +104,7 @@ export async function settle([url, fields], back, words) {
   }
 }
 
-// A tree that was drawn anew meanwhile has none of the nodes that go back: it is drawn once more.
+// A tree rendered anew meanwhile lacks the nodes to restore, so render it again.
 async function undo(token, back, drawn) {
   const answer = post("/undo", { token });
   const done = await (root() === drawn ? counts.own(answer) : answer);

@@ -1,9 +1,9 @@
-// The only file that may turn text into elements or code (H14). HTML reaches the page by htmx alone, from
-// this server alone; code never: htmx's own evaluation is replaced by a refusal.
+// The only file that may turn text into elements or code (H14). Only htmx inserts HTML, and only from this server;
+// code is never evaluated: htmx's own evaluation is disabled.
 const allow = { createHTML: (html) => html, createScript: () => "", createScriptURL: () => "/push.js" };
 const policy = globalThis.trustedTypes ? trustedTypes.createPolicy("eventr", allow) : allow;
 
-// The one script that is named by a script.
+// The only script address that a script sets.
 export const worker = () => policy.createScriptURL("");
 
 function refuse() {

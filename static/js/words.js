@@ -1,4 +1,4 @@
-// Sentences in the language of the page; each stands here in English, its translation in the page.
+// Texts in the page's language: scripts contain the English text, the page contains the translations.
 const words = JSON.parse(document.querySelector('meta[name="words"]')?.content ?? "{}");
 const rules = new Intl.PluralRules(document.documentElement.lang || "en");
 const KINDS = ["zero", "one", "two", "few", "many", "other"];
@@ -8,7 +8,7 @@ const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => value
 // t("{name} is gone", { name })
 export const t = (text, values = {}) => fill(words[text] ?? text, values);
 
-// tn("{n} entry", "{n} entries", n): the forms of a catalogue are in the order of its language's rules.
+// tn("{n} entry", "{n} entries", n): a catalog's forms are in the order of its language's plural rules.
 export function tn(one, many, n, values = {}) {
   const forms = words[one];
   const text = forms ? (forms[place(n, forms.length)] ?? forms.at(-1)) : n === 1 ? one : many;

@@ -1,5 +1,5 @@
-// The zone of this device, so that the server shows its times.
-// To ask for it takes longer than all else that is done at the start: behind the first thing that somebody does.
+// Stores this device's time zone, so that the server shows local times. Reading the zone is slow, so wait for the
+// user's first action and then for idle time.
 const later = window.requestIdleCallback ?? setTimeout;
 
 function tell() {

@@ -1,10 +1,10 @@
-// The overview lives: figures are asked for each five seconds while somebody looks.
+// Live figures of the overview: requested every five seconds while the page is visible.
 import { get } from "../net.js";
 import { t } from "../words.js";
 
 const EVERY = 5000;
 const HEIGHT = 170;
-// Chart → which figures it draws; top: where its axis ends.
+// Chart → its figures; top: the end of its axis.
 const CHARTS = {
   "chart-rate": { of: "minutes" },
   "chart-new": { of: "minutes" },
@@ -27,7 +27,7 @@ function data(figure) {
   return [rows.t, ...keys(figure).map((key) => rows[key.dataset.name])];
 }
 
-// Colours are those of the legend, which has them from the tokens: light or dark, as the page.
+// Colors come from the legend, which uses the tokens and so follows the page's theme.
 const ink = (element, name = "color") => getComputedStyle(element)[name];
 
 function line(key) {
@@ -46,7 +46,7 @@ function axes(figure) {
   ];
 }
 
-// Beside each name stands what is under the pointer, else the newest figure.
+// Shows beside each name the figure under the pointer, else the newest.
 function tell(figure, plot) {
   const index = plot.cursor.idx ?? plot.data[0].length - 1;
   keys(figure).forEach((key, at) => {

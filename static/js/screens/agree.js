@@ -1,4 +1,4 @@
-// Rows of the list as another tab or device has left them. Loaded when counts first move by themselves.
+// Updates rows that another tab or device has marked. Loads when counts first change without an action here.
 import { register } from "../actions.js";
 import { forget, others } from "../counts.js";
 import * as list from "../list.js";
@@ -6,9 +6,9 @@ import { post } from "../net.js";
 import { asked, waiting } from "../queue.js";
 import { isRead, paintMany } from "../rows.js";
 
-// Entries in one question.
+// Entries in one request.
 const MOST = 500;
-// Milliseconds that the next question waits for the answer to this one.
+// Milliseconds that the next request waits for the answer to this one.
 const PATIENCE = 30000;
 
 const key = (row) => `read ${row.dataset.id}`;
@@ -19,7 +19,7 @@ function late() {
   return new Promise((resolve, fail) => setTimeout(fail, PATIENCE));
 }
 
-// What is marked here before the answer is there is newer than that.
+// Marks made here before the answer arrives are newer than the answer.
 async function ask(some) {
   const box = rowsBox();
   const rows = some.filter((row) => !waiting.has(key(row)));
@@ -27,7 +27,7 @@ async function ask(some) {
   for (const row of rows) asked.add(key(row));
   try {
     const { read } = await Promise.race([post("/entries/states", { entry: rows.map((row) => row.dataset.id) }), late()]);
-    // Another list was drawn, before the answer or after it: it is asked for anew.
+    // Another list was rendered before or after the answer: request its states anew.
     if (rowsBox() !== box) return again(rows), agree();
     for (const row of rows) if (asked.has(key(row))) follow(row, read[row.dataset.id]);
   } finally {
@@ -38,7 +38,7 @@ async function ask(some) {
 function follow(row, read) {
   if (read !== !isRead(row)) return;
   paintMany([row], read);
-  // Scrolling past does not take back what somebody has kept unread elsewhere.
+  // Scrolling past must not mark entries as read that were kept unread elsewhere.
   if (!read) row.dataset.kept = "";
 }
 
@@ -51,12 +51,12 @@ async function askAll() {
   others.clear();
   for (let at = 0; at < rows.length; at += MOST) {
     const some = rows.slice(at, at + MOST);
-    // The next time counts are asked for is soon enough for what was not answered.
+    // Failed requests wait until counts are requested next.
     await ask(some).catch(() => (again(some), forget()));
   }
 }
 
-// One question after the other: an answer that is overtaken would leave the older state standing.
+// One request at a time: answers in the wrong order would leave the older state.
 function agree() {
   asking = asking.then(askAll);
 }

@@ -1,4 +1,4 @@
-// Trying the API on its page: a form per operation, made when it is opened. The token stays in its field.
+// Trying the API on its page: a form per operation, created when it is opened. The token stays in its field.
 const place = document.querySelector(".api");
 const words = place.dataset;
 const token = document.getElementById("api-token");
@@ -35,7 +35,7 @@ function request(op, fields, body) {
   }
   if (body) headers["Content-Type"] = "application/json";
   const url = `/api/v1${path}${query.size ? `?${query}` : ""}`;
-  // Without cookies: what is shown is what a program would get.
+  // Without cookies, so that the answer is the one a program would get.
   return fetch(url, { method: op.dataset.method, headers, body: body?.value, credentials: "omit", cache: "no-store" });
 }
 
@@ -46,7 +46,7 @@ async function shown(response) {
   try {
     body = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    // No JSON: as it is.
+    // Not JSON: show it unchanged.
   }
   return [`${response.status} ${response.statusText}`, ...lines, "", body].join("\n");
 }

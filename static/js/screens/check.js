@@ -1,4 +1,4 @@
-// Tries out what a proxy lets through; all words are in the page.
+// Runs the proxy self-test; all texts are in the page.
 const PATIENCE = 20000;
 const verdict = document.getElementById("verdict");
 

@@ -1,4 +1,4 @@
-// The import that every page tells of. Loaded when one runs.
+// The import progress on every page. Loads when an import runs.
 import { register } from "../actions.js";
 import { job } from "../counts.js";
 import { t } from "../words.js";

@@ -1,7 +1,7 @@
-// A video of the open entry. Loaded with the first of its buttons.
+// The video of the open entry. Loads with the first play button.
 import { register } from "../actions.js";
 
-// A video asks its site for nothing before it is wanted (H07).
+// No request reaches the video's site before the user clicks (H07).
 function embed() {
   const button = document.querySelector("#article [data-embed]");
   if (!button) return;

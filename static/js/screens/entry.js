@@ -1,5 +1,4 @@
-// What is done with the entry that is chosen or open, and how large it stands there. Loaded with the first
-// of these keys.
+// Actions on the selected or open entry, and its text size. Loads with the first of these keys.
 import { register } from "../actions.js";
 import { post } from "../net.js";
 import { chosen, inText, isOpen, open, openId, whenOpen } from "../panes.js";
@@ -21,7 +20,7 @@ function title() {
 
 const link = () => original(place())?.href ?? new URL(`/entries/${chosen()}`, location).href;
 
-// What a click with Ctrl does, Cmd on a Mac: the new tab stays behind.
+// Opens a link in a background tab, like a click with Ctrl (Cmd on a Mac).
 function behind() {
   if (!chosen()) return false;
   const click = new MouseEvent("click", { ctrlKey: true, metaKey: true, cancelable: true });
@@ -38,7 +37,7 @@ function mail() {
 function copy() {
   if (!place()) return false;
   const url = link();
-  // Without HTTPS there is no clipboard for scripts.
+  // Without HTTPS, scripts have no access to the clipboard.
   if (!navigator.clipboard) return offer(url);
   navigator.clipboard.writeText(url).then(() => toast(t("Link copied")), () => offer(url));
 }

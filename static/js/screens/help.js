@@ -1,4 +1,4 @@
-// The help: loaded when it is first asked for; what is written into its field stays of the list.
+// The help: loads on first use; its field filters the list.
 import { register } from "../actions.js";
 import { load } from "../net.js";
 import { say } from "../toast.js";
@@ -9,7 +9,7 @@ const dialog = document.getElementById("help");
 async function show() {
   if (!dialog.firstChild && !(await load("/help/keys", "help"))) return;
   dialog.showModal();
-  // On a touch screen the field would bring its keyboard over the keys.
+  // On a touch screen, focusing the field would cover the shortcuts with the keyboard.
   if (matchMedia("(hover: hover)").matches) dialog.querySelector("[data-filter]").focus();
 }
 

@@ -1,4 +1,4 @@
-// Screens of imports: a file dropped on the page, ticks of whole folders, and progress as it comes.
+// Import pages: dropping a file on the page, checkboxes of whole folders, and live progress.
 import * as live from "../live.js";
 import { get, load } from "../net.js";
 import { t, tn } from "../words.js";
@@ -26,7 +26,7 @@ function dropping(form) {
   field.addEventListener("change", () => field.files.length && form.requestSubmit());
 }
 
-// The tick of a folder says what those below it say.
+// A folder's checkbox reflects those below it.
 function ticking(form) {
   const boxes = (set) => [...set.querySelectorAll('[name="pick"]:not(:disabled)')];
   const show = (set) => {
@@ -97,7 +97,7 @@ async function ask() {
 function watching() {
   if (!runs()) return;
   live.start((kind, data) => (kind === "import" ? show(data) : kind === "reset" && ask()));
-  // What the stream brings is a hint; now and then the page asks itself, without one always.
+  // Events are hints only, so the page also polls: rarely with a stream, always without.
   let turn = 0;
   setInterval(() => {
     turn += 1;

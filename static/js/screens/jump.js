@@ -1,4 +1,4 @@
-// Quick jump: feeds, folders, tags and places by parts of their names. Loaded when it is first asked for.
+// Quick jump: finds feeds, folders, tags and pages by parts of their names. Loads on first use.
 import { register } from "../actions.js";
 import { t, tn } from "../words.js";
 
@@ -32,7 +32,7 @@ const PLACES = () => [
   ...(document.querySelector('a[href="/admin"]') ? ADMIN() : []),
 ];
 
-// Only who is an administrator is shown the way to these; others would find nothing there.
+// Only for admins; for everyone else these pages don't exist.
 const ADMIN = () => [
   [t("Admin"), "/admin"],
   [t("Feeds"), "/admin/feeds", t("Admin")],
@@ -47,7 +47,7 @@ function target(title, url, link, where) {
   return { title, url, link, folder, text: plain(`${title} ${folder}`), unread: Number(link?.dataset.unread ?? 0) };
 }
 
-// The tree of the page; on a screen without one, that of the reading page.
+// Uses the page's tree; on a page without one, that of the reader.
 async function gather() {
   let links = document.querySelectorAll(".tree a[href]:not(.menu a)");
   if (!links.length) {
@@ -67,8 +67,8 @@ async function gather() {
   targets = [...found.values()];
 }
 
-// Each word must be there: best at the beginning of the name, then of a word, then within one, then its letters
-// in their order.
+// Each word must match: best at the start of the name, then at the start of a word, then within one, then as letters
+// in order.
 function rank(text, words) {
   let sum = 0;
   for (const word of words) {

@@ -1,4 +1,4 @@
-// Keys are set by pressing them. Esc and Tab leave it as it was: nobody is caught in a field.
+// Records shortcuts by key press. Esc and Tab cancel, so that nobody is trapped in a field.
 import { isKey, names } from "../keys.js";
 import { t } from "../words.js";
 

@@ -1,4 +1,4 @@
-// How a list is shown. Loaded with the first of its keys or buttons.
+// View options of a list. Loads with the first of its keys or buttons.
 import { register } from "../actions.js";
 import * as list from "../list.js";
 import { post } from "../net.js";
@@ -6,7 +6,7 @@ import * as panes from "../panes.js";
 import * as rows from "../rows.js";
 import { say, toast } from "../toast.js";
 
-// View, density, order and filter are kept for this stream; the rows stay unless other ones are asked for.
+// View, density, order and filter are saved for this stream; the rows stay unless the options require others.
 async function look(changes) {
   const { stream: name } = list.pane().dataset;
   const box = document.getElementById("rows");
@@ -21,7 +21,7 @@ async function look(changes) {
   const same = !("sort" in changes) && !("show" in changes);
   const all = list.all();
   const row = rows.current();
-  // Of whole texts no more than lead to the chosen one.
+  // Load only as many whole texts as lead to the selected row.
   const count = changes.view === "expanded" ? all.indexOf(row) + 11 : all.length;
   const state = same ? { snapshot: list.pane().dataset.snapshot, rows: count, selected: row?.dataset.id } : {};
   history.replaceState({}, "", url);

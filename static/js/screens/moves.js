@@ -1,4 +1,4 @@
-// Moving things in the tree: drag and drop, cut and paste. Loaded when somebody comes near the tree.
+// Moving items in the tree: drag and drop, cut and paste. Loads when the pointer or focus gets near the tree.
 import * as menu from "../treemenu.js";
 import * as tree from "../treemove.js";
 import { say } from "../toast.js";
@@ -41,7 +41,7 @@ function beside(item, low) {
   return { item, zone: low ? "after" : "before", folder, after };
 }
 
-// Into a folder or between two of one kind; folders and feeds do not mix.
+// Into a folder or between two items of one kind; folders and feeds don't mix.
 function where(event) {
   const item = tree.itemOf(event.target);
   if (!item || item === dragged || dragged.contains(item)) return null;
@@ -74,7 +74,7 @@ place.addEventListener("drop", (event) => {
   dragged.classList.remove("dragged");
   dragged = null;
 });
-// Also after Esc, and after a drop beside everything.
+// Even after Esc, and after a drop outside all targets.
 place.addEventListener("dragend", () => {
   clear();
   if (dragged) say(t("Not moved"));
@@ -111,7 +111,7 @@ place.addEventListener("keydown", (event) => {
     release();
     say(t("Not moved"));
   } else if (command === "x" && item) take(item);
-  // On "All entries": the list outside of folders.
+  // "All entries" stands for the top level.
   else if (command === "v" && cut && (item || event.target.matches("a[data-all]"))) paste(item);
   else return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-// Whether this device is told of things while no page is open: asked for here, and nowhere else.
+// Turns push notifications on this device on and off.
 import { post } from "../net.js";
 import { toast } from "../toast.js";
 import { worker } from "../trusted.js";
@@ -15,12 +15,12 @@ async function mark(text) {
 }
 
 async function turnOn() {
-  // Asked before anything is waited for: browsers let a page ask right after a click alone.
+  // First of all, since browsers only allow the permission prompt right after a click.
   if ((await Notification.requestPermission()) !== "granted") return show();
   await navigator.serviceWorker.register(worker(), { scope: "/" });
   const { pushManager } = await navigator.serviceWorker.ready;
   const { key } = await post("/settings/devices/key", {});
-  // Another address: what still waits for whoever was told here before comes no more.
+  // A new address: messages queued for this device's previous user no longer arrive.
   await (await pushManager.getSubscription())?.unsubscribe();
   const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }).catch(() => null);
   if (!made) return toast(t("This browser's push service isn't responding. Try again later."));

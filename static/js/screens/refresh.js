@@ -1,4 +1,4 @@
-// Looks for new entries, and says what came. Loaded when it is first asked for.
+// Checks for new entries and reports them. Loads on first use.
 import { register } from "../actions.js";
 import * as counts from "../counts.js";
 import { pane } from "../list.js";
@@ -7,7 +7,7 @@ import { when } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
-// Milliseconds after which to look, one after the other: nobody tells when the last feed has answered.
+// Milliseconds between looks, since no event reports that the last feed has answered.
 const PAUSES = [700, 1300, 2000, 4000, 6000];
 
 const news = () => document.querySelector("#newbar:not([hidden])")?.textContent ?? "";

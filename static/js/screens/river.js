@@ -1,12 +1,12 @@
-// Whole texts below each other: what is scrolled past becomes read, if one wants that. Only what a hand
-// moved counts, never a layout, a restored place or a step of ours.
+// Whole texts below each other: marks entries as read when they are scrolled past, if the user wants that. Only the
+// user's scrolling counts, never layout changes, restored positions or scrolling by scripts.
 import * as list from "../list.js";
 import * as rows from "../rows.js";
 
-const REST = 1000; // a hand's move is over
+const REST = 1000; // the user's scrolling has ended
 const KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", " "];
 let box = null;
-let seen = 0; // rows above the edge when it was last looked
+let seen = 0; // rows above the edge at the last look
 
 function touched(event) {
   const pane = event.target.closest?.(".pane-list");
@@ -14,7 +14,7 @@ function touched(event) {
   if (event.type !== "pointerdown" || event.target === pane) list.hand();
 }
 
-// How many rows have left the pane by its upper edge.
+// Returns the number of rows that have left the pane at its upper edge.
 function passed(all) {
   const pane = list.pane();
   const edge = pane.getBoundingClientRect().top + pane.querySelector(".bar").offsetHeight;
@@ -28,7 +28,7 @@ function passed(all) {
   return low < shown.length ? all.indexOf(shown[low]) : all.indexOf(shown.at(-1)) + 1; // none: 0
 }
 
-// From here on it is looked what passes.
+// Starts watching from the current position.
 function begin() {
   box = document.getElementById("rows");
   seen = box ? passed(list.all()) : 0;
@@ -42,7 +42,7 @@ function scrolled(event) {
   if (document.getElementById("rows") !== box) begin();
   if (performance.now() - list.moved() < REST) {
     list.hand();
-    // Whatever lies between two looks, however fast it went by.
+    // All rows between two looks, however fast they were scrolled past.
     for (const row of all.slice(seen, now)) if (!("kept" in row.dataset)) rows.setRead(row, true);
   }
   seen = now;

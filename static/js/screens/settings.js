@@ -1,4 +1,4 @@
-// Settings of display are shown while they are chosen; they are kept when they are saved.
+// Previews display settings while they are chosen; they are stored on save.
 import { toast } from "../toast.js";
 import { t } from "../words.js";
 
@@ -16,12 +16,12 @@ function show() {
 }
 
 form?.addEventListener("input", show);
-// What is changed after it was saved is not saved.
+// Later changes aren't saved yet, so remove the confirmation.
 for (const one of document.querySelectorAll(".section form")) {
   one.addEventListener("input", () => one.querySelector("#saved")?.replaceChildren());
 }
 
-// A page without HTTPS may not write to the clipboard by itself: then the address is there to be copied by hand.
+// Without HTTPS, scripts can't write to the clipboard: then the address is selected, to be copied by hand.
 for (const button of document.querySelectorAll("[data-copy]")) {
   const field = document.getElementById(button.dataset.copy);
   button.addEventListener("click", async () => {

@@ -1,4 +1,4 @@
-// Sharing the open entry, or the chosen one, and the box for it. Loaded with the first of its keys or buttons.
+// Shares the open or selected entry, with its box. Loads with the first of its keys or buttons.
 import { register } from "../actions.js";
 import * as counts from "../counts.js";
 import { byId } from "../list.js";
@@ -10,7 +10,7 @@ import { t } from "../words.js";
 const box = () => document.getElementById("share");
 const article = () => document.querySelector("#article [data-entry]");
 
-// The box of this entry, which is opened for it.
+// Opens the entry if necessary; returns its box.
 async function ready() {
   const id = chosen();
   if (!id) return say(t("Select an entry first")), null;
@@ -18,7 +18,7 @@ async function ready() {
   return article()?.dataset.entry === id ? box() : null;
 }
 
-// What somebody has begun to write stays, whatever else he does with the entry; what was sent does not.
+// Keeps a note that is being written during other actions on the entry; a sent note isn't kept.
 async function paint(sent) {
   const id = article()?.dataset.entry;
   if (!id || !box()) return;

@@ -1,4 +1,4 @@
-// The borders between panes: moved by pointer or arrows, kept on this device.
+// The borders between panes: moved by pointer or arrow keys, stored on this device.
 const KEY = "eventr.panes";
 const LIMITS = { tree: [200, 420], list: [300, 720] };
 const STEP = 24;

@@ -1,4 +1,4 @@
-// The table of subscriptions: how many are chosen, a whole page or a range at once.
+// The table of subscriptions: the number selected, selecting a whole page or a range.
 import { t, tn } from "../words.js";
 
 const form = document.getElementById("bulk");
@@ -18,7 +18,7 @@ function count() {
   for (const button of form.querySelectorAll("button[name=do]")) button.disabled = !chosen && !whole.checked;
 }
 
-// Shift and a click choose all between.
+// Shift and click selects all rows between.
 function range(event) {
   const at = boxes.indexOf(event.target);
   if (at < 0) return;

@@ -1,5 +1,5 @@
-// Tags of the chosen entry: the menu in its article, its words in the row and the tree. Loaded when the menu
-// is first asked for by its key, or with the first that is given or taken.
+// Tags of the selected entry: the menu in its article, the labels in its row and the tree. Loads when the menu is
+// first opened by its key, or with the first change.
 import { register } from "../actions.js";
 import { post } from "../net.js";
 import * as panes from "../panes.js";
@@ -24,7 +24,7 @@ function paint(id, tags) {
   }
 }
 
-// Another one may be open by the time an answer comes: that has its own menu.
+// Another entry with its own menu may be open when an answer arrives.
 const isOpen = (id) => document.querySelector("#article [data-entry]")?.dataset.entry === id;
 
 function write() {

@@ -1,4 +1,4 @@
-// Keys of the tree: to move in it, to open and fold; and to go on by folders. Loaded with the first of them.
+// Shortcuts of the tree: moving, opening and closing folders, the next folder. Loads with the first of them.
 import { register } from "../actions.js";
 import { say } from "../toast.js";
 import { t } from "../words.js";
@@ -8,7 +8,7 @@ const links = () => [...document.querySelectorAll(".tree a[href]:not(.menu a)")]
 const focused = () => document.activeElement?.closest(".tree a[href]") ?? null;
 const current = () => document.querySelector(".tree a[aria-current]");
 
-// Hidden by its key it comes back; where the screen has no room for it, there is nothing to move in.
+// A hidden tree is shown again; on a screen without room for it, there is nothing to move in.
 function shown() {
   document.querySelector(".reader")?.classList.remove("no-tree", "full");
   return pane()?.checkVisibility() ?? false;
@@ -40,7 +40,7 @@ function folder(by) {
   if (!pane()) return false;
   const all = [...document.querySelectorAll(".tree a[data-folder]")];
   const at = all.indexOf(own());
-  // Round and round: after the last comes the first.
+  // Wrap around: the first follows the last.
   const ring = [...all.slice(at + 1), ...all.slice(0, Math.max(0, at))];
   if (by < 0) ring.reverse();
   const link = ring.find((one) => Number(one.dataset.unread) > 0);

@@ -1,5 +1,5 @@
-// First entries of new feeds: the waiting list asks for itself until they are there. It is gone by then, so the
-// tree is told here: what a feed is called, and how much is unread. Loaded where a list waits.
+// First entries of new feeds: the waiting list polls until they arrive, then is replaced. So this script updates the
+// tree: the feed's title and its unread count. Loads with a waiting list.
 import * as counts from "../counts.js";
 
 function call(link, title) {
@@ -17,7 +17,7 @@ document.addEventListener("htmx:after:swap", () => {
   if (!came) return;
   const link = document.querySelector(".tree a[data-feed][aria-current]");
   const title = document.querySelector("#stream h1");
-  // Names of other feeds, where the list is of several, come with the tree's new shape.
+  // In a list of several feeds, the titles come with the tree's new shape.
   if (link && title) call(link, title.textContent), counts.own();
   counts.refresh();
 });

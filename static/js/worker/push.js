@@ -1,7 +1,7 @@
-// Shows what somebody is told while no page is in sight. It does nothing else: no request passes through it.
+// Shows push notifications while no page is visible. It does nothing else: no request passes through it.
 const HOME = "/notifications";
 const NAME = "Eventr";
-// Safari takes the permission away from whoever shows nothing; the others let it be where a page is in sight.
+// Safari withdraws the permission if a push shows nothing; other browsers tolerate this while a page is visible.
 const MUST_SHOW = /AppleWebKit/.test(navigator.userAgent) && !/Chrom/.test(navigator.userAgent);
 
 self.addEventListener("install", () => self.skipWaiting());
@@ -28,7 +28,7 @@ async function show({ title = NAME, body = "", url = HOME, tag = "eventr", lang 
   await self.registration.showNotification(title, { body, tag, lang, dir, renotify: true, data: { url } });
 }
 
-// A tab that shows it already comes to the front, at whatever place of it; no other tab is led away from where it is.
+// Brings a tab to the front that shows the page already; never navigates another tab away.
 async function lead(path) {
   const { origin } = self.location;
   const url = new URL(path ?? HOME, origin);
@@ -37,7 +37,7 @@ async function lead(path) {
   return there ? there.focus() : self.clients.openWindow(goal);
 }
 
-// The push service has given this browser another address; who is logged out by now, or never asked, gets none.
+// The push service has given this browser a new address; register it only for a logged-in user with push on.
 async function renew({ newSubscription }) {
   const answer = await fetch("/api/push", { headers: { Accept: "application/json" }, cache: "no-store" });
   const { mine, key, csrf } = answer.ok ? await answer.json() : {};
