@@ -1,4 +1,4 @@
-"""One worker process as its manager holds it: the process, the line to it, what is known of it."""
+"""One worker process as its manager sees it: the process, its socket, its jobs and figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from queue_manager.policy import UNKNOWN_EXIT, WorkerView
 
 _log = logs.get(__name__)
 
-#: The worker's code, by name: the manager never loads it, the fork server does, once.
+#: The worker's code, by name: only the fork server loads it, once; the manager never does.
 ENTRY = "workers.main"
 _LOADED = "workers.preload"
 _PACKET = 4096
@@ -39,12 +39,12 @@ _context = multiprocessing.get_context("forkserver")
 
 
 def warm_up() -> None:
-    """Start the fork server and wait until it has loaded all that workers need; takes a second or two.
+    """Start the fork server and wait until it has loaded everything that workers need; takes 1–2 seconds.
 
-    Each worker then starts in 20 ms and shares these pages.
+    Each worker then starts in 20 ms and shares these memory pages.
 
     Raises:
-        OSError, EOFError: no process could be made.
+        OSError, EOFError: A process couldn't be created.
     """
     _context.set_forkserver_preload([_LOADED, __name__])
     first = _context.Process(target=_nothing, daemon=True)
@@ -54,12 +54,12 @@ def warm_up() -> None:
 
 
 def _nothing() -> None:
-    """Be forked."""
+    """Do nothing; the fork is the purpose."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs in a worker; times are seconds of the monotonic clock."""
+    """A job that runs in a worker; times are monotonic seconds."""
 
     id: str
     task: str
@@ -69,7 +69,7 @@ class RunningJob:
 
 
 class WorkerProcess:
-    """A worker process. Everything here is used by the manager's event loop only."""
+    """A worker process, used only by the manager's event loop."""
 
     def __init__(self, spec: WorkerSpec, settings: Settings) -> None:
         self.spec = spec
@@ -95,7 +95,7 @@ class WorkerProcess:
         """Start the process; blocks for the fork, about 20 ms.
 
         Raises:
-            OSError, EOFError: no process could be made; nothing is left open.
+            OSError, EOFError: The process couldn't be created; nothing is left open.
         """
         with self._theirs, self._pipe:
             try:
@@ -108,11 +108,11 @@ class WorkerProcess:
 
     @property
     def sentinel(self) -> int:
-        """Becomes readable when the process has ended."""
+        """A descriptor that becomes readable when the process has ended."""
         return self._process.sentinel
 
     def build_view(self, now: float) -> WorkerView:
-        """Return what the policy needs to know."""
+        """Return the values that the policy needs."""
         return WorkerView(
             name=self.spec.name,
             group=self.spec.group,
@@ -128,13 +128,13 @@ class WorkerProcess:
         )
 
     def measure(self) -> None:
-        """Look at the resident memory; 15 µs."""
+        """Measure the resident memory; takes 15 µs."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._watched = self._watched or psutil.Process(self.pid)
             self._rss = self._watched.memory_info().rss
 
     def read_messages(self) -> None:
-        """Read all messages that have come."""
+        """Read all messages that have arrived."""
         with contextlib.suppress(BlockingIOError, ConnectionError):
             while packet := self.line.recv(_PACKET):
                 self._sign = time.monotonic()
@@ -151,7 +151,7 @@ class WorkerProcess:
                 self._ready = True
             case Began(job_id, limit, task, queue):
                 if self.spec.mode == "solo":
-                    self._running.clear()  # one at a time: this one says that the last one has ended
+                    self._running.clear()  # one job at a time: a start implies the end of the last
                 self._running[job_id] = RunningJob(job_id, task, queue, self._sign, self._sign + limit)
             case Ended(job_id):
                 self._running.pop(job_id, None)
@@ -161,7 +161,7 @@ class WorkerProcess:
                 self._leaving = self._leaving or self._sign
 
     def extend_deadlines(self, seconds: float) -> None:
-        """Wait so much longer for its next sign of life, for its jobs and for its end."""
+        """Allow more time for the worker's next sign of life, its jobs and its end."""
         self._sign = min(time.monotonic(), self._sign + seconds)
         if self._leaving is not None:
             self._leaving = min(time.monotonic(), self._leaving + seconds)
@@ -171,27 +171,27 @@ class WorkerProcess:
         }
 
     def send_orders(self, spec: WorkerSpec) -> None:
-        """Let it work by new orders; one that does not read them now gets the next ones."""
+        """Send new orders; a worker that can't read them now gets the next ones."""
         with contextlib.suppress(BlockingIOError, ConnectionError):
             self.line.send(encode_orders(spec))
             self.spec = spec
 
     def stop(self, reason: str) -> None:
-        """Ask it to end."""
+        """Ask the worker to end."""
         self._leaving, self._reason = time.monotonic(), reason
         self._signal(signal.SIGTERM)
 
     def kill(self, reason: str) -> None:
-        """End it now."""
+        """Kill the worker now."""
         self.killed = reason
         self._signal(signal.SIGKILL)
 
     def reap_process(self) -> int | None:
-        """Return the exit code of the process that has ended, and free what it held."""
+        """Return the exit code of the ended process, and free its resources."""
         self.read_messages()
         self._process.join()
         code = self._process.exitcode
-        # Its children live on when the fork server dies, but count as ended. Make it true.
+        # If the fork server dies, its children live on but count as ended, so kill them.
         if code == UNKNOWN_EXIT:
             self._signal(signal.SIGKILL)
         self._process.close()
@@ -208,7 +208,7 @@ class WorkerProcess:
 
     @property
     def running(self) -> list[RunningJob]:
-        """The jobs that it runs, or ran when it ended."""
+        """The jobs that the worker runs, or was running when it ended."""
         return list(self._running.values())
 
     def _signal(self, number: int) -> None:
@@ -217,8 +217,8 @@ class WorkerProcess:
 
 
 def enter(entry: str, spec: WorkerSpec, settings: Settings, line: socket.socket, pipe: Connection) -> None:
-    """Run in the child: from here on it is the worker's code."""
-    # Ctrl-C reaches the whole group; until the worker can end in order, its manager decides alone.
+    """Run the worker's code in the child process."""
+    # Ctrl-C reaches the whole process group. Until the worker can end cleanly, only its manager decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     module: Any = importlib.import_module(entry)
     module.run(spec, settings, line, pipe)

@@ -1,12 +1,12 @@
--- COUNT: acknowledge events and add their sums to hours and minutes, if all of them are still to be counted.
--- A manager that was frozen after it read may find that another one took over its events and counted them:
--- then nothing is added, and it is told for which events that is still to be done.
+-- COUNT: acknowledge events and add their sums to hours and minutes, if none of them is counted yet.
+-- Another manager may have taken over and counted the events of a manager that was frozen after reading them.
+-- Then nothing is added, and the reply says which events still have to be counted.
 --
 -- KEYS  1 event stream · 2 hash of the sums since Redis was empty
 -- ARGV  1 consumer group · 2 prefix of the hours' keys · 3 seconds that an hour is kept
 --       4 prefix of the minutes' keys · 5 seconds that minutes are kept
 --       6 JSON: [[hour, {counter: number}, {minute:counter: number}], …] · 7.. stream ids
--- Returns the ids whose counters are not added yet: none, or what was acknowledged of a part.
+-- Returns the ids whose counters aren't added yet: none, or the acknowledged ids of a partial set.
 local mine = {}
 for i = 7, #ARGV do
   if redis.call('XACK', KEYS[1], ARGV[1], ARGV[i]) == 1 then

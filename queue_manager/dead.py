@@ -1,7 +1,7 @@
-"""The dead set: tasks that failed for good, with the history of their attempts, to be retried or dropped.
+"""The dead set: jobs that failed permanently, with the history of their attempts, to be retried or dropped.
 
-FINISH and RECOVER put them in and keep the newest ``dead_max``; their records expire after the queue's
-``failure_ttl``. Who queues the same task anew takes it out.
+FINISH and RECOVER add jobs and keep the newest ``dead_max``; their records expire after the queue's
+``failure_ttl``. Queuing the same job again removes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PAGE = 500
 
 
 class DeadJobs:
-    """Reads and changes the dead set; each method raises what Redis' client raises."""
+    """Reads and changes the dead set; each method raises the errors of the Redis client."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -26,7 +26,7 @@ class DeadJobs:
         )
 
     async def list_newest(self, limit: int) -> list[dict[str, Any]]:
-        """Return dead tasks, newest first; see :meth:`queue_manager.control.actions.Controls.list_dead`."""
+        """Return dead jobs, newest first; see :meth:`queue_manager.control.actions.Controls.list_dead`."""
         found: list[dict[str, Any]] = []
         start = 0
         while len(found) < limit:
@@ -48,21 +48,21 @@ class DeadJobs:
         return found[:limit]
 
     async def retry_dead(self, job_id: str | None) -> int:
-        """Queue one or all again; returns how many were dead.
+        """Queue one or all dead jobs again; return their number.
 
-        Batches of the updater's are forgotten instead: it queues their feeds itself as long as they are due.
+        The updater's batches are deleted instead: the updater queues their feeds itself while they are due.
         """
         return await self._each(
             self._retry, job_id, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM)
         )
 
     async def remove_dead(self, job_id: str | None) -> int:
-        """Forget one or all; returns how many were dead."""
+        """Delete one or all dead jobs; return their number."""
         return await self._each(self._drop, job_id)
 
     async def forget_expired(self) -> int:
-        """Take out those whose records have expired; returns how many."""
-        # All are looked at: each queue keeps its failures for a time of its own.
+        """Remove dead jobs whose records have expired; return their number."""
+        # Check all of them: each queue keeps its failures for its own time.
         ids = await self._client.zrange(redis_keys.DEAD, 0, -1)
         return sum([await self._forget(ids[n : n + _PAGE]) for n in range(0, len(ids), _PAGE)])
 
@@ -76,7 +76,7 @@ class DeadJobs:
     async def _each(self, script: Any, job_id: str | None, *args: str) -> int:
         if job_id is not None:
             return int(await self._run(script, [job_id], *args))
-        # Those of this moment: what fails again meanwhile is not tried for ever.
+        # A fixed list of ids: a job that fails again meanwhile must not be retried forever.
         ids = [i.decode() for i in await self._client.zrange(redis_keys.DEAD, 0, -1)]
         return sum([await self._run(script, ids[n : n + _PAGE], *args) for n in range(0, len(ids), _PAGE)])
 

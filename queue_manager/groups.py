@@ -1,7 +1,7 @@
-"""Settings per group of workers and per queue, from one TOML file; ``queues.toml`` here documents them.
+"""Settings per group of workers and per queue, from a TOML file; ``queues.toml`` here documents them.
 
-Which settings there are, what fits them and where their defaults come from is one table,
-:data:`OF_GROUPS` and :data:`OF_QUEUES`, which the file and live changes share.
+One table, :data:`OF_GROUPS` and :data:`OF_QUEUES`, defines all settings, their ranges and their defaults,
+for the file and for live changes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from app.models.jobs.jobs import USER_QUEUES, Queue
 from app.models.jobs.workers import QueueRules
 
 Value = int | float
-#: Table of the file under which queues have their own settings: ``[queue.feed-pull]``.
+#: Table of the file for settings of single queues: ``[queue.feed-pull]``.
 QUEUE_TABLE = "queue"
 MODES = ("loop", "solo")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumericSetting:
-    """A numeric setting: whole numbers or any, and the range; ``default`` makes it from the settings."""
+    """A numeric setting: its type and range; ``default`` computes its default from the settings."""
 
     kind: type[int] | type[float]
     low: float
@@ -34,10 +34,10 @@ class NumericSetting:
     default: Callable[[Settings], Value | None]
 
     def check(self, value: object) -> Value:
-        """Return a value that fits.
+        """Return a valid value.
 
         Raises:
-            ValueError: it does not; says what would.
+            ValueError: The value isn't valid; the error describes valid values.
         """
         if isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high:
             fitting = self.kind(value)
@@ -46,7 +46,7 @@ class NumericSetting:
         raise ValueError(f"must be {self}")
 
     def parse(self, text: str) -> Value:
-        """Read a value as somebody typed it; raises as :meth:`check`."""
+        """Read a typed value; raises as :meth:`check`."""
         try:
             return self.check(float(text))
         except ValueError as e:
@@ -61,7 +61,7 @@ def _always(value: Value | None) -> Callable[[Settings], Value | None]:
     return lambda settings: value
 
 
-#: Settings of a group; ``queues``, ``mode`` and the short ``workers`` are for the file alone.
+#: Settings of a group; ``queues``, ``mode`` and the short form ``workers`` are for the file only.
 OF_GROUPS: Mapping[str, NumericSetting] = {
     "min_workers": NumericSetting(int, 0, 256, _always(1)),
     "max_workers": NumericSetting(int, 1, 256, _always(None)),
@@ -92,7 +92,7 @@ OF_QUEUES: Mapping[str, NumericSetting] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Workers that serve the same queues in the same way; fields as ``queues.toml`` explains them."""
+    """Workers that serve the same queues in the same mode; ``queues.toml`` documents the fields."""
 
     name: str
     queues: tuple[str, ...]
@@ -112,13 +112,13 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """All that the file says: the groups in its order, and the rules of every queue."""
+    """The contents of the file: the groups in its order, and the rules of every queue."""
 
     groups: tuple[Group, ...]
     rules: Mapping[str, QueueRules]
 
     def find_group(self, name: str) -> Group | None:
-        """Return the group of that name."""
+        """Return the group of this name."""
         return next((group for group in self.groups if group.name == name), None)
 
     def find_serving_group(self, queue: str) -> Group | None:
@@ -126,7 +126,7 @@ class QueueSettings:
         return next((group for group in self.groups if queue in group.queues), None)
 
     def list_unserved(self) -> list[str]:
-        """Return the queues that no group serves: without another manager their jobs wait for ever."""
+        """Return the queues that no group serves; without another manager their jobs wait forever."""
         return [str(queue) for queue in Queue if self.find_serving_group(queue) is None]
 
 
@@ -134,7 +134,8 @@ def load(settings: Settings) -> QueueSettings:
     """Read the file.
 
     Raises:
-        SettingsError: it cannot be read, or holds a value that does not fit; says where and what would.
+        SettingsError: The file can't be read or a value isn't valid; the error names the line and valid
+            values.
     """
     path = settings.queues_file
     try:
@@ -151,10 +152,10 @@ def load(settings: Settings) -> QueueSettings:
 
 
 def change_setting(table: QueueSettings, name: str, key: str, text: str) -> QueueSettings:
-    """Return the table with one setting changed; ``name`` is a group or a queue as its key demands.
+    """Return the table with one setting changed; ``name`` is a group or a queue, depending on the key.
 
     Raises:
-        InvalidError: the value does not fit; says what would.
+        InvalidError: The value isn't valid; the error describes valid values.
     """
     try:
         if key in OF_QUEUES:
@@ -170,18 +171,18 @@ def change_setting(table: QueueSettings, name: str, key: str, text: str) -> Queu
 
 
 def sort_queues(queues: tuple[str, ...], rules: Mapping[str, QueueRules]) -> tuple[str, ...]:
-    """Return queues in the order in which they are served: people's first, whatever the file says."""
+    """Return queues in the order they are served: people's queues first, whatever the file says."""
     return tuple(sorted(queues, key=lambda q: (q not in USER_QUEUES, -rules[q].priority)))
 
 
 def clamp_minimums(table: QueueSettings) -> QueueSettings:
-    """Return the table with each minimum at its maximum at most, which is what must not be exceeded."""
+    """Return the table with each minimum lowered to its maximum, which must not be exceeded."""
     groups = (dataclasses.replace(g, min_workers=min(g.min_workers, g.max_workers)) for g in table.groups)
     return dataclasses.replace(table, groups=tuple(groups))
 
 
 class _Reader:
-    """Makes groups and rules out of the file's tables; knows where in the file something stands."""
+    """Converts the file's tables to groups and rules, and finds the lines of faulty settings."""
 
     def __init__(self, settings: Settings, text: str) -> None:
         self._settings, self._lines = settings, text.splitlines()
@@ -216,7 +217,7 @@ class _Reader:
         return Group(name=name, queues=sort_queues(tuple(dict.fromkeys(queues)), rules), mode=mode, **values)
 
     def _plain(self, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Resolve ``workers = n``, always so many."""
+        """Resolve ``workers = n``, the short form for a fixed number of workers."""
         if "workers" not in table:
             return dict(table)
         if "min_workers" in table or "max_workers" in table:
@@ -252,7 +253,7 @@ class _Reader:
         return SettingsError(f"Queue settings, {what}.", setting="queues_file", table=name)
 
     def _line(self, name: str, key: str | None) -> int | None:
-        """Return where a key, else its table, is written; TOML's own reader does not tell."""
+        """Return the line of a key, or else of its table; the TOML parser doesn't report lines."""
         table, found = "", None
         for number, line in enumerate(self._lines, 1):
             if header := re.match(r"\s*\[([^\[\]]+)\]", line):

@@ -1,4 +1,4 @@
-"""What waits in the queues and runs in the system, and the switches of each queue: looks at Redis."""
+"""The load and switches of the queues, read from Redis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from queue_manager.scale import Load
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueState:
-    """A queue as it is now; ``oldest`` is the wait of its first job, seconds."""
+    """A queue's current state; ``oldest`` is the wait of its first job, seconds."""
 
     name: str
     length: int
@@ -28,7 +28,7 @@ class QueueState:
 
 
 class QueueLoads:
-    """Reads the queues; each method raises what Redis' client raises."""
+    """Reads the queues; each method raises the errors of the Redis client."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -36,7 +36,7 @@ class QueueLoads:
         self._script = client.register_script(text)
 
     async def read_queues(self, queues: Iterable[str]) -> dict[str, QueueState]:
-        """Return these queues by name, in one round trip."""
+        """Return the states of these queues by name, in one round trip."""
         rows = await self._script(keys=[redis_keys.PAUSED, redis_keys.DRAINING], args=list(queues))
         found = [
             QueueState(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
@@ -45,11 +45,11 @@ class QueueLoads:
         return {queue.name: queue for queue in found}
 
     async def count_managers(self) -> int:
-        """Return how many managers share the work."""
+        """Return the number of managers that share the work."""
         return max(1, int(await self._client.zcard(redis_keys.MANAGERS)))
 
     async def count_running(self) -> collections.Counter[str]:
-        """Return by queue how many jobs some worker of the system holds."""
+        """Return for each queue the number of jobs that the system's workers hold."""
         workers = await self._client.hkeys(redis_keys.WORKERS)
         async with self._client.pipeline(transaction=False) as pipe:
             for worker in workers:
@@ -63,12 +63,12 @@ class QueueLoads:
     async def set_switches(
         self, queue: str, *, paused: bool | None = None, draining: bool | None = None
     ) -> None:
-        """Turn the switches of a queue for the whole system; None leaves one as it is."""
+        """Set a queue's switches for the whole system; None leaves a switch unchanged."""
         async with self._client.pipeline(transaction=True) as pipe:
             for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
                 if on is not None:
                     (pipe.sadd if on else pipe.srem)(key, queue)
-            # Those who waited for nothing look again.
+            # Idle workers look again.
             pipe.publish(redis_keys.WAKE, queue)
             await pipe.execute()
 
@@ -76,7 +76,7 @@ class QueueLoads:
 def compute_load(
     group: Group, queues: Mapping[str, QueueState], running: Iterable[RunningJob], managers: int
 ) -> Load:
-    """Return what a group has to do; what waits is shared by all managers."""
+    """Return the load of a group; all managers share the waiting jobs."""
     open_queues = [queues[q] for q in group.queues if q in queues and not queues[q].paused]
     system = sum(q.length for q in open_queues if q.name not in USER_QUEUES)
     of = [run.queue for run in running]

@@ -20,14 +20,14 @@ _log = logs.get(__name__)
 
 
 def run(settings: Settings) -> int:
-    """Start and watch the workers of this server; returns the exit code.
+    """Start and watch the workers of this server; return the exit code.
 
-    The first signal gives running jobs their grace, the second ends at once. Either way the jobs that
-    did not end are back in their queues, and no process is left. SIGHUP reads the queue settings again,
+    The first signal gives running jobs the grace period; the second ends the process at once. Either way,
+    unfinished jobs are back in their queues and no process is left. SIGHUP reads the queue settings again,
     SIGUSR1 logs the state.
 
     Raises:
-        SettingsError: the queue settings do not fit.
+        SettingsError: The queue settings aren't valid.
     """
     table = groups.load(settings)
     asyncio.run(_supervise(settings, table))
@@ -71,7 +71,7 @@ async def _admin(settings: Settings, controls: Controls) -> AsyncIterator[None]:
 
 
 def _print(controls: Controls) -> None:
-    """Log the state, an event per group and worker."""
+    """Log the state, one event per group and worker."""
     status = controls.get_status()
     for group in status["groups"]:
         _log.info("group_state", group=group["name"], serving=group["serving"], wanted=group["wanted"])

@@ -1,4 +1,4 @@
-"""What a manager tells Prometheus: the whole system by Redis, and its own workers. Loaded when asked for."""
+"""A manager's metrics for Prometheus: the whole system from Redis, and its own workers. Loaded on demand."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ STATES = ("starting", "ready", "leaving", "killed")
 
 
 class ManagerMetrics:
-    """Reads the figures of a manager; to be used in its event loop."""
+    """Reads the figures of a manager; call it in the manager's event loop."""
 
     def __init__(self, settings: Settings, controls: Controls) -> None:
         self._controls = controls
-        # Its own connection: who asks must not wait for the manager's work, nor delay it.
+        # A separate connection: scrapes must neither wait for the manager's work nor delay it.
         self._client: Any = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=3)
 
     async def find_missing(self) -> list[str]:
-        """Return what this manager lacks to do its work: ``redis``, ``workers``."""
+        """Return what this manager needs to work but lacks: ``redis``, ``workers``."""
         return [
             *(["redis"] if await self._is_silent() else []),
             *([] if _has_workers(self._controls.get_status()) else ["workers"]),
         ]
 
     async def render(self) -> bytes:
-        """Return all figures as text. Without Redis those of this manager alone."""
+        """Return all figures as text; without Redis, only those of this manager."""
         families = [*metrics.collect_process_metrics("manager"), *_workers(self._controls.get_status())]
-        # Without Redis they are absent: a gap says more than old values.
+        # Without Redis, omit the system's figures: a gap is more accurate than old values.
         with contextlib.suppress(StoreError, redis.RedisError, OSError):
             families += await self._system()
         return await asyncio.to_thread(metrics.render, families)
@@ -71,7 +71,7 @@ class ManagerMetrics:
 
 
 def _has_workers(status: Mapping[str, Any]) -> bool:
-    """Whether each group that always has workers has one that is ready."""
+    """Return whether each group with a minimum has a worker that is ready."""
     ready = {worker["group"] for worker in status["workers"] if worker["state"] == "ready"}
     return all(group["name"] in ready for group in status["groups"] if group["min_workers"])
 

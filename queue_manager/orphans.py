@@ -1,8 +1,8 @@
-"""Finds what nobody holds after Redis has lost a part of its keys, and puts it back.
+"""Finds jobs that no list holds after Redis has lost some of its keys, and queues them again.
 
-Scripts change a job and the list that holds it in one step, so no fault of ours makes a stray. But a key
-can be gone: dropped by hand, or by a copy that lagged behind. A job that says ``started`` then blocks its
-identity for ever. One manager of the system looks every :data:`PERIOD` seconds.
+Scripts change a job and its list in one step, so a bug can't create a stray job. But a key can be lost,
+deleted by hand or by a lagging replica. A job with status ``started`` then blocks its identity forever.
+One manager of the system looks every :data:`PERIOD` seconds.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from app.models.jobs import redis_keys
 
-#: So long a stray job waits at most, seconds, beside the look itself.
+#: Seconds; the longest time that a stray job waits for the next look.
 PERIOD = 30
 _PAGE = 500
 _ALIVE = {b"started", b"queued", b"scheduled"}
 
 
 class OrphanedJobs:
-    """Looks for stray jobs and lists; each method raises what Redis' client raises."""
+    """Finds stray jobs and lists; each method raises the errors of the Redis client."""
 
     def __init__(self, client: Any, manager: str) -> None:
         self._client, self._manager = client, manager
@@ -28,16 +28,16 @@ class OrphanedJobs:
         self._script = client.register_script(text)
 
     async def claim_turn(self) -> bool:
-        """Whether it is our turn to look: nobody has for a while."""
+        """Return whether it is this manager's turn to look: no manager has looked for a while."""
         return bool(await self._client.set(redis_keys.SWEPT, self._manager, nx=True, ex=PERIOD))
 
     async def release_turn(self) -> None:
-        """Let another manager look at once, if it was our turn."""
+        """Let another manager look at once, if it was this manager's turn."""
         if await self._client.get(redis_keys.SWEPT) == self._manager.encode():
             await self._client.delete(redis_keys.SWEPT)
 
     async def requeue_jobs(self) -> dict[str, str]:
-        """Queue stray jobs again; returns what each of them said it was."""
+        """Queue stray jobs again; return their old statuses by id."""
         found: dict[str, str] = {}
         cursor = 0
         waiting: dict[bytes, set[bytes]] = {}
@@ -58,16 +58,16 @@ class OrphanedJobs:
                 return found
 
     async def find_workers(self) -> list[str]:
-        """Return workers that nobody knows any more and whose lists still hold jobs."""
+        """Return unregistered workers whose lists still hold jobs."""
         lists = {k.decode() async for k in self._client.scan_iter(redis_keys.INFLIGHT + "*", count=_PAGE)}
-        # After the lists: a worker is registered before it can have one.
+        # After the lists: a worker is registered before it can have a list.
         known = {worker.decode() for worker in await self._client.hkeys(redis_keys.WORKERS)}
         return sorted({name.removeprefix(redis_keys.INFLIGHT) for name in lists} - known)
 
     async def _doubtful(self, names: Sequence[bytes], waiting: dict[bytes, set[bytes]]) -> list[str]:
-        """Return jobs that no list seems to hold; the script decides, it alone sees all at one moment.
+        """Return jobs that no list seems to hold. The script decides, since only it sees a consistent state.
 
-        Of a long queue each LPOS is dear, so its ids are read once per look, when the first of them is met.
+        LPOS is slow in a long queue, so a queue's ids are read once per look, for the first of its jobs.
         """
         async with self._client.pipeline(transaction=False) as pipe:
             for name in names:

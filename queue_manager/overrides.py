@@ -1,7 +1,7 @@
-"""Settings that are changed while managers run: in Redis, over those of the file, for all managers.
+"""Live settings: changes in Redis that override the file, for all managers.
 
-Every manager looks at them each second; the channel only makes it sooner. They outlive restarts of the
-managers, and go with what Redis holds when it is emptied: then the file counts again.
+Every manager reads them each second; the channel only speeds this up. They survive restarts of managers.
+When Redis is emptied, they are gone and the file applies again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Changes = Mapping[str, Mapping[str, str]]
 
 
 class Overrides:
-    """Reads and writes changed settings; each method raises what Redis' client raises."""
+    """Reads and writes live settings; each method raises the errors of the Redis client."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     async def read(self, table: QueueSettings) -> Changes:
-        """Return all changes of what this manager serves."""
+        """Return all changes to what this manager serves."""
         names = sorted({*(group.name for group in table.groups), *map(str, Queue)})
         async with self._client.pipeline(transaction=False) as pipe:
             for name in names:
@@ -45,7 +45,7 @@ class Overrides:
         }
 
     async def write(self, name: str, key: str, value: str | None) -> None:
-        """Keep a change, None: forget it; and tell all managers."""
+        """Store a change and notify all managers; None removes the change."""
         async with self._client.pipeline(transaction=True) as pipe:
             if value is None:
                 pipe.hdel(redis_keys.make_live_settings_key(name), key)
@@ -55,7 +55,7 @@ class Overrides:
             await pipe.execute()
 
     async def follow_changes(self, on_change: Callable[[], None], on_arrival: Callable[[str], None]) -> None:
-        """Call back for ever when settings change, and with its name when jobs arrive in an empty queue."""
+        """Call back forever: on changed settings, and with a queue's name when an idle queue gets jobs."""
         while True:
             try:
                 async with self._client.pubsub(ignore_subscribe_messages=True) as hints:
@@ -70,10 +70,10 @@ class Overrides:
 
 
 def find_target(table: QueueSettings, name: str, key: str) -> str:
-    """Return the group or queue that a change is about: a queue stands for the group that serves it.
+    """Return the group or queue that a change applies to: a queue stands for the group that serves it.
 
     Raises:
-        InvalidError: there is no such name or key; says which there are.
+        InvalidError: The name or key doesn't exist; the error lists the existing ones.
     """
     queues = list(map(str, Queue))
     if key in OF_QUEUES:
@@ -93,10 +93,10 @@ def find_target(table: QueueSettings, name: str, key: str) -> str:
 
 
 def check(table: QueueSettings, name: str, key: str, value: str) -> None:
-    """Find out whether a change fits what is in force; ``name`` is what :func:`target` returned.
+    """Check a change against the settings in force; ``name`` is the result of :func:`find_target`.
 
     Raises:
-        InvalidError: it does not; says what would.
+        InvalidError: The change isn't valid; the error describes valid values.
     """
     changed, before = groups.change_setting(table, name, key, value).find_group(name), table.find_group(name)
     if changed is None or before is None or changed.min_workers <= changed.max_workers:
@@ -106,7 +106,7 @@ def check(table: QueueSettings, name: str, key: str, value: str) -> None:
 
 
 def apply(table: QueueSettings, changes: Changes) -> QueueSettings:
-    """Return the file's table with the changes; those that do not fit it (any more) are left out."""
+    """Return the file's table with the changes, without those that aren't valid (anymore)."""
     for name, row in changes.items():
         for key, value in row.items():
             try:

@@ -1,4 +1,4 @@
-"""What the manager does, decided by pure functions over a snapshot: no clock, no process, no Redis."""
+"""The manager's decisions, as pure functions of a snapshot: no clock, no process, no Redis."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from collections.abc import Mapping, Sequence
 
 from queue_manager.groups import Group
 
-#: Above so many times its memory limit a worker is killed at once, without being asked to end first.
+#: Above this multiple of its memory limit, a worker is killed at once.
 HARD_MEMORY = 1.5
-#: Time to start and to connect, seconds; a worker that waits for Redis ticks not yet.
+#: Seconds for starting and connecting; a worker that waits for Redis sends no ticks yet.
 STARTUP = 120.0
-#: What a worker gets beyond its grace to give jobs back and to end, seconds.
+#: Seconds beyond the grace period that a worker gets to return jobs and end.
 MARGIN = 5.0
 #: First and longest pause after a worker that died before it was ready, seconds.
 PAUSE_FIRST, PAUSE_MOST = 0.25, 30.0
 
-#: Why a worker is told to end, or killed.
+#: Reasons why a worker is stopped or killed.
 SHUTDOWN, MEMORY, TIMEOUT, STALL = "shutdown", "memory", "timeout", "stall"
 IDLE, SETTINGS, OPERATOR = "idle", "settings", "operator"
 _BLAMED = {MEMORY, TIMEOUT, STALL}
-#: The fork server died, and nobody knows how its children end; multiprocessing's word for it.
+#: The fork server died, so the exit codes of its children are unknown; multiprocessing's value for this.
 UNKNOWN_EXIT = 255
-#: SIGTERM and SIGINT before the handlers are there, and the exit code of a worker without a manager.
+#: SIGTERM and SIGINT before the handlers are installed, and the exit code of a worker without a manager.
 _INNOCENT_EXITS = {0, -15, -2, 75, UNKNOWN_EXIT}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """A worker as it is now. Times are seconds of the monotonic clock.
+    """A worker's current state; times are monotonic seconds.
 
     Attributes:
-        sign: last message of it, or its start.
-        deadlines: of the jobs that run in it.
-        leaving: since when it takes no more jobs; None: it takes jobs.
-        reason: why it was told to leave; None when it left by itself.
-        killed: why SIGKILL was sent already.
+        last_sign: Time of its last message, or of its start.
+        deadlines: Deadlines of its running jobs.
+        leaving: Since when it accepts no more jobs; None: it accepts jobs.
+        reason: Why it was stopped; None if it left on its own.
+        killed: Why SIGKILL was sent already.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stop:
-    """Send SIGTERM: take no more, end what runs, give the rest back."""
+    """Send SIGTERM: accept no more jobs, finish the running ones, return the rest."""
 
     worker: str
     reason: str
@@ -79,11 +79,11 @@ Action = Start | Stop | Kill
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeathVerdict:
-    """What becomes of the jobs that a dead worker held.
+    """What to do with the jobs of a dead worker.
 
     Attributes:
-        crash: True: each is charged with a crash and runs alone from now on; False: back to the front.
-        reason: for the history of the jobs.
+        is_crash: True: count a crash for each job and run it alone from now on; False: back to the front.
+        reason: The reason for the history of the jobs.
     """
 
     is_crash: bool
@@ -99,13 +99,16 @@ def decide_actions(
     targets: Mapping[str, int],
     not_before: Mapping[str, float],
 ) -> list[Action]:
-    """Return what to do now.
+    """Return the actions to take now.
 
     Args:
-        groups: also those that are not served any more while they have workers.
-        wanted: by group, how many workers it is to have (see :func:`queue_manager.scale.scale`); a group
-            that is not named is not served any more.
-        not_before: by group, when the next worker may be started (see :func:`pause`).
+        now: The current time.
+        groups: All groups, including those no longer served that still have workers.
+        workers: The current workers.
+        stopping: Whether the manager is stopping.
+        targets: The number of workers per group (see :func:`queue_manager.scale.decide_scale`); a group
+            without an entry is no longer served.
+        not_before: Per group, the earliest time to start the next worker (see :func:`compute_pause`).
     """
     of = {group.name: group for group in groups}
     actions = [a for w in workers if (a := _tend(now, of[w.group], w, stopping, targets)) is not None]
@@ -124,12 +127,12 @@ def decide_actions(
 
 
 def is_serving(worker: WorkerView) -> bool:
-    """Whether a worker takes jobs, or will as soon as it is ready."""
+    """Return whether a worker accepts jobs, or will when it is ready."""
     return worker.leaving is None and not worker.killed
 
 
 def _spare(serving: Sequence[WorkerView], count: int) -> list[Action]:
-    """Let workers that do nothing leave, those first that have had the most time to grow."""
+    """Stop idle workers, the oldest first, since they have had the most time to grow."""
     idle = sorted((w for w in serving if w.ready and not w.deadlines), key=lambda w: w.born)
     return [Stop(worker.name, IDLE) for worker in idle[: max(0, count)]]
 
@@ -148,7 +151,7 @@ def _tend(
         return Stop(worker.name, SHUTDOWN)
     if worker.rss > group.memory:
         return Stop(worker.name, MEMORY)
-    # All else is learned on the way.
+    # Workers adopt all other changes while running.
     if group.name not in wanted or worker.mode != group.mode:
         return Stop(worker.name, SETTINGS)
     return None
@@ -159,24 +162,24 @@ def _kill_reason(now: float, group: Group, worker: WorkerView) -> str | None:
         return TIMEOUT
     if worker.rss > group.memory * HARD_MEMORY:
         return MEMORY
-    # A solo worker is silent while it works: its deadline guards it then.
+    # A solo worker is silent while it works; its deadline applies then.
     silent = now - worker.last_sign
     if silent > (group.stall if worker.ready else STARTUP) and not (
         worker.mode == "solo" and worker.deadlines
     ):
         return STALL
     if worker.leaving is not None and now - worker.leaving > group.grace + MARGIN:
-        # Asked to end for its memory and did not: what it runs is to blame. Else nobody is.
+        # If it was stopped for its memory and didn't end, its jobs are to blame; otherwise none is.
         return worker.reason or SHUTDOWN
     return None
 
 
 def judge_death(exitcode: int | None, killed: str | None) -> DeathVerdict:
-    """Judge a death.
+    """Judge a worker's death.
 
     Args:
-        exitcode: of the process; negative: the signal that ended it.
-        killed: why the manager killed it, None when it did not.
+        exitcode: The exit code; negative: the signal that ended the process.
+        killed: Why the manager killed the worker; None if it didn't.
     """
     if killed is not None:
         return DeathVerdict(killed in _BLAMED, killed)
@@ -187,6 +190,6 @@ def judge_death(exitcode: int | None, killed: str | None) -> DeathVerdict:
 
 
 def compute_pause(deaths: int) -> float:
-    """Seconds until the next start after so many workers in a row that died before they were ready."""
-    # The exponent has a limit too: no float holds what hours of deaths come to.
+    """Return the seconds until the next start after so many workers in a row died before they were ready."""
+    # The exponent has a limit, since hours of deaths would overflow a float.
     return 0.0 if deaths <= 0 else min(PAUSE_MOST, PAUSE_FIRST * 2.0 ** min(deaths - 1, 16))

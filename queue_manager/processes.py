@@ -1,4 +1,4 @@
-"""The worker processes of one manager: starts, orders, ends and buries them. Decides nothing."""
+"""The worker processes of one manager: starting, orders, ending, cleaning up. Makes no decisions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from queue_manager.policy import DeathVerdict, WorkerView
 
 _log = logs.get(__name__)
 
-#: Called with a worker that has ended, what its end means, and the jobs that it ran.
+#: Called with an ended worker's name, the verdict on its death, and the jobs that it ran.
 Buried = Callable[[str, DeathVerdict, list[str]], None]
 
 
 class WorkerProcesses:
-    """All children. Used by the manager's event loop only."""
+    """All worker processes, used only by the manager's event loop."""
 
     def __init__(self, settings: Settings, manager: str, buried: Buried) -> None:
         self._settings, self._manager, self._buried = settings, manager, buried
         self._children: dict[str, WorkerProcess] = {}
         self._deaths: dict[str, int] = {}
-        #: By group, when the next worker may be started.
+        #: Per group, the earliest time to start the next worker.
         self.not_before: dict[str, float] = {}
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class WorkerProcesses:
         return self._children.get(worker)
 
     def build_views(self, now: float) -> list[WorkerView]:
-        """Look at all of them, also at their memory."""
+        """Return the current state of all workers, including their memory."""
         for child in self._children.values():
             child.measure()
         return [child.build_view(now) for child in self._children.values()]
@@ -53,19 +53,19 @@ class WorkerProcesses:
         return [run for child in self if child.spec.group == group for run in child.running]
 
     def build_spec(self, group: Group, rules: Mapping[str, QueueRules]) -> WorkerSpec:
-        """Return orders for a worker that has yet to be born."""
-        # Worn out at different times, so that never all of a group are replaced at once.
-        wear = random.uniform(0.9, 1.1)  # noqa: S311 — nothing secret
+        """Return the orders for a new worker."""
+        # Vary the lifetimes, so that a group's workers aren't all replaced at once.
+        wear = random.uniform(0.9, 1.1)  # noqa: S311 — not a secret
         name = f"{group.name}-{secrets.token_hex(6)}"
         return _spec(name, self._manager, group, rules, wear)
 
     def start(self, spec: WorkerSpec) -> bool:
-        """Start a worker; blocks for the fork, about 20 ms. False: no process could be made."""
+        """Start a worker; blocks for the fork, about 20 ms. Return False if no process could be created."""
         child = WorkerProcess(spec, self._settings)
         try:
             child.start()
         except (OSError, EOFError):
-            # No memory or no process left, or the fork server was killed: the next try starts a new one.
+            # Out of memory or processes, or the fork server was killed: the next attempt starts a new one.
             _log.error("worker_not_started", exc_info=True, group=spec.group)
             self.not_before[spec.group] = time.monotonic() + policy.PAUSE_MOST / 10
             return False
@@ -77,7 +77,7 @@ class WorkerProcesses:
         return True
 
     def apply_table(self, table: QueueSettings) -> None:
-        """Give new orders to those whose group has changed."""
+        """Send new orders to workers whose group has changed."""
         for child in self:
             group = table.find_group(child.spec.group)
             if group is not None and group.mode == child.spec.mode:
@@ -86,12 +86,12 @@ class WorkerProcesses:
                     child.send_orders(spec)
 
     def extend_deadlines(self, seconds: float) -> None:
-        """Take back so much time that has just passed: nobody is to blame for what he did not do in it."""
+        """Extend all deadlines by time in which the machine stood still, for which no worker is to blame."""
         for child in self:
             child.extend_deadlines(seconds)
 
     def kill_all(self, reason: str) -> None:
-        """End all now."""
+        """Kill all workers now."""
         for child in self:
             child.kill(reason)
 

@@ -1,15 +1,15 @@
--- RECOVER: put back what a dead worker held, and let it never take again.
--- Uncounted, its jobs go to the front of their queues, in their order. After a crash each that ran is charged
--- with one and goes to the queue of suspects, where it runs alone; at the limit it ends dead.
+-- RECOVER: put back the jobs of a dead worker and unregister it, so that it can't dequeue again. Without a
+-- crash, its jobs return to the front of their queues, in order. After a crash, each job that ran is charged
+-- with it and moves to the queue of suspects, where it runs alone; at the limit it becomes dead.
 --
 -- KEYS  1 in-flight list · 2 hash of workers · 3 event stream · 4 dead set
 -- ARGV  1 worker · 2 crash ('1' or '0') · 3 reason
 --       4 JSON: queue → {crashes until a job is given up, seconds that its failure is kept}; '' for others
---       5 now, as RQ writes it · 6 most tasks in the dead set · 7 queue of suspects · 8 wake channel
---       9 events kept · 10 sentence of a job that is given up · 11 report of it, encoded for RQ
+--       5 now, as RQ writes it · 6 most jobs in the dead set · 7 queue of suspects · 8 wake channel
+--       9 events kept · 10 message of a job that is given up · 11 report of it, encoded for RQ
 --       12 seconds that the crashes of one feed are remembered
---       13.. ids of the jobs that ran; none: all that it held
--- Returns per job: id, what became of it ('returned', 'suspect', 'failed').
+--       13.. ids of the jobs that ran; none: all that the worker held
+-- Returns per job: id, outcome ('returned', 'suspect', 'failed').
 local worker, crash, limits = ARGV[1], ARGV[2] == '1', cjson.decode(ARGV[4])
 local ran = {}
 for i = 13, #ARGV do
@@ -45,7 +45,7 @@ local function put_back(id, job, queue)
   return 'returned'
 end
 
--- All jobs about one feed count together, and this death once, however many of them ran.
+-- All jobs about one feed are counted together. This death counts once, however many of them ran.
 local charged = {}
 local function of_subject(subject)
   if not subject then

@@ -1,4 +1,4 @@
-"""The manager's side of the queue protocol: who serves, who is alive, and what the dead leave behind."""
+"""The manager's side of the queue protocol: registration, heartbeats, and recovery of dead workers' jobs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from queue_manager.policy import DeathVerdict
 
 
 def build_identity() -> str:
-    """Return ``host:pid:start`` of this process: no other process has it, ever."""
+    """Return ``host:pid:start``, which identifies this process uniquely for all time."""
     return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
 
 
 def _host() -> str:
-    # Containers may share a name of host; pids can be compared within one namespace only.
+    # Containers may share a host name; pids are only comparable within one namespace.
     try:
         namespace = os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -43,8 +43,8 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    # Since the boot, and of which boot: times since 1970 move when the clock is set, and then two managers of
-    # one server would take each other for dead.
+    # Relative to the boot, which is named too. Times since 1970 change when the clock is set; two managers of
+    # one server would then consider each other dead.
     ticks = round((psutil.Process(pid).create_time() - psutil.boot_time()) * 100)
     return f"{_boot()}-{ticks}"
 
@@ -57,7 +57,7 @@ def _boot() -> str:
 
 
 def is_dead(manager: str) -> bool:
-    """Whether a manager of this host has ended; False for those of other hosts, which only time tells."""
+    """Return whether a manager of this host has ended; False on other hosts, where only its lease decides."""
     host, pid, started = manager.rsplit(":", 2)
     if host != _host():
         return False
@@ -68,10 +68,10 @@ def is_dead(manager: str) -> bool:
 
 
 class Recovery:
-    """Registers this manager and its workers, and puts back what dead workers held.
+    """Registers this manager and its workers, and puts back the jobs of dead workers.
 
-    All methods raise one of :data:`app.runtime.redis_errors.OUTAGE` while Redis does not answer or does not
-    write, and can be repeated.
+    All methods raise one of :data:`app.runtime.redis_errors.OUTAGE` while Redis doesn't answer or accept
+    writes, and can be repeated.
     """
 
     def __init__(self, settings: Settings, manager: str) -> None:
@@ -85,7 +85,7 @@ class Recovery:
         self._since = clock.now().isoformat()
 
     async def send_heartbeat(self, workers: list[str]) -> None:
-        """Say that this manager and its workers live."""
+        """Renew the lease of this manager and the signs of life of its workers."""
         seconds, _ = await self.client.time()
         sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
         async with self.client.pipeline(transaction=False) as pipe:
@@ -97,7 +97,7 @@ class Recovery:
             await pipe.execute()
 
     async def register(self, worker: str) -> None:
-        """Let a worker take jobs; before it starts, so that it can never hold what nobody knows of."""
+        """Register a worker before it starts, so that it can never hold jobs unknown to the system."""
         await self.client.hset(redis_keys.WORKERS, worker, self._manager)
 
     async def recover(
@@ -107,11 +107,13 @@ class Recovery:
         ran: Iterable[str] = (),
         rules: Mapping[str, QueueRules] | None = None,
     ) -> dict[str, str]:
-        """Put back what a worker held; returns job id → ``returned``, ``suspect`` or ``failed``.
+        """Put back a worker's jobs; return job id → ``returned``, ``suspect`` or ``failed``.
 
         Args:
-            ran: the jobs that it had begun, which alone can be to blame; none: it may have been any.
-            rules: of the queues; those without follow the settings.
+            worker: The name of the worker.
+            verdict: The verdict on its death.
+            ran: The jobs it had begun, the only ones that can be to blame; none: any job may be to blame.
+            rules: The rules of the queues; a queue without rules follows the settings.
         """
         names = [redis_keys.make_inflight_key(worker), redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.DEAD]
         rows = await self._script(keys=names, args=[*self._args(worker, verdict, rules or {}), *ran])
@@ -119,7 +121,7 @@ class Recovery:
         return {job.decode(): what.decode() for job, what in rows}
 
     async def _forget(self, worker: str) -> None:
-        """Remove what shows a worker that could not sign off itself."""
+        """Remove the records of a worker that couldn't sign off itself."""
         async with self.client.pipeline(transaction=False) as pipe:
             pipe.delete(redis_keys.make_alive_key("worker", worker), redis_keys.RQ_WORKER + worker)
             for shown in (redis_keys.RQ_WORKERS, *(f"{redis_keys.RQ_WORKERS}:{queue}" for queue in Queue)):
@@ -127,9 +129,10 @@ class Recovery:
             await pipe.execute()
 
     async def sweep(self) -> dict[str, str]:
-        """Recover the workers of managers that are lost; returns what became of their jobs."""
+        """Recover the workers of lost managers; return the outcomes of their jobs."""
         seconds, _ = await self.client.time()
-        # Before the managers: each signs on before its first worker, so none looks like a stranger's.
+        # Read the workers before the managers: a manager registers before its first worker, so none looks
+        # lost.
         workers = await self.client.hgetall(redis_keys.WORKERS)
         managers = {
             m.decode(): score
@@ -146,7 +149,7 @@ class Recovery:
         return done
 
     async def sign_off(self) -> None:
-        """Sign off; only when nothing of ours is left to recover."""
+        """Unregister this manager; only when it has nothing left to recover."""
         await self.client.zrem(redis_keys.MANAGERS, self._manager)
         await self.client.delete(redis_keys.make_alive_key("manager", self._manager))
 

@@ -1,9 +1,9 @@
-"""How many workers a group needs: pure functions over what waits, what runs and how busy the machine is.
+"""The number of workers that a group needs: pure functions of its waiting and running jobs and the CPU load.
 
-Up at once when jobs wait and cannot be held, by doubling, with a pause between two steps; never beyond
-the maximum, nor on a machine that is busy already: high load ends in a queue. Down by one, when for a
-whole ``max_idle`` fewer would have done. So a level that was left is not left again within that time,
-whatever the load does: it cannot flap.
+Scaling up doubles at once when jobs wait, with a pause between steps. It never exceeds the maximum, and it
+stops on a busy machine, where jobs wait instead. Scaling down removes one worker if fewer would have been
+enough for a whole ``max_idle``. So a size that was left isn't left again within that time, and the number
+of workers can't oscillate.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import math
 
 from queue_manager.groups import Group
 
-#: A first job that waits for less has not been seen by a worker yet, seconds.
+#: Seconds; a first job that waits for less may not have been seen by a worker yet.
 PATIENCE = 1.0
-#: Shortest time between two steps up, and between two down, seconds: what the last one did must show.
+#: Seconds between two steps up, and between two down, so that the last step can take effect.
 PAUSE_UP, PAUSE_DOWN = 2.0, 5.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a group has to do.
+    """The load of a group.
 
     Attributes:
-        waiting, waiting_system: jobs in its queues, of these in system queues; paused queues do not count.
-        oldest: how long the first of them has waited, seconds.
-        busy, busy_system: jobs that run in its workers.
+        waiting, waiting_system: Jobs in its queues, and those of them in system queues; without paused
+            queues.
+        oldest: Wait of the first of these jobs, seconds.
+        busy, busy_system: Jobs that run in its workers, and those of them from system queues.
     """
 
     waiting: int = 0
@@ -38,12 +39,13 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scale:
-    """How many workers a group is to have, and what is remembered for the next decision.
+    """The target number of workers of a group, and the memory for the next decision.
 
     Attributes:
-        changed: time of the last step.
-        peaks: (time, workers needed), both strictly falling towards the past's and the future's end: the
-            highest need since any time within ``max_idle`` is the first that is not older.
+        wanted: The target number.
+        changed: Time of the last step.
+        peaks: (time, workers needed): times ascending, needs descending. The highest need since a time is the
+            first entry that isn't older.
     """
 
     wanted: int
@@ -52,7 +54,7 @@ class Scale:
 
 
 def count_needed(group: Group, load: Load) -> int:
-    """Return how many workers would hold all that runs and waits, within the group's bounds."""
+    """Return the number of workers for all running and waiting jobs, within the group's bounds."""
     slots = group.slots if group.mode == "loop" else 1
     of_all = math.ceil((load.busy + load.waiting) / slots)
     of_system = math.ceil((load.busy_system + load.waiting_system) / min(slots, group.system_slots))
@@ -65,14 +67,17 @@ def decide_scale(
     """Return the next state.
 
     Args:
-        state: the last one, None at the start.
-        starting: a worker of the group is not ready yet, so what it will take still waits.
-        cpu: percent of the machine in use.
+        now: The current time.
+        group: The group.
+        state: The last state; None at the start.
+        load: The group's load.
+        starting: A worker of the group isn't ready yet, so the jobs it will run are still waiting.
+        cpu: CPU use of the machine, percent.
     """
     need = count_needed(group, load)
     state = state or Scale(group.min_workers)
     peaks = _remember(state.peaks, now, need, group.max_idle)
-    # Bounds that were changed hold at once.
+    # Changed bounds apply at once.
     wanted = min(max(state.wanted, group.min_workers), group.max_workers)
     step = _up(now, group, state, load, wanted, starting, cpu) if need > wanted else 0
     if step:
@@ -92,5 +97,5 @@ def _up(now: float, group: Group, state: Scale, load: Load, wanted: int, startin
 def _remember(
     peaks: tuple[tuple[float, int], ...], now: float, need: int, keep: float
 ) -> tuple[tuple[float, int], ...]:
-    """Add a need; drop what is too old, and what a later and higher one makes meaningless."""
+    """Add a need; drop entries that are too old, or lower than this later one."""
     return (*(peak for peak in peaks if peak[0] > now - keep and peak[1] > need), (now, need))

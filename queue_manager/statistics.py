@@ -1,8 +1,8 @@
-"""Counts what happens, hour by hour, in Redis: so the figures span all managers and survive each of them.
+"""Hourly statistics of job events in Redis, which cover all managers and survive their restarts.
 
-All managers read the one stream of events as one consumer group: each event goes to one of them, and is
-acknowledged and added to its hour in one step. What a manager read and did not count before it died is
-taken over by another one. So nothing is counted twice, and only what left the stream uncounted is missed.
+All managers read the event stream as one consumer group: each event goes to one manager, which acknowledges
+it and adds it to its hour in one step. Another manager takes over events that a dead manager read but didn't
+count. So no event is counted twice, and only events that left the stream uncounted are missed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, Counters
 
 _log = logs.get(__name__)
 
-#: Time between two looks, seconds: fewer and fuller reads cost a third of many small ones.
+#: Seconds between two looks: fewer and larger reads cost a third of many small ones.
 LOOK = 1.0
 _PAGE = 1000
 _PAUSE = 2.0
-#: What was read so long ago and not counted is counted by whoever looks next.
+#: Events that were read this long ago but not counted are counted by the next manager that looks.
 _ABANDONED_MS = 60_000
 _KEEP_SECONDS = (HOURS_KEPT + 1) * HOUR_MS // 1000
 _KEEP_MINUTES = (hourly_stats.MINUTES_KEPT + 1) * HOUR_MS // 1000
@@ -47,9 +47,9 @@ class Statistics:
     """Adds events to their hours, and reads the hours.
 
     Args:
-        settings: with the address of Redis.
-        manager: id of this manager, for its peak of memory.
-        memory: returns the resident memory of its workers together, bytes.
+        settings: The settings.
+        manager: The id of this manager, for its peak memory.
+        memory: Returns the total resident memory of its workers, bytes.
     """
 
     def __init__(self, settings: Settings, manager: str, memory: Callable[[], int]) -> None:
@@ -63,7 +63,7 @@ class Statistics:
         self._claimed_ms = 0
 
     async def count_forever(self) -> None:
-        """Count for ever; waits while Redis is away."""
+        """Count forever; wait while Redis is down."""
         while True:
             try:
                 await self._look()
@@ -74,14 +74,14 @@ class Statistics:
                 await asyncio.sleep(_PAUSE)
 
     async def list_hours(self, limit: int) -> dict[str, Any]:
-        """Return the last ``most`` hours in which anything was counted, the newest first, and their sum.
+        """Return the hours with events among the last ``limit`` hours, newest first, and their sum.
 
         Returns:
             ``{"hours": [{"hour": ISO start, …}], "total": {…}}``; see
             :func:`app.models.operations.hourly_stats.summary`.
 
         Raises:
-            StoreError: Redis does not answer.
+            StoreError: Redis doesn't answer.
         """
         newest = _now_ms() // HOUR_MS
         numbers = range(newest, newest - limit, -1)
@@ -111,7 +111,7 @@ class Statistics:
     async def _look(self) -> None:
         await self._note_memory()
         if _now_ms() - self._claimed_ms > _ABANDONED_MS:
-            # Ids alone: before version 7 Redis does not say which entry it was that has left the stream.
+            # Ids only: before version 7, Redis doesn't say which entries have left the stream.
             ids = await self._client.xautoclaim(
                 redis_keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE, justid=True
             )
@@ -124,7 +124,7 @@ class Statistics:
         await asyncio.sleep(LOOK)
 
     async def _read(self, ids: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
-        """Return these events; None for one that is not in the stream any more."""
+        """Return these events; None for an event that has left the stream."""
         async with self._client.pipeline(transaction=False) as pipe:
             for stream_id in ids:
                 pipe.xrange(redis_keys.EVENTS, min=stream_id, max=stream_id)
@@ -132,16 +132,16 @@ class Statistics:
         return [(i, reply[0][1] if reply else None) for i, reply in zip(ids, replies, strict=True)]
 
     async def _begin(self, error: redis.ResponseError) -> None:
-        """Make the group when it is missing: at the first start, and after Redis was emptied."""
+        """Create the group if it is missing: at the first start, and after Redis was emptied."""
         try:
             if str(error).startswith("NOGROUP"):
-                # From the oldest event: each belongs to the hour in which it happened.
+                # Start at the oldest event: each belongs to the hour in which it happened.
                 await self._client.xgroup_create(redis_keys.EVENTS, _GROUP, "0", mkstream=True)
                 return
             _log.warning("statistics_refused", error=str(error)[:120])
         except redis.ResponseError as e:
             if str(e).startswith("BUSYGROUP"):
-                return  # another manager was quicker
+                return  # another manager was faster
             _log.warning("statistics_refused", error=str(e)[:120])
         except _OUTAGE as e:
             _log.debug("redis_silent", while_="counting", error=type(e).__name__)
@@ -150,7 +150,7 @@ class Statistics:
     async def _add(self, rows: Sequence[tuple[bytes, dict[bytes, bytes] | None]]) -> None:
         if not rows:
             return
-        # None: it left the stream before it was counted.
+        # None: the event left the stream before it was counted.
         known = {stream_id: row for stream_id, row in rows if row}
         results = await self._results(
             {i: row for i, row in known.items() if hourly_stats.is_pull_result(row)}
@@ -177,9 +177,9 @@ class Statistics:
             await pipe.execute()
 
     async def _results(self, rows: Mapping[bytes, dict[bytes, bytes]]) -> dict[bytes, dict[str, Any]]:
-        """Return what pulls returned, by the event that tells of their end."""
+        """Return the results of pulls, by the event of their end."""
         values = {i: row[b"value"] for i, row in rows.items() if b"value" in row}
-        # Too long to ride along with its event; if the job ran again since, only the newest is seen.
+        # Results too long for their event. If the job has run again since, only its newest result is read.
         others = [i for i in rows if i not in values]
         if others:
             async with self._client.pipeline(transaction=False) as pipe:
@@ -202,8 +202,8 @@ class Statistics:
 async def cancel_task(task: asyncio.Task[None]) -> None:
     """Cancel a task until it has ended.
 
-    Once is not enough: the driver waits by ``asyncio.wait_for``, which loses a cancellation that comes in
-    the same turn as the answer (mended in Python 3.12).
+    Once isn't enough: the driver waits with ``asyncio.wait_for``, which loses a cancellation that arrives in
+    the same turn as the answer (fixed in Python 3.12).
     """
     while not task.done():
         task.cancel()
@@ -213,7 +213,7 @@ async def cancel_task(task: asyncio.Task[None]) -> None:
 def _sums(
     rows: Mapping[bytes, dict[bytes, bytes]], results: Mapping[bytes, dict[str, Any]]
 ) -> list[tuple[int, Counters, Counters]]:
-    """Return what events add to the hours that are kept, and to their minutes."""
+    """Return the sums of events for the hours that are kept, and for their minutes."""
     oldest = _now_ms() // HOUR_MS - HOURS_KEPT
     events = [
         (hourly_stats.parse_stream_ms(stream_id), row, results.get(stream_id))
@@ -228,7 +228,7 @@ def _sums(
 
 
 def parse_entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """Return the entries of one stream from what XREAD or XREADGROUP answered, in either protocol."""
+    """Return the entries of one stream from an answer to XREAD or XREADGROUP, in either protocol."""
     streams = reply.values() if isinstance(reply, dict) else [rows for _, rows in reply or ()]
     found: list[tuple[bytes, dict[bytes, bytes]]] = []
     for rows in streams:

@@ -1,4 +1,4 @@
-"""What a manager says of itself in Redis, for administrators' screens, which may be on other machines."""
+"""Publishes a manager's status in Redis for the admin pages, which may be served by other machines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from app.runtime.redis_errors import OUTAGE
 from queue_manager.control.actions import Controls
 from queue_manager.statistics import cancel_task
 
-#: Time between two words, seconds: a chart that is drawn each five seconds shows nothing older than seven.
+#: Seconds between two reports: a chart that refreshes every five seconds shows data at most seven seconds
+#: old.
 PERIOD = 2.0
 
 
 @contextlib.asynccontextmanager
 async def publish_status(settings: Settings, controls: Controls) -> AsyncIterator[None]:
-    """Say it again and again for the time of a block."""
-    # Its own connection, as that of operators: it must not wait for the manager's work, nor delay it.
+    """Publish the status repeatedly while the block runs."""
+    # A separate connection: reports must neither wait for the manager's work nor delay it.
     client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
     telling = asyncio.create_task(_tell(client, controls))
     try:
@@ -40,7 +41,7 @@ async def publish_status(settings: Settings, controls: Controls) -> AsyncIterato
 async def _tell(client: Any, controls: Controls) -> None:
     while True:
         status = controls.get_status()
-        # Its next word says it too; nobody needs to know that Redis is away from here.
+        # The next report will do; outages are logged elsewhere.
         with contextlib.suppress(*OUTAGE):
             await client.set(
                 redis_keys.make_manager_key(status["manager"]),

@@ -1,7 +1,7 @@
-"""Keeps the workers as the policy wants them. One event loop; all state is in memory and may be lost.
+"""Keeps the workers as the policy wants them. One event loop; all its state is in memory and may be lost.
 
-What must survive is in Redis: the in-flight lists, and which manager watches which worker. So the next
-manager, here or on another host, puts back what this one leaves when it is killed.
+State that must survive is in Redis: the in-flight lists, and which manager watches which worker. So the next
+manager, here or on another host, recovers the jobs of a killed one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from queue_manager.targets import WorkerTargets
 
 _log = logs.get(__name__)
 
-#: Time between two looks at all workers, seconds; deaths and messages come by themselves.
+#: Seconds between two looks at all workers; deaths and messages arrive at once.
 LOOK = 0.25
-#: A look that is late by more than this says that the machine, or all of us, stood still meanwhile.
+#: Seconds; a look later than this means that the machine or this process stood still.
 _LATE = 1.0
-#: Longest time between two heartbeats, seconds; a short lease wants more of them.
+#: Longest time between two heartbeats, seconds; a short lease needs more.
 _BEAT = 3.0
 _OUTAGE_PAUSE = 0.5
-#: How long a manager that stops tries to reach Redis; the next one does the rest.
+#: Seconds that a stopping manager tries to reach Redis; the next manager does the rest.
 _LAST_TRY = 5.0
 
 
 class Supervisor:
-    """Starts, watches, limits and buries workers."""
+    """Starts, watches, limits and cleans up workers."""
 
     def __init__(self, settings: Settings, table: QueueSettings, recovery: Recovery, manager: str) -> None:
         self._recovery, self.manager = recovery, manager
@@ -53,14 +53,14 @@ class Supervisor:
         self._recoveries: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
-        """End all workers in order, then return from :meth:`run`; the second call does not wait for jobs."""
+        """Stop all workers gracefully, then return from :meth:`run`; a second call doesn't wait for jobs."""
         if self._stopping.is_set():
             self.processes.kill_all(policy.SHUTDOWN)
         self._stopping.set()
         self._news.set()
 
     def on_hangup(self) -> None:
-        """Read the settings file again, or say in the log why it cannot be used."""
+        """Read the settings file again, or log why it isn't valid."""
         try:
             self.targets.reload()
         except SettingsError as e:
@@ -69,9 +69,9 @@ class Supervisor:
     # -- the loop
 
     async def run(self) -> None:
-        """Work until :meth:`stop`; returns when no worker is left and their jobs are back."""
+        """Work until :meth:`stop`; return when no worker is left and their jobs are back."""
         self.targets.warn()
-        # In a thread: while it loads, signals are heard.
+        # In a thread, so that signals are handled while it loads.
         await asyncio.gather(asyncio.to_thread(warm_up), self._until_redis_answers())
         background = [
             asyncio.create_task(part)
@@ -90,7 +90,7 @@ class Supervisor:
         await self._sign_off()
 
     def _excuse(self, late: float) -> None:
-        """Count no time against workers in which we were held up ourselves: so may they have been."""
+        """Don't count time against workers in which this process stood still: they may have too."""
         if late > _LATE:
             _log.warning("held_up", seconds=round(late, 1))
             self.processes.extend_deadlines(late)

@@ -1,4 +1,4 @@
-"""What is in force and how many workers each group is to have: the file, live changes, and the load."""
+"""The settings in force and the target number of workers per group, from the file, live changes and load."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from queue_manager.scale import Scale, decide_scale
 
 _log = logs.get(__name__)
 
-#: Time between two looks at the queues and the live settings, seconds; hints come by themselves.
+#: Seconds between two looks at the queues and the live settings; hints arrive at once.
 LOOK = 1.0
 _OUTAGE_PAUSE = 0.5
-#: Weight of one more second in the smoothed use of the CPU: a burst alone holds no worker back.
+#: Weight of one more second in the smoothed CPU use: a single burst must not delay a worker's start.
 _CPU_WEIGHT = 0.3
 
 
@@ -32,7 +32,11 @@ class WorkerTargets:
     """The settings in force and the size of each group.
 
     Args:
-        changed: called when workers may have to be started, stopped or told something new.
+        settings: The settings of the process.
+        table: The queue settings of the file.
+        client: An async client of Redis.
+        crew: The worker processes.
+        changed: Called when workers may have to be started or stopped, or need new orders.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class WorkerTargets:
         self.loads, self.overrides = QueueLoads(client), Overrides(client)
         self._file = self.table = table
         self._changes: overrides.Changes = {}
-        #: Groups that are not served any more; they may still have workers.
+        #: Groups that are no longer served; they may still have workers.
         self.retired: dict[str, Group] = {}
         self._scales: dict[str, Scale] = {}
         self._waiting: dict[str, QueueState] = {}
@@ -57,14 +61,14 @@ class WorkerTargets:
         self._adopt()
 
     def get_wanted(self) -> dict[str, int]:
-        """Return by group how many workers it is to have."""
+        """Return the target number of workers by group."""
         return {group.name: self._scales[group.name].wanted for group in self.table.groups}
 
     def reload(self) -> QueueSettings:
-        """Read the settings file again; returns what is in force.
+        """Read the settings file again; return the settings in force.
 
         Raises:
-            SettingsError: it does not fit; nothing has changed.
+            SettingsError: The file isn't valid; nothing has changed.
         """
         self._file = groups.load(self._settings)
         self._adopt()
@@ -73,12 +77,12 @@ class WorkerTargets:
         return self.table
 
     def warn(self) -> None:
-        """Log which queues nobody serves here."""
+        """Log the queues that no group of this manager serves."""
         if unserved := self.table.list_unserved():
             _log.warning("queues_unserved", queues=",".join(unserved))
 
     async def read_overrides(self) -> None:
-        """Follow the live settings now; raises one of :data:`app.runtime.redis_errors.OUTAGE`."""
+        """Adopt the current live settings; raises one of :data:`app.runtime.redis_errors.OUTAGE`."""
         changes = await self.overrides.read(self._file)
         if changes != self._changes:
             self._changes = changes
@@ -87,8 +91,8 @@ class WorkerTargets:
             self._adopt()
 
     async def follow_changes(self) -> None:
-        """Follow live settings and load for ever; waits while Redis is away."""
-        # The first value is that since the start of the machine's counters; the next ones are of a second.
+        """Follow live settings and load forever; wait while Redis is down."""
+        # The first value covers the time since the counters started; later ones cover one second.
         psutil.cpu_percent()
         while True:
             try:
@@ -101,11 +105,11 @@ class WorkerTargets:
             try:
                 await asyncio.wait_for(self._hint.wait(), LOOK)
             except TimeoutError:
-                # Not after a hint: of a shorter time the value means little.
+                # Not after a hint: a value over a shorter time means little.
                 self._cpu += (psutil.cpu_percent() - self._cpu) * _CPU_WEIGHT
 
     async def listen(self) -> None:
-        """Hear for ever of what makes the next look urgent."""
+        """Listen forever for hints that make the next look urgent."""
         await self.overrides.follow_changes(self._hint.set, self._arrived)
 
     async def _look(self) -> None:
@@ -145,6 +149,6 @@ class WorkerTargets:
         )
 
     def _arrived(self, queue: str) -> None:
-        """Somebody must start a worker for a queue that none of ours serves now."""
+        """Look at once if jobs arrive in a queue that none of this manager's workers serves now."""
         if any(queue in g.queues and self._scales[g.name].wanted == 0 for g in self.table.groups):
             self._hint.set()

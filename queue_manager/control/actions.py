@@ -1,4 +1,4 @@
-"""What an operator may ask of a running manager; the control socket calls nothing else."""
+"""The operator's actions on a running manager; the control socket calls nothing else."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MB = 1 << 20
 
 
 class Controls:
-    """One per manager; every method is called in the manager's event loop.
+    """The actions of one manager; every method must be called in the manager's event loop.
 
     A *group* is a table of the queue settings (``feeds``), a *queue* one of its queues (``feed-pull``).
 
-    Raises, by the methods that talk to Redis (``async``):
-        StoreError: Redis does not answer.
+    Raises, in the methods that use Redis (``async``):
+        StoreError: Redis doesn't answer.
     """
 
     def __init__(self, supervisor: Supervisor) -> None:
@@ -37,12 +37,13 @@ class Controls:
         self._since = clock.now().isoformat()
 
     def get_status(self) -> dict[str, Any]:
-        """Return this manager: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups``, ``workers`` and
-        ``unserved``, the queues that none of its groups serves.
+        """Return the manager's state.
 
-        A group: ``name``, ``mode``, ``queues``, ``min_workers``, ``max_workers``, ``serving``, ``wanted``.
-        A worker: ``name``, ``group``, ``pid``, ``age_s``, ``jobs_done``, ``rss_mb``, ``state`` (ready,
-        starting, leaving, killed) and ``current``, a list of ``{id, task, for_s}``.
+        Its fields: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups``, ``workers`` and ``unserved``,
+        the queues that none of its groups serves. A group: ``name``, ``mode``, ``queues``, ``min_workers``,
+        ``max_workers``, ``serving``, ``wanted``. A worker: ``name``, ``group``, ``pid``, ``age_s``,
+        ``jobs_done``, ``rss_mb``, ``state`` (ready, starting, leaving, killed) and ``current``, a list of
+        ``{id, task, for_s}``.
         """
         now = time.monotonic()
         wanted = self._sizing.get_wanted()
@@ -65,7 +66,7 @@ class Controls:
         """Return all queues of the system, by priority.
 
         Each: ``name``, ``length``, ``oldest_s`` (wait of its first job, 0 when empty), ``paused``,
-        ``draining``, ``running`` (jobs of it that some worker holds).
+        ``draining``, ``running`` (its jobs that workers hold).
         """
         with _store():
             waiting = await self._sizing.loads.read_queues(map(str, Queue))
@@ -83,7 +84,7 @@ class Controls:
         ]
 
     def get_settings(self) -> dict[str, dict[str, object]]:
-        """Return the settings in force: by group, and by queue those that a queue has of its own."""
+        """Return the settings in force: by group, and by queue for settings of queues."""
         table = self._sizing.table
         found: dict[str, dict[str, object]] = {
             group.name: {"queues": list(group.queues), "mode": group.mode}
@@ -91,51 +92,57 @@ class Controls:
             for group in table.groups
         }
         for queue, rules in table.rules.items():
-            # A group may be called like a queue; no setting is of both.
+            # A group may have the name of a queue; no setting belongs to both.
             found[queue] = found.get(queue, {}) | dataclasses.asdict(rules)
         return found
 
     async def set(self, group: str, key: str, value: str) -> dict[str, Any]:
-        """Change a setting for all managers, until it is reset; returns ``{name, key, value}``.
+        """Change a setting for all managers until it is reset; return ``{name, key, value}``.
 
         Args:
-            group: a group, or a queue: of a setting of groups it means the first group that serves it.
+            group: A group or a queue. For a setting of groups, a queue means the first group that serves it.
+            key: The setting.
+            value: The new value as text.
 
         Raises:
-            InvalidError: no such name or key, or a value that does not fit; says what would.
+            InvalidError: The name or key doesn't exist, or the value isn't valid; the error lists valid ones.
         """
         name = overrides.find_target(self._sizing.table, group, key)
         overrides.check(self._sizing.table, name, key, value)
         return await self._change(name, key, value)
 
     async def reset(self, group: str, key: str) -> dict[str, Any]:
-        """Go back to the file's value; returns and raises as :meth:`set`."""
+        """Restore the file's value; returns and raises as :meth:`set`."""
         return await self._change(overrides.find_target(self._sizing.table, group, key), key, None)
 
     async def pause(self, queue: str) -> dict[str, Any]:
-        """Let no worker of the system take from a queue; returns ``{queue, paused, draining}``.
+        """Stop all workers of the system from dequeuing from a queue; return ``{queue, paused, draining}``.
 
         Raises:
-            InvalidError: no such queue.
+            InvalidError: The queue doesn't exist.
         """
         return await self._switch(queue, paused=True)
 
     async def resume(self, queue: str) -> dict[str, Any]:
-        """End pause and drain of a queue; returns and raises as :meth:`pause`."""
+        """End the pause and drain of a queue; returns and raises as :meth:`pause`."""
         return await self._switch(queue, paused=False, draining=False)
 
     async def drain(self, queue: str) -> dict[str, Any]:
-        """Accept nothing new in a queue, work off what waits; returns and raises as :meth:`pause`."""
+        """Reject new jobs in a queue but run the waiting ones; returns and raises as :meth:`pause`."""
         return await self._switch(queue, draining=True)
 
     async def kill(self, worker: str, *, gently: bool = False) -> dict[str, Any]:
-        """End a worker of this manager; its jobs go back uncounted. Returns ``{worker, pid, gently}``.
+        """End a worker of this manager; its jobs return to their queues without counting as failed.
 
         Args:
-            gently: let its jobs end within the grace.
+            worker: The name of the worker.
+            gently: Let its jobs finish within the grace period.
+
+        Returns:
+            ``{worker, pid, gently}``.
 
         Raises:
-            NotFoundError: this manager has no such worker.
+            NotFoundError: This manager doesn't have this worker.
         """
         child = self._supervisor.processes.get(worker)
         if child is None:
@@ -145,7 +152,7 @@ class Controls:
         return {"worker": worker, "pid": child.pid, "gently": gently}
 
     async def list_dead(self, limit: int = 50) -> list[dict[str, Any]]:
-        """Return tasks that failed for good, newest first.
+        """Return dead jobs, newest first.
 
         Each: ``id``, ``task``, ``queue``, ``args``, ``error``, ``failures``, ``crashes``, ``ended`` (ISO)
         and ``history``, a list of ``{attempt, at, worker, error, where}``.
@@ -154,19 +161,19 @@ class Controls:
             return await self._supervisor.dead.list_newest(limit)
 
     async def retry_dead(self, job_id: str | None) -> int:
-        """Queue a dead task again with a clean record, None: all of them; returns how many.
+        """Queue a dead job again with a clean record; None: all dead jobs. Return their number.
 
         Raises:
-            NotFoundError: no task of this id is dead.
+            NotFoundError: No dead job has this id.
         """
         with _store():
             return _found(await self._supervisor.dead.retry_dead(job_id), job_id)
 
     async def remove_dead(self, job_id: str | None) -> int:
-        """Forget a dead task, None: all of them; returns how many.
+        """Delete a dead job; None: all dead jobs. Return their number.
 
         Raises:
-            NotFoundError: no task of this id is dead.
+            NotFoundError: No dead job has this id.
         """
         with _store():
             return _found(await self._supervisor.dead.remove_dead(job_id), job_id)
@@ -175,7 +182,7 @@ class Controls:
         """Read the settings file again, as on SIGHUP; returns ``{"groups": [names], "unserved": [queues]}``.
 
         Raises:
-            SettingsError: the file does not fit; nothing has changed.
+            SettingsError: The file isn't valid; nothing has changed.
         """
         table = self._sizing.reload()
         return {"groups": [group.name for group in table.groups], "unserved": table.list_unserved()}

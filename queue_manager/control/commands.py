@@ -1,4 +1,4 @@
-"""The commands of the REPL: a fixed table, and nothing else can be called. Words in, JSON out."""
+"""The commands of the REPL: a fixed table of everything that can be called. Words in, JSON out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from queue_manager.control.actions import Controls
 from queue_manager.groups import OF_GROUPS, OF_QUEUES
 from queue_manager.statistics import Statistics
 
-#: The word of a command for "each of them": dropping all dead tasks must be meant.
+#: The argument for "all": dropping all dead jobs must be explicit.
 ALL: Final = "all"
-#: Most dead tasks that one answer holds.
+#: Most dead jobs in one answer.
 DEAD_MOST: Final = 1000
 _DEAD_SHOWN, _HOURS_SHOWN = 50, 24
 
@@ -24,9 +24,11 @@ class Command:
     """One row of the table.
 
     Attributes:
-        usage: the arguments, for help; how many there may be is ``least`` to ``most``.
-        text: what it does, for help.
-        run: takes the arguments; None: the control socket does it itself.
+        usage: The arguments, for the help.
+        text: The description, for the help.
+        min_args: The fewest arguments.
+        max_args: The most arguments.
+        run: Receives the arguments; None: the control socket handles the command itself.
     """
 
     usage: str
@@ -40,8 +42,8 @@ class Commands:
     """Runs commands on this manager.
 
     Args:
-        controls: of the manager.
-        statistics: what happened, by hour.
+        controls: The manager's actions.
+        statistics: The figures by hour.
     """
 
     def __init__(self, controls: Controls, statistics: Statistics) -> None:
@@ -51,8 +53,8 @@ class Commands:
         """Run one command and return its result.
 
         Raises:
-            InvalidError: no such command, or other arguments than it takes; says what it takes.
-            EventrError: as the command says.
+            InvalidError: The command doesn't exist or its arguments aren't valid; the error shows the usage.
+            EventrError: As documented for the command.
         """
         command = find_command(words)
         if command.run is None:
@@ -130,7 +132,7 @@ class Commands:
         }
 
 
-#: Everything that can be asked of a manager. The order is that of the help.
+#: All commands of a manager, in the order of the help.
 TABLE: Final[Mapping[str, Command]] = {
     "help": Command("[COMMAND]", "List the commands.", 0, 1, Commands.show_help),
     "status": Command("", "Show this manager, its groups and its workers.", run=Commands.show_status),
@@ -168,11 +170,11 @@ def find_command(words: Sequence[str], *, count: bool = True) -> Command:
     """Return the row of a command.
 
     Args:
-        words: the command and its arguments.
-        count: whether the number of arguments is checked.
+        words: The command and its arguments.
+        count: Whether to check the number of arguments.
 
     Raises:
-        InvalidError: no such command, or too few or too many arguments.
+        InvalidError: The command doesn't exist, or has too few or too many arguments.
     """
     command = TABLE.get(words[0]) if words else None
     if command is None:

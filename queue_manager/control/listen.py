@@ -1,9 +1,9 @@
-"""Where a manager can be talked to: a unix socket of its own and, only when asked for, a loopback port.
+"""Control sockets of managers: a unix socket for each and, only if configured, a loopback port.
 
     HOME/run/manager-PID.sock   0600 in a folder 0700: this user and root
-    HOME/repl_token             0600: what a client of the port must say first; made at the first start
+    HOME/repl_token             0600: the token for clients of the port; created at first start
 
-The command line uses the same names to find the managers of a home.
+The command line uses the same names to find the managers of a data folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = "manager-"
 _ENDING = ".sock"
 #: Clients that may wait to be accepted.
 _BACKLOG = 16
-#: A manager that does not accept for so long is frozen, seconds.
+#: Seconds after which a manager that doesn't accept counts as frozen.
 _FROZEN = 2.0
 #: 256 bits.
 _TOKEN_BYTES = 32
@@ -36,7 +36,7 @@ def get_folder(settings: Settings) -> Path:
 
 
 def get_socket_path(settings: Settings, pid: int) -> Path:
-    """Return where the manager with this process id listens."""
+    """Return the socket path of the manager with this process id."""
     return get_folder(settings) / f"{_NAME}{pid}{_ENDING}"
 
 
@@ -46,10 +46,10 @@ def get_token_path(settings: Settings) -> Path:
 
 
 def list_running(settings: Settings) -> list[int]:
-    """Return the process ids of the managers that listen now, the lowest first.
+    """Return the process ids of the listening managers, in ascending order.
 
     Raises:
-        StartupError: the folder belongs to somebody else.
+        StartupError: The folder belongs to another user.
     """
     try:
         return sorted(pid for pid, path in _sockets(settings) if _listens(path))
@@ -63,7 +63,7 @@ def connect(path: Path) -> socket.socket:
     """Return a connection to a unix socket, however long its path is.
 
     Raises:
-        OSError: nobody listens there, or it is not for this user.
+        OSError: Nobody listens there, or this user may not connect.
     """
     line = socket.socket(socket.AF_UNIX)
     line.settimeout(_FROZEN)
@@ -77,18 +77,18 @@ def connect(path: Path) -> socket.socket:
 
 
 def listen_unix(settings: Settings) -> socket.socket:
-    """Return the listening socket of this process; sockets that killed managers left are removed.
+    """Return the listening socket of this process; remove sockets of killed managers.
 
     Raises:
-        OSError: it cannot be made.
-        StartupError: the folder is not for this user alone.
+        OSError: The socket can't be created.
+        StartupError: Other users have access to the folder.
     """
     sockets.make_folder(get_folder(settings))
     for _, path in _sockets(settings):
         if not _listens(path):
             path.unlink(missing_ok=True)
     path = get_socket_path(settings, os.getpid())
-    # It gets its name when it listens already: what refuses a connection under that name is a left-over.
+    # Name the socket after it listens: a named socket that refuses connections is a left-over.
     unnamed = path.with_suffix(".new")
     unnamed.unlink(missing_ok=True)
     line = socket.socket(socket.AF_UNIX)
@@ -107,10 +107,10 @@ def listen_unix(settings: Settings) -> socket.socket:
 
 
 def listen_tcp(address: str) -> socket.socket:
-    """Return a socket that listens on ``127.0.0.1:PORT`` or ``[::1]:PORT``; the settings allow no other.
+    """Return a socket that listens on ``127.0.0.1:PORT`` or ``[::1]:PORT``; settings allow no other hosts.
 
     Raises:
-        OSError: the port is taken.
+        OSError: The port is taken.
     """
     host, _, port = address.rpartition(":")
     ip = ipaddress.ip_address(host.strip("[]"))
@@ -126,15 +126,15 @@ def listen_tcp(address: str) -> socket.socket:
 
 
 def load_token(settings: Settings) -> str:
-    """Return the token of this home, made now if there is none.
+    """Return the token of this data folder; create it if it doesn't exist.
 
     Raises:
-        OSError: the file cannot be made or read.
-        StartupError: others can read it, or it holds no token.
+        OSError: The file can't be created or read.
+        StartupError: Other users can read the file, or it contains no token.
     """
     path = get_token_path(settings)
     with contextlib.suppress(FileExistsError):
-        # Under its name it is whole: two managers may start at once.
+        # Write the file before giving it its name: two managers may start at once.
         unnamed = path.with_name(f"{path.name}.{os.getpid()}")
         unnamed.unlink(missing_ok=True)
         with open(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -1,4 +1,4 @@
-"""Who talks to the control socket, as the kernel or the token says."""
+"""Identifies the clients of the control socket, by the kernel's credentials or by token."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Peer:
 
     Attributes:
         via: ``unix`` or ``tcp``.
-        uid, pid, user: of the process at the other end of a unix socket, when it connected.
-        address: of a client of the port.
-        is_welcome: may it give commands?
+        is_welcome: Whether the client may give commands.
+        uid, pid, user: The process at the other end of a unix socket, as of its connection.
+        address: The address of a client of the port.
     """
 
     via: str
@@ -34,7 +34,7 @@ class Peer:
     address: str | None = None
 
     def build_log_fields(self) -> dict[str, Any]:
-        """Return what a log line says of it."""
+        """Return the client's fields for a log line."""
         known = dataclasses.asdict(self)
         del known["is_welcome"]
         return {name: value for name, value in known.items() if value is not None}
@@ -43,8 +43,8 @@ class Peer:
 def identify_peer(line: Any) -> Peer:
     """Return the peer of a unix socket; blocks while the system looks up the user's name.
 
-    Only this user and root are welcome, whatever the modes of the socket and its folder have become.
-    Where the kernel does not tell who it is, nobody is.
+    Only this user and root are welcome, whatever the modes of the socket and its folder are now. If the
+    kernel doesn't identify peers, nobody is welcome.
     """
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
@@ -54,17 +54,17 @@ def identify_peer(line: Any) -> Peer:
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether a user may give commands: the manager's own and root."""
+    """Return whether a user may give commands: the manager's own user and root."""
     return uid in (_ROOT, os.geteuid())
 
 
 def build_remote_peer(address: tuple[Any, ...]) -> Peer:
-    """Return the peer of the port, once it has said the token."""
+    """Return the peer of the port, after it has sent the token."""
     return Peer("tcp", is_welcome=True, address=f"{address[0]}:{address[1]}")
 
 
 def has_token(line: bytes, token: bytes) -> bool:
-    """Whether the first line of a client of the port is ``AUTH TOKEN``; takes as long for any guess."""
+    """Return whether a client's first line is ``AUTH TOKEN``; takes equally long for any guess."""
     return hmac.compare_digest(line.rstrip(b"\r\n"), b"AUTH " + token) and len(token) > 0
 
 

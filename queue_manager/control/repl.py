@@ -1,4 +1,4 @@
-"""What makes a manager answer to an operator: the control socket, and the figures that it shows."""
+"""Runs the control socket of a manager, with the statistics that it shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logs.get(__name__)
 
 @contextlib.asynccontextmanager
 async def serve_operators(settings: Settings, controls: Controls) -> AsyncIterator[None]:
-    """Serve operators for the time of a block; nothing that goes wrong here stops the manager."""
+    """Serve operators while the block runs; no failure here stops the manager."""
     status = controls.get_status()
     hello = {name: status[name] for name in ("manager", "host", "pid", "since")}
 
@@ -30,7 +30,7 @@ async def serve_operators(settings: Settings, controls: Controls) -> AsyncIterat
         return sum(round(worker["rss_mb"] * (1 << 20)) for worker in controls.get_status()["workers"])
 
     statistics = Statistics(settings, status["manager"], measure_memory)
-    # Its own connections: an operator who watches must not wait for the manager's work, nor delay it.
+    # Separate connections: operators must neither wait for the manager's work nor delay it.
     client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
     server = ControlServer(settings, Commands(controls, statistics), hello, client)
     await server.start()

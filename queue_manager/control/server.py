@@ -1,16 +1,17 @@
-"""The manager's control socket: who may talk to it, how much, and what is noted of it (security.md J04).
+"""The manager's control socket: access, limits and logging of commands (security.md J04).
 
-One JSON object per line. The manager speaks first, then each line is answered before the next is read:
+One JSON object per line. The manager sends the first line, then answers each line before reading the next:
 
     ← {"id": 0, "ok": true, "result": {"manager": …, "host": …, "pid": …}}
     → {"id": 1, "cmd": ["pause", "feed-pull"]}
     ← {"id": 1, "ok": true, "result": …}   or   {"id": 1, "ok": false, "error": {"word", "message"}}
 
-``tail`` is answered, then sends ``{"id", "event"}`` lines until the client says anything or goes. On the
-loopback port, which is off by default, ``AUTH TOKEN`` must be the first line; nothing is said before it.
+``tail`` is answered, then sends ``{"id", "event"}`` lines until the client sends anything or hangs up. On
+the loopback port, which is off by default, ``AUTH TOKEN`` must be the first line; the manager is silent
+before it.
 
-A client costs the manager a task that waits: it is read no faster than it reads, and cut off when it
-takes nothing for :data:`SLOW` seconds.
+A client costs the manager one waiting task: events are read no faster than the client reads, and a client
+that reads nothing for :data:`SLOW` seconds is disconnected.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _log = logs.get(__name__)
 
 #: Longest line of a client, bytes.
 LINE_MAX: Final = 4096
-#: Clients at once.
+#: Most concurrent clients.
 CLIENTS_MAX: Final = 4
-#: A client that says nothing for so long is sent away, seconds.
+#: Seconds after which a silent client is disconnected.
 IDLE: Final = 300.0
-#: A client that takes nothing of an answer for so long is cut off, seconds.
+#: Seconds after which a client that reads nothing of an answer is disconnected.
 SLOW: Final = 10.0
-#: Time to say the token, seconds, and connections that may be about to.
+#: Seconds to send the token, and most connections that may be about to.
 HELLO: Final = 5.0
 STRANGERS_MAX: Final = 16
 #: Longest run of a command, seconds; Redis itself gets five.
@@ -55,10 +56,10 @@ class ControlServer:
     """Serves the clients of one manager.
 
     Args:
-        settings: where to listen.
-        commands: what they may run.
-        hello: what a client is told first.
-        client: an async client of Redis, for ``tail``.
+        settings: Where to listen.
+        commands: The commands that clients may run.
+        hello: The first message to each client.
+        client: An async client of Redis, for ``tail``.
     """
 
     def __init__(
@@ -75,13 +76,13 @@ class ControlServer:
         self._idle, self._slow = idle, slow
         self._servers: list[asyncio.Server] = []
         self._serving: set[asyncio.Task[None]] = set()
-        #: Clients that are served now.
+        #: Number of clients being served now.
         self.clients = 0
         self._strangers = 0
         self._token = b""
 
     async def start(self) -> None:
-        """Listen. A manager that cannot be talked to works all the same: what is wrong is logged."""
+        """Listen. If this fails, the manager works without a control socket; the error is logged."""
         try:
             line = listen.listen_unix(self._settings)
             self._servers.append(await asyncio.start_unix_server(self._on_unix, sock=line, limit=LINE_MAX))
@@ -98,7 +99,7 @@ class ControlServer:
             _log.error("repl_unavailable", where=self._settings.repl_listen, error=str(e))
 
     async def close(self) -> None:
-        """Hang up on everybody and remove the socket."""
+        """Disconnect all clients and remove the socket."""
         for server in self._servers:
             server.close()
         for task in self._serving:
@@ -106,7 +107,7 @@ class ControlServer:
         await asyncio.gather(*self._serving, return_exceptions=True)
         listen.get_socket_path(self._settings, os.getpid()).unlink(missing_ok=True)
 
-    # -- who comes
+    # -- connections
 
     async def _on_unix(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with self._served(writer):
@@ -138,7 +139,7 @@ class ControlServer:
     @contextlib.contextmanager
     def _served(self, writer: asyncio.StreamWriter) -> Any:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 — asyncio runs each connection in one
+        assert task is not None  # noqa: S101 — asyncio runs each connection in a task
         self._serving.add(task)
         try:
             yield
@@ -146,7 +147,7 @@ class ControlServer:
             _log.debug("repl_lost")
         finally:
             self._serving.discard(task)
-            # Not close(): what a client does not take would be kept for it for ever.
+            # close() would buffer forever the data that a client doesn't read.
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
     async def _admit(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -165,7 +166,7 @@ class ControlServer:
 
 
 class Session:
-    """One client that may talk to the manager."""
+    """One client that may use the control socket."""
 
     def __init__(
         self,
@@ -182,7 +183,7 @@ class Session:
         self._idle, self._slow = idle, slow
 
     async def run(self, hello: dict[str, Any]) -> None:
-        """Answer until the client goes, is idle for too long, or breaks the rules."""
+        """Answer until the client hangs up, is idle for too long, or violates the protocol."""
         await self._send({"id": 0, "ok": True, "result": hello})
         try:
             while (line := await self._line()) is not None:
@@ -214,14 +215,14 @@ class Session:
         answer: dict[str, Any] = {"id": number, "ok": True}
         try:
             is_tail = commands.find_command(words) is commands.TABLE["tail"]
-            # A tail starts here, not after its answer: who was answered misses nothing.
+            # A tail starts here, not after its answer, so that the client misses nothing.
             work = tail.find_newest_id(self._client) if is_tail else self._commands.run(words)
             answer["result"] = await _limited(words[0], work)
             outcome = "ok"
         except EventrError as e:
             is_tail, outcome, answer = False, e.word, _refusal(number, e)
         finally:
-            # Before the answer: what somebody knows to be done is on record.
+            # Log before answering: a command that the client knows to be done is on record.
             what = {"command": words[0], "arguments": list(words[1:]), "outcome": outcome}
             _log.info("repl_command", **self._peer.build_log_fields(), **what, ms=_ms_since(started))
         await self._send(answer)
@@ -243,7 +244,7 @@ class Session:
             sending.cancel()
             said.cancel()
             await asyncio.gather(sending, said, return_exceptions=True)
-        raise ConnectionAbortedError  # the end of a tail is the end of its connection
+        raise ConnectionAbortedError  # a tail ends with its connection
 
     async def _send(self, message: dict[str, Any]) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
@@ -260,7 +261,7 @@ async def _limited(command: str, work: Awaitable[Any]) -> Any:
     except EventrError:
         raise
     except Exception as e:
-        # A fault of one command must not end the manager, nor the other commands of this client.
+        # A bug in one command must not end the manager or affect the client's other commands.
         _log.error("repl_failed", exc_info=True, command=command)
         raise EventrError from e
 
@@ -277,7 +278,7 @@ def read_request(line: bytes) -> tuple[int, list[str]]:
     """Read one line of a client.
 
     Raises:
-        InvalidError: it is no command; who speaks like this is no client of ours.
+        InvalidError: The line isn't a command.
     """
     try:
         message = json.loads(line)

@@ -1,4 +1,4 @@
-"""The events of jobs as they happen, for one reader: it is read no faster than he reads."""
+"""Job events as they happen, for one reader: read from Redis no faster than the reader reads."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _OUTAGE = (redis.RedisError, OSError)
 
 
 async def find_newest_id(client: Any) -> str:
-    """Return the stream id of the newest event: what comes after it is news."""
+    """Return the stream id of the newest event; later events are new."""
     rows = await client.xrevrange(redis_keys.EVENTS, count=1)
     return rows[0][0].decode() if rows else "0-0"
 
 
 async def follow_events(client: Any, after: str, filters: Sequence[str]) -> AsyncIterator[dict[str, str]]:
-    """Yield what happens, for ever.
+    """Yield events forever.
 
     Args:
-        client: an async client of Redis.
-        after: stream id of the last event that is no news.
-        words: only events of which each word is a value: a kind, queue, task, worker, job id or error.
+        client: An async client of Redis.
+        after: Stream id to start after.
+        filters: Only events that have each of these as a value: kind, queue, task, worker, job id or error.
 
     Yields:
-        ``at`` (ISO), ``kind``, ``id`` and further fields as texts. While Redis is away:
-        one ``{"at", "kind": "redis_silent"}``.
+        ``at`` (ISO), ``kind``, ``id`` and further fields as texts. During an outage of Redis: one
+        ``{"at", "kind": "redis_silent"}``.
     """
     wanted, at, silent = frozenset(filters), after, False
     while True:
