@@ -1,7 +1,7 @@
-"""Who is there and what he follows: finds the browsers that an event is for. No I/O.
+"""The browsers that are connected and the feeds they follow: finds the browsers for an event. No I/O.
 
-An event names a user, or feeds. A feed is found by an index of the users who are there, so that one
-event about a feed reaches all its readers and costs nothing for those who are away.
+An event names a user, or feeds. An index of the connected users finds a feed's readers, so one event about
+a feed reaches all of them, and users who aren't connected cost nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, Protocol
 from app.models.notifications.events import ENDS, FOLLOWS, EventKind
 from controller.follower import Row
 
-#: Newest events kept for those who come back.
+#: Number of recent events kept for browsers that reconnect.
 RECENT = 5000
-#: Who has missed more than this is told to ask for everything anew.
+#: A browser that missed more events than this must reload everything.
 REPLAY_MAX = 1000
-#: Browsers that hear of new entries ask for their counts spread over 5 ms each, 10 s at most.
+#: Browsers that receive new entries request their counts spread over 5 ms each, 10 s at most.
 SPREAD_MS, SPREAD_MAX_MS = 5, 10_000
 
 Place = tuple[int, int]
@@ -32,25 +32,25 @@ Place = tuple[int, int]
 class Listener(Protocol):
     """A browser's stream."""
 
-    #: The place of the pass that it came with.
+    #: The stream position of the browser's pass.
     since: Place
 
     def queue_event(self, at: str, kind: str, data: dict[str, Any]) -> None:
-        """Take an event."""
+        """Accept an event."""
         ...
 
     def abort_now(self) -> None:
-        """End at once."""
+        """Close the stream at once."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserEvent:
-    """An entry of the stream for people.
+    """An event for users.
 
     Attributes:
-        user_id: whom it is for; None: whoever follows the feeds that ``data`` names.
-        data: of kind ``new``: feed id as text → number of new entries.
+        user_id: The user; None: everyone who follows the feeds that ``data`` names.
+        data: For kind ``new``: feed id as text → number of new entries.
     """
 
     at: str
@@ -60,12 +60,12 @@ class UserEvent:
 
     @property
     def place(self) -> Place:
-        """Its id as numbers, which sort."""
+        """The event's id as numbers, which sort correctly."""
         return parse_place(self.at)
 
 
 def read_event(row: Row) -> UserEvent:
-    """Read an entry of the stream; what nobody of ours wrote becomes an event for nobody."""
+    """Read an event of the stream; a malformed entry becomes an event for nobody."""
     at, fields = row
     try:
         user = fields.get(b"user")
@@ -81,7 +81,7 @@ def parse_place(at: str) -> Place:
     """Return a stream id ``<ms>-<n>`` as numbers.
 
     Raises:
-        ValueError: it is none.
+        ValueError: The text isn't a stream id.
     """
     ms, _, number = at.partition("-")
     if not (ms.isascii() and ms.isdigit() and (number or "0").isascii() and (number or "0").isdigit()):
@@ -90,7 +90,7 @@ def parse_place(at: str) -> Place:
 
 
 def unpack_ids(raw: bytes | None) -> array.array[int]:
-    """Return the ids in 8 bytes each, little-endian, as the web tier leaves them."""
+    """Return the ids stored by the web tier in 8 bytes each, little-endian."""
     numbers = array.array("q", raw or b"")
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -98,7 +98,7 @@ def unpack_ids(raw: bytes | None) -> array.array[int]:
 
 
 def compute_spread(count: int) -> int:
-    """Return over how many milliseconds so many browsers shall spread their questions."""
+    """Return the milliseconds over which this many browsers should spread their requests."""
     return min(count * SPREAD_MS, SPREAD_MAX_MS)
 
 
@@ -112,14 +112,14 @@ class _User:
 
 
 class Audience:
-    """The users who are there, their browsers and feeds."""
+    """The connected users, their browsers and feeds."""
 
     def __init__(self) -> None:
         self._users: dict[int, _User] = {}
         self._readers: dict[int, list[_User]] = {}
 
     def count_streams(self, user_id: int) -> int:
-        """Return how many streams a user has open."""
+        """Return the number of a user's open streams."""
         user = self._users.get(user_id)
         return len(user.listeners) if user else 0
 
@@ -127,13 +127,13 @@ class Audience:
         return sum(len(user.listeners) for user in self._users.values())
 
     def add_listener(self, listener: Listener, user_id: int, feeds: Iterable[int]) -> None:
-        """Let a browser hear of what is for this user; his feeds are those from now on."""
+        """Add a browser of this user; ``feeds`` replaces the user's followed feeds."""
         user = self._users.setdefault(user_id, _User(user_id))
         user.listeners.append(listener)
         self._set_feeds(user, set(feeds))
 
     def remove_listener(self, listener: Listener, user_id: int) -> None:
-        """Let a browser go."""
+        """Remove a browser."""
         user = self._users.get(user_id)
         if user is not None and listener in user.listeners:
             user.listeners.remove(listener)
@@ -142,7 +142,7 @@ class Audience:
                 del self._users[user_id]
 
     def notify(self, happened: UserEvent) -> None:
-        """Offer an event to the browsers it is for."""
+        """Queue an event for all browsers that it concerns."""
         if happened.kind == EventKind.NEW:
             self._tell_readers(happened)
         elif (user := self._users.get(happened.user_id or 0)) is not None:
@@ -151,7 +151,7 @@ class Audience:
     def _tell_one(self, user: _User, happened: UserEvent) -> None:
         kind = happened.kind
         if kind == ENDS:
-            # A pass from after the end is another session's, however late we read of the end.
+            # A pass from after the end belongs to another session, however late this event arrives.
             for listener in [each for each in user.listeners if each.since < happened.place]:
                 listener.abort_now()
             return
@@ -193,10 +193,10 @@ def _follows(feeds: set[int], happened: UserEvent) -> set[int]:
 
 
 class RecentEvents:
-    """The newest events, for those who come back after a while.
+    """The newest events, for browsers that reconnect after a while.
 
     Args:
-        floor: events before this place may be missing.
+        floor: Events before this position may be missing.
     """
 
     def __init__(self, floor: Place) -> None:
@@ -204,18 +204,18 @@ class RecentEvents:
         self._events: collections.deque[UserEvent] = collections.deque()
 
     def add(self, happened: UserEvent) -> None:
-        """Keep an event."""
+        """Store an event."""
         self._events.append(happened)
         if len(self._events) > RECENT:
             self._floor = self._events.popleft().place
 
     def has_ended(self, user_id: int, since: str) -> bool:
-        """Return whether a session or token of a user ended after a place; True when that is not known."""
+        """Return whether a session or token of a user ended after a position; True if unknown."""
         at = parse_place(since)
         return at < self._floor or any(e.kind == ENDS and e.user_id == user_id for e in self._after(at))
 
     def replay_follows(self, user_id: int, feeds: Iterable[int], since: str) -> set[int]:
-        """Return what a user follows now who followed ``feeds`` at a place."""
+        """Return the feeds that a user follows now, given the feeds that they followed at a position."""
         found = set(feeds)
         for happened in self._after(parse_place(since)):
             if happened.kind == FOLLOWS and happened.user_id == user_id:
@@ -225,7 +225,7 @@ class RecentEvents:
     def find_missed(
         self, user_id: int, feeds: set[int], after: Place
     ) -> list[tuple[str, str, dict[str, Any]]] | None:
-        """Return (id, kind, data) of what a user has missed; None when that is not known, or too much."""
+        """Return (id, kind, data) of the events that a user missed; None: unknown, or too many."""
         if after < self._floor:
             return None
         events = self._after(after)

@@ -1,8 +1,7 @@
-"""Browsers that listen: one stream of server-sent events each, held without a task or a thread.
+"""Event streams of browsers: one server-sent event stream each, without a task or a thread per stream.
 
-A stream gets its first event at once and at most one message a second. What happens in between is
-merged: events say what has changed, so a later one stands for an earlier one of its kind, and however
-slowly a browser reads, what waits for it stays small.
+A stream gets its first event at once, then at most one message per second. Events in between are merged: a
+later event replaces an earlier one of its kind. So the backlog stays small, however slowly a browser reads.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ _log = logs.get(__name__)
 
 #: Seconds between two messages of a stream.
 PACE = 1.0
-#: Seconds in which a request must be complete.
+#: Seconds until a request must be complete.
 HELLO = 10.0
-#: What may wait in one stream; more becomes "ask for everything anew".
+#: Most events that may wait in one stream; beyond that, the browser must reload everything.
 _WAITING_MAX = 50
-#: Kernel and process hold so many bytes for who reads slowly.
+#: Bytes that kernel and process buffer for a slow reader.
 _BUFFER = 16 << 10
-#: What browsers wait before they come back, milliseconds.
+#: Time before browsers reconnect, milliseconds.
 _RETRY_MS = (1000, 4000)
 _TICK = 0.5
-#: Browsers that are let in at once.
+#: Browsers that are admitted concurrently.
 _ASKING = 16
 
 
@@ -97,13 +96,14 @@ class Stream(asyncio.Protocol):
         transport.set_write_buffer_limits(high=_BUFFER)
         sock = transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
-            # A small one: else the kernel takes megabytes for who reads nothing, and nobody notices.
+            # With its default buffer, the kernel would hide a stalled reader behind megabytes of buffered
+            # data.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         self._browsers.add_stream(self)
 
     def data_received(self, data: bytes) -> None:
         if self._head is None:
-            return  # who gets events has nothing more to say
+            return  # a browser that gets events has nothing more to send
         self._head += data
         head, end, _ = bytes(self._head).partition(b"\r\n\r\n")
         if end:
@@ -132,23 +132,23 @@ class Stream(asyncio.Protocol):
 
     @property
     def is_pending(self) -> bool:
-        """Whether its request is not complete yet."""
+        """Whether the request isn't complete yet."""
         return self._head is not None
 
     # -- the events
     def open(self, after: Place) -> None:
-        """Begin the stream with what comes after a place, which may be ahead of what we have read."""
+        """Start the stream with the events after a position, which may be ahead of this controller's own."""
         self._after = after
-        retry = random.randint(*_RETRY_MS)  # noqa: S311 — a herd that lost its hub comes back spread
+        retry = random.randint(*_RETRY_MS)  # noqa: S311 — spreads browsers that reconnect after an outage
         self._write(http_request.OPENING + f"retry: {retry}\n\n".encode())
 
     def queue_event(self, at: str, kind: str, data: dict[str, Any]) -> None:
-        """Take an event; it is sent now, or merged with what waits."""
+        """Send an event now, or merge it with the waiting events."""
         if kind == EventKind.RESET:
-            self._after = None  # he asks for everything anew
+            self._after = None  # the browser reloads everything
         elif self._after is not None:
             if parse_place(at) <= self._after:
-                return  # in his page already
+                return  # the page includes this event already
             self._after = None
         name = f"{kind} {data.get('id')}" if kind == EventKind.IMPORT else str(kind)
         if kind == EventKind.NEW and name in self._waiting:
@@ -160,7 +160,7 @@ class Stream(asyncio.Protocol):
         self._send_soon()
 
     def send_heartbeat(self, at: str) -> None:
-        """Say that the line is well, and where it is."""
+        """Send a sign of life with the current position."""
         if not self._waiting:
             behind = self._after is not None and parse_place(at) < self._after
             self._write(http_request.format_event(EventKind.BEAT, {}, "" if behind else at))
@@ -173,12 +173,12 @@ class Stream(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """End it; the browser comes back."""
+        """Close the stream; the browser reconnects."""
         if self._transport is not None:
             self._transport.close()
 
     def abort_now(self) -> None:
-        """End it at once, whatever waits."""
+        """Close the stream at once, discarding waiting events."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -196,7 +196,7 @@ class Stream(asyncio.Protocol):
         if self.stalled is not None:
             return
         waiting, self._waiting = list(self._waiting.values()), {}
-        # The id with the last one only: whoever has that has all of them.
+        # Only the last event gets the id: a browser that has it has all of them.
         last = len(waiting) - 1
         texts = [
             http_request.format_event(kind, data, self._last_at if n == last else "")
@@ -230,14 +230,14 @@ class Browsers:
         self._streams: set[Stream] = set()
         self._addresses: collections.Counter[str] = collections.Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        #: A herd that comes back asks in turns: each question takes a connection to Redis.
+        #: Limits Redis connections when many browsers reconnect at once.
         self._asking = asyncio.Semaphore(_ASKING)
 
     def __len__(self) -> int:
         return len(self._people)
 
     async def load_recent(self, at: str) -> None:
-        """Read the newest events up to a place, for those who come back; waits while Redis is away."""
+        """Read the newest events up to a position, for browsers that reconnect; wait while Redis is down."""
         while True:
             try:
                 rows = await self._client.xrevrange(redis_keys.PEOPLE, max=at, count=RECENT)
@@ -246,18 +246,18 @@ class Browsers:
             except OUTAGE as e:
                 _log.warning("redis_silent", while_="loading events", error=describe_outage(e))
                 await asyncio.sleep(_TICK)
-        # A younger event keeps the whole stream; so before this only what was cut off can be missing.
+        # The stream keeps younger events completely, so only older ones can be missing.
         floor = ((seconds - redis_keys.PEOPLE_SECONDS) * 1000, 0)
         if len(rows) == RECENT:
             floor = max(floor, parse_place(rows[-1][0].decode()))
         self._recent = RecentEvents(floor)
         for row in reversed(rows):
             self._recent.add(read_event(row))
-        # An empty stream has no newest entry; whoever has an id is further than its beginning.
+        # An empty stream has no newest entry; a browser with an id is past its beginning.
         self._at = rows[0][0].decode() if rows else f"{seconds * 1000 - 1}-0"
 
     def handle_events(self, rows: list[Row]) -> None:
-        """Pass on the next entries of the stream for people."""
+        """Pass on the next entries of the user event stream."""
         for row in rows:
             happened = read_event(row)
             self._at = happened.at
@@ -266,17 +266,17 @@ class Browsers:
                 self._people.notify(happened)
 
     def resync_all(self) -> None:
-        """Let everybody ask anew, and come back: while Redis was away, events and ends were dropped."""
+        """Let all browsers reload and reconnect: events were lost while Redis was down."""
         listeners = list(self._people.list_listeners())
         pause = compute_spread(len(listeners))
         for listener in listeners:
             listener.queue_event(self._at, EventKind.RESET, {"spread_ms": pause})
-        # Whose session or token has ended meanwhile gets no new pass.
+        # A browser whose session or token ended meanwhile gets no new pass.
         for stream in self._streams:
-            stream.ends = time.monotonic() + PACE + random.random() * pause / 1000  # noqa: S311 — spread
+            stream.ends = time.monotonic() + PACE + random.random() * pause / 1000  # noqa: S311 — spreading
 
     async def run(self) -> None:
-        """Look after the streams for ever: beats, the slow, the old."""
+        """Maintain the streams forever: heartbeats, slow readers, expired streams."""
         while True:
             await asyncio.sleep(_TICK)
             now = time.monotonic()
@@ -298,7 +298,7 @@ class Browsers:
             stream.send_heartbeat(self._at)
 
     def close(self) -> None:
-        """End all streams."""
+        """Close all streams."""
         for task in self._tasks:
             task.cancel()
         for stream in list(self._streams):
@@ -306,17 +306,17 @@ class Browsers:
 
     # -- called by streams
     def add_stream(self, stream: Stream) -> None:
-        """Take a connection; its request is still to come."""
+        """Add a connection whose request is still to come."""
         self._streams.add(stream)
 
     def handle_request(self, stream: Stream, head: bytes) -> None:
-        """Take a request."""
+        """Handle a request."""
         task = asyncio.get_running_loop().create_task(self._admit(stream, head))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def remove_stream(self, stream: Stream) -> None:
-        """Forget a stream."""
+        """Remove a stream."""
         self._streams.discard(stream)
         if stream.address:
             self._addresses[stream.address] -= 1
@@ -341,9 +341,9 @@ class Browsers:
                 raw = await self._client.get(redis_keys.make_follows_key(found.user_id))
         except OUTAGE as e:
             raise StoreError from e
-        # From here on nothing waits, so what happens next is heard, and the limits hold.
+        # No await from here on, so no event is missed and the limits hold.
         if stream not in self._streams:
-            return  # it went away meanwhile
+            return  # the browser hung up meanwhile
         if self._recent.has_ended(found.user_id, found.at):
             raise AuthRequiredError("This page has expired. Reload it and try again.")
         self._check_room(found.user_id, address)

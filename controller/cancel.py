@@ -1,4 +1,4 @@
-"""Ends tasks for sure: a library may take a cancellation for a time-out of its own, and go on."""
+"""Reliable cancellation of tasks: a library may mistake a cancellation for its own timeout and continue."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-#: A task that has not ended is cancelled again after so many seconds.
+#: Seconds after which a task that still runs is canceled again.
 AGAIN: Final = 0.1
 
 
 async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks until all of them have ended; how they end is nobody's concern any more.
+    """Cancel tasks until all of them have ended; their results are discarded.
 
-    Who is cancelled meanwhile is told so when they have: what they use may be closed then.
+    If the caller is canceled meanwhile, CancelledError is raised only after all tasks have ended, so that the
+    caller can close the resources they use.
     """
     left = set(tasks)
     cancelled: asyncio.CancelledError | None = None

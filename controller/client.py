@@ -1,10 +1,10 @@
-"""Await the ends of jobs: blocking for the web tier, async for processes with a loop.
+"""Waiting for the ends of jobs: blocking for the web tier, async for processes with an event loop.
 
     for outcome in reader.await_many(tickets, timeout=5): ...
 
-Outcomes come as jobs end; those that ended before come at once; what is late is left out. All waiters of
-a process share one line to the controller (:mod:`controller.result_channel`), because a read of its own for
-each of them costs the square of their jobs. Without a controller the line asks Redis itself; nobody notices.
+Outcomes arrive as jobs end, those of ended jobs at once; late ones are omitted. All waiters of a process
+share one connection to the controller (:mod:`controller.result_channel`), since the cost of separate reads
+grows with the square of the jobs. Without a controller, the channel reads from Redis itself.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from controller.messages import Result, get_socket_path
 from controller.result_channel import ResultChannel
 from controller.results import TicketKey, find_result
 
-#: A last look at the deadline may take so long, seconds.
+#: Maximum duration of the last look at the deadline, seconds.
 _LOOK_SECONDS = 5.0
 _LOOK_AT_ONCE = 500
-#: Longer than a line takes to say goodbye to its connections, seconds.
+#: Seconds; longer than a channel takes to close its connections.
 _STOP_AGAIN = 2.0
 
 
 class ResultReader:
-    """For threads; safe to share between them. Connects and starts its thread at first use."""
+    """A reader that threads can share. It connects and starts its thread at first use."""
 
     def __init__(self, redis_url: str, hub: Path) -> None:
         self._redis_url = redis_url
@@ -59,16 +59,16 @@ class ResultReader:
         return cls(settings.redis_url, get_socket_path(settings))
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
-        """Yield outcomes as they come, at most ``timeout`` seconds; what is late is left out.
+        """Yield outcomes as they arrive, for at most ``timeout`` seconds; late outcomes are omitted.
 
-        A timeout of 0 is a look without waiting. Survives an outage of Redis that is shorter than the
+        A timeout of 0 looks once without waiting. Survives an outage of Redis that is shorter than the
         timeout.
         """
         pending = {(ticket.id, ticket.since_ms) for ticket in tickets}
         if timeout > 0 and pending:
             yield from self._wait(pending, time.monotonic() + timeout)
         if pending:
-            # What ended in the last moment counts.
+            # Include jobs that ended at the last moment.
             with contextlib.suppress(*OUTAGE):
                 yield from self._look(pending)
 
@@ -104,7 +104,7 @@ class ResultReader:
             return self._thread
 
     def close(self) -> None:
-        """End the thread and all connections."""
+        """Stop the thread and close all connections."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
@@ -113,7 +113,7 @@ class ResultReader:
 
 
 class _Box:
-    """Where the thread of the line leaves what one waiter gets."""
+    """Where the channel's thread puts the results of one waiter."""
 
     def __init__(self) -> None:
         self.queue: queue.SimpleQueue[Result] = queue.SimpleQueue()
@@ -123,7 +123,7 @@ class _Box:
 
 
 class _LineThread:
-    """A line in an event loop of its own, for waiters in other threads."""
+    """A channel in its own event loop, for waiters in other threads."""
 
     def __init__(self, redis_url: str, hub: Path) -> None:
         self._loop = asyncio.new_event_loop()
@@ -157,16 +157,17 @@ class _LineThread:
             self._task = self._loop.create_task(self._line.run())
             with contextlib.suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._task)
-            # What a second cancellation left behind.
+            # Tasks that the second cancellation left behind.
             self._loop.run_until_complete(cancel_tasks(asyncio.all_tasks(self._loop)))
-            self._loop.run_until_complete(asyncio.sleep(0))  # closed transports say goodbye
+            self._loop.run_until_complete(asyncio.sleep(0))  # lets closed transports finish
         finally:
             self._loop.close()
 
 
 class AsyncResultReader:
-    """The same for processes with an event loop: ``async with AsyncResultReader.from_settings(settings) as
-    reader``.
+    """The same for processes with an event loop.
+
+    Use it as ``async with AsyncResultReader.from_settings(settings) as reader``.
     """
 
     def __init__(self, redis_url: str, hub: Path) -> None:
@@ -191,7 +192,7 @@ class AsyncResultReader:
             await self._client.aclose()
 
     async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
-        """Yield outcomes as they come, as :meth:`ResultReader.await_many` does."""
+        """Yield outcomes as they arrive, as :meth:`ResultReader.await_many` does."""
         pending = {(ticket.id, ticket.since_ms) for ticket in tickets}
         box = _AsyncBox()
         self._line.add_waiter(pending, box)

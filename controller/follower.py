@@ -1,4 +1,4 @@
-"""Reads Redis streams as they grow: one connection, one blocking read, for a whole process."""
+"""Follows Redis streams: one connection and one blocking read for a whole process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logs.get(__name__)
 _BLOCK_MS = 1000
 _PAGE = 1000
 _PAUSE = 0.5
-#: What happens together comes in several entries; so long they may gather, seconds. Halves the CPU.
+#: Seconds. Events that happen together come in several entries; waiting for them halves the CPU time.
 _GATHER = 0.001
 
 Row = tuple[bytes, dict[bytes, bytes]]
@@ -27,18 +27,20 @@ Told = Callable[[str, list[Row]], None]
 
 
 def connect(redis_url: str) -> Any:
-    """Return a client for reads that block; nothing is repeated in silence, which would multiply a block."""
+    """Return a client for blocking reads, without retries: each retry would block again."""
     return redis.asyncio.Redis.from_url(
         redis_url, socket_timeout=_BLOCK_MS / 1000 + 5, retry=Retry(NoBackoff(), 0)
     )
 
 
 class Follower:
-    """Reads streams from their newest entries on, and goes on after an outage where it was.
+    """Reads streams from their newest entries on, and resumes after an outage where it stopped.
 
     Args:
-        told: called with a stream and its next entries, in order.
-        back: called when Redis answers again after an outage.
+        client: A client from :func:`connect`.
+        streams: The names of the streams.
+        on_entries: Called with a stream and its next entries, in order.
+        on_reconnect: Called when Redis answers again after an outage.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Follower:
         self._placed = asyncio.Event()
 
     async def seek_newest(self) -> None:
-        """Go to the newest entries; waits while Redis is away."""
+        """Move to the newest entries; wait while Redis is down."""
         while True:
             try:
                 for stream in self.at:
@@ -65,12 +67,12 @@ class Follower:
                 await asyncio.sleep(_PAUSE)
 
     async def get_position(self, stream: str) -> str:
-        """Return where it is in a stream, once it knows."""
+        """Return the position in a stream, as soon as it is known."""
         await self._placed.wait()
         return self.at[stream]
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read forever."""
         away = False
         while True:
             try:
@@ -96,5 +98,5 @@ def _streams(reply: Any) -> list[tuple[str, list[Row]]]:
 
 
 def _rows(entries: Any) -> list[Row]:
-    # The newer protocol of Redis answers with one more level of lists.
+    # Redis' newer protocol answers with one more level of lists.
     return entries[0] if entries and isinstance(entries[0], list) else entries

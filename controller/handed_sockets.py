@@ -1,8 +1,8 @@
-"""Connections that the web tier hands over: it has accepted them, and they ask for ``/events``.
+"""Connections that the web tier has accepted and hands over because they request ``/events``.
 
-A browser speaks with one origin. So the web tier takes every connection, and passes those that want
-the stream on as open descriptors over a unix socket (SCM_RIGHTS), together with what it has already
-read. No port, no proxy and no thread of the web tier stands between the browser and the controller.
+Browsers use a single origin, so the web tier accepts every connection. It passes event connections as open
+descriptors over a unix socket (SCM_RIGHTS), with the bytes it has read. So no port, proxy or thread of the
+web tier stands between browser and controller.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from app.runtime import sockets
 
 _log = logs.get(__name__)
 
-#: What the web tier has read already, bytes at most.
+#: Most bytes that the web tier may have read already.
 EARLY_MAX = 32 << 10
-#: Descriptors in one message: the web tier sends one; others are closed.
+#: Most descriptors in one message: the web tier sends one; any others are closed.
 _DESCRIPTORS = 4
 _AT_ONCE = 64
 
 
 class HandoverReceiver:
-    """Takes connections from web processes.
+    """Receives connections from web processes.
 
     Args:
-        protocol: makes what serves one connection.
+        protocol: Creates the protocol for one connection.
     """
 
     def __init__(self, protocol: Callable[[], asyncio.Protocol]) -> None:
@@ -41,10 +41,10 @@ class HandoverReceiver:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def listen(self, path: Path) -> None:
-        """Listen at a path; nobody else may listen there.
+        """Listen at a path, replacing a left-over socket there.
 
         Raises:
-            StartupError: it cannot be listened on.
+            StartupError: Can't listen at the path.
         """
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = os.umask(0o177)
@@ -63,7 +63,7 @@ class HandoverReceiver:
         asyncio.get_running_loop().add_reader(listening, self._on_web)
 
     def close(self) -> None:
-        """Take no more."""
+        """Stop receiving connections."""
         loop = asyncio.get_running_loop()
         for sock in (self._listening, *self._web):
             if sock is not None:
@@ -80,7 +80,7 @@ class HandoverReceiver:
             asyncio.get_running_loop().add_reader(web, self._on_handed, web)
 
     def _on_handed(self, web: socket.socket) -> None:
-        # A herd of browsers must not keep the loop from what else it does.
+        # Many browsers at once must not block the loop's other work.
         for _ in range(_AT_ONCE):
             try:
                 early, descriptors, _, _ = socket.recv_fds(web, EARLY_MAX, _DESCRIPTORS)

@@ -1,4 +1,4 @@
-"""The one request that the controller answers over HTTP: ``GET /events``. Pure: bytes in, wishes out."""
+"""HTTP of the controller's only request, ``GET /events``. Pure functions: bytes in, parsed request out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMON = (
     "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nVary: Cookie\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n"
 )
-#: nginx passes a stream on as it comes when it is told so.
+#: The header makes nginx pass the stream on without buffering.
 OPENING = (
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
     f"X-Accel-Buffering: no\r\n{_COMMON}\r\n"
@@ -36,12 +36,12 @@ _REASONS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventsRequest:
-    """What a browser asks for.
+    """A browser's request for the event stream.
 
     Attributes:
-        token: its signed pass.
-        after: where it goes on; None: where its pass says.
-        forwarded: who stands in ``X-Forwarded-For``, the nearest last.
+        token: The signed pass.
+        after: The position to resume after; None: the pass's position.
+        forwarded: The addresses in ``X-Forwarded-For``, the nearest last.
     """
 
     token: str
@@ -53,10 +53,10 @@ def parse(head: bytes) -> EventsRequest:
     """Read a request's head, up to its empty line.
 
     Raises:
-        InvalidError: it breaks the rules of HTTP, or ours.
-        NotFoundError: it is for another address.
-        ForbiddenError: a page of another site asks.
-        AuthRequiredError: it has no pass.
+        InvalidError: The request violates HTTP, or isn't one for an event stream.
+        NotFoundError: The request is for another path.
+        ForbiddenError: A page of another site sent it.
+        AuthRequiredError: The request has no pass.
     """
     try:
         request = parse_request_head(head)
@@ -70,7 +70,7 @@ def parse(head: bytes) -> EventsRequest:
     if request.method != "GET":
         raise InvalidError("Use GET to open the event stream.")
     headers = request.fields
-    # The pass is what counts; a browser also says whether a page of ours asks.
+    # The pass authorizes the request; browsers also report whether one of our pages sent it.
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise ForbiddenError("This request came from another site.")
     return _wish(url.query, headers)
@@ -85,13 +85,13 @@ def _wish(query: str, headers: dict[str, str]) -> EventsRequest:
     try:
         after = parse_place(last) if last else None
     except ValueError:
-        after = None  # some proxies make up their own; the pass says where to begin
+        after = None  # some proxies invent an id; the pass says where to begin
     forwarded = tuple(part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip())
     return EventsRequest(token, after, forwarded)
 
 
 def build_refusal(error: EventrError) -> bytes:
-    """Return the whole answer for an error, in the shape of all our errors."""
+    """Return the complete answer for an error, in the same shape as all errors."""
     status = error.http_status
     body = json.dumps({"error": error.word, "message": error.message}).encode()
     again = "Retry-After: 30\r\n" if status in (429, 503) else ""
@@ -102,11 +102,12 @@ def build_refusal(error: EventrError) -> bytes:
 
 
 def find_client_address(peer: str, forwarded: tuple[str, ...], proxies: int) -> str:
-    """Return who asks: his address, of IPv6 the first half, which is one household's.
+    """Return the client's address; for IPv6 only its first half, which identifies one household.
 
     Args:
-        peer: the other end of the connection; empty for a unix socket.
-        proxies: how many of ours stand in front; exactly so many entries of ``forwarded`` are believed.
+        peer: The other end of the connection; empty for a unix socket.
+        forwarded: The addresses in ``X-Forwarded-For``, the nearest last.
+        proxies: The number of trusted proxies in front; as many entries of ``forwarded`` are trusted.
     """
     text = forwarded[-proxies] if proxies and len(forwarded) >= proxies else peer
     try:
@@ -120,6 +121,6 @@ def find_client_address(peer: str, forwarded: tuple[str, ...], proxies: int) -> 
 
 
 def format_event(kind: str, data: object, at: str = "") -> bytes:
-    """Return one event as it goes over the wire."""
+    """Return one event as it is sent."""
     head = f"id: {at}\n" if at else ""
     return f"{head}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

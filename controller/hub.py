@@ -1,11 +1,11 @@
-"""The hub: passes what happens to jobs on to whoever subscribed or waits. Keeps no truth.
+"""The hub: passes events of jobs to subscribers and waiters. It stores nothing permanently.
 
-A subscriber says which jobs it means and, when it comes back, after which stream id it wants to go on.
-It misses nothing: the hub first notes it, then sends what lies between its id and the hub's own
-position, then what comes. For jobs that have ended before, their state is sent at once, and what the
-stream still brings from before that state is left out: it would seem to begin anew.
+A subscriber names its jobs and, when it reconnects, the stream id to resume after. It misses nothing: the
+hub first registers it, then sends the events between its id and the hub's position, then new ones. For jobs
+that have already ended, the hub sends their state at once and omits older events, which would look like a
+new run.
 
-Who awaits results says for which tickets and gets each once; see :mod:`controller.results`.
+A client that awaits results names its tickets and gets each result once; see :mod:`controller.results`.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from controller.messages import (
 )
 from controller.results import AwaitedResults
 
-#: Events that may wait for one subscriber; who reads more slowly is cut off and can resume.
+#: Events that may wait for one subscriber; a slower reader is disconnected and can resume.
 BACKLOG = 1000
 #: Bytes that may wait for one process that awaits results.
 UNREAD_MAX = 8 << 20
 _PAGE = 1000
-#: A client must say what it wants within so many seconds.
+#: Seconds until a client must have sent its first message.
 _HELLO = 10.0
 _ENDS = {State.FINISHED, State.FAILED}
 
 
 class Subscriber:
-    """One client: what it wants, and what waits to be written to it."""
+    """One client: its subscription, and the events waiting to be sent."""
 
     def __init__(self, request: Subscribe) -> None:
         self.ids = None if request.ids is None else frozenset(request.ids)
         self.queue: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self.lagging = asyncio.Event()
-        #: Jobs whose end it is told as a state, and the place in the stream that is the state's.
+        #: Jobs whose end the client gets as a state, and the stream position of that state.
         self.ended: frozenset[str] = frozenset()
         self.ended_by: Place = (0, 0)
 
     def is_interested(self, happened: Event) -> bool:
-        """Whether this event is about its jobs."""
+        """Return whether this event is about one of the client's jobs."""
         return self.ids is None or happened.id in self.ids
 
     def has_seen(self, happened: Event) -> bool:
-        """Whether this event lies before a state that it is told."""
+        """Return whether this event precedes a state that the client gets."""
         return happened.id in self.ended and parse_place(happened.at) <= self.ended_by
 
     def queue_event(self, happened: Event) -> None:
@@ -75,21 +75,21 @@ class Subscriber:
 
 
 class Subscribers:
-    """All clients, found by the job that something happened to."""
+    """All clients, indexed by job."""
 
     def __init__(self) -> None:
         self._all: set[Subscriber] = set()
         self._by_job: dict[str, set[Subscriber]] = {}
 
     def add(self, subscriber: Subscriber) -> None:
-        """Let it hear of its jobs."""
+        """Add a client."""
         if subscriber.ids is None:
             self._all.add(subscriber)
         for job_id in subscriber.ids or ():
             self._by_job.setdefault(job_id, set()).add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Let it go."""
+        """Remove a client."""
         self._all.discard(subscriber)
         for job_id in subscriber.ids or ():
             interested = self._by_job.get(job_id, set())
@@ -98,7 +98,7 @@ class Subscribers:
                 self._by_job.pop(job_id, None)
 
     def notify(self, rows: Iterable[Row]) -> None:
-        """Offer events to whoever wants them."""
+        """Queue events for all interested clients."""
         for at, row in rows:
             interested = self._by_job.get(row.get(b"id", b"").decode(), ())
             if self._all or interested:
@@ -108,7 +108,7 @@ class Subscribers:
 
 
 class Hub:
-    """Serves subscribers and waiters; told of events by whoever reads the stream."""
+    """Serves subscribers and waiters; the reader of the stream passes events on to it."""
 
     def __init__(self, client: Any, position: Callable[[], Awaitable[str]]) -> None:
         self._client = client
@@ -142,13 +142,15 @@ class Hub:
         self, wanted: Subscribe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         subscriber = Subscriber(wanted)
-        # What happened before the hub knew its place would reach nobody. Nothing may come in between the two.
+        # An event from before the hub knows its position would reach nobody. No await between these two
+        # lines.
         position = await self._position()
         self._subscribers.add(subscriber)
         hung_up = asyncio.create_task(reader.read(1))
         lagging = asyncio.create_task(subscriber.lagging.wait())
         try:
-            # Before it is told that it is heard: what it does then, it is told as events and not as a state.
+            # Before the confirmation: everything that the client does afterwards arrives as an event, not as
+            # a state.
             earlier = await self._earlier(wanted.since, subscriber, position)
             await _send(writer, Subscribed(position))
             for happened in earlier:
@@ -173,7 +175,7 @@ class Hub:
             await _send(writer, following.result())
 
     async def _earlier(self, since: str | None, subscriber: Subscriber, position: str) -> list[Event]:
-        """What the client missed, or the ends of its jobs that are past already."""
+        """Return the events that the client missed, or the states of its jobs that have already ended."""
         if since is None:
             return await self._ended(subscriber)
         after, found = since, list[Event]()
@@ -185,7 +187,7 @@ class Hub:
     async def _ended(self, subscriber: Subscriber) -> list[Event]:
         if not (order := list(subscriber.ids or ())):
             return []
-        # One transaction: they are the states at one place in the stream, which the hub may still come to.
+        # One transaction: all states belong to one stream position, which the hub may not have reached yet.
         async with self._client.pipeline() as pipe:
             for job_id in order:
                 pipe.hmget(redis_keys.make_job_key(job_id), "status", "error")
@@ -203,7 +205,7 @@ class Hub:
 
 
 class ResultSession:
-    """One process that awaits results over one line, for all its waiters."""
+    """One process that awaits results over one connection, for all its waiters."""
 
     def __init__(self, results: AwaitedResults, writer: asyncio.StreamWriter) -> None:
         self._results = results
@@ -212,7 +214,7 @@ class ResultSession:
         self._tickets: set[tuple[str, int]] = set()
 
     async def serve(self, first: Await, reader: asyncio.StreamReader) -> None:
-        """Take tickets and send results until the client hangs up."""
+        """Accept tickets and send results until the client hangs up."""
         beating = asyncio.create_task(self._beat())
         message: Message = first
         try:
@@ -238,7 +240,7 @@ class ResultSession:
     def _deliver(self, result: Result) -> None:
         self._tickets.discard((result.id, result.since))
         if not self._out:
-            # Results come in bunches; one write for each bunch.
+            # Results come in bursts; write once per burst.
             asyncio.get_running_loop().call_soon(self._flush)
         self._out.append(encode(result))
 
@@ -246,7 +248,7 @@ class ResultSession:
         out, self._out = self._out, []
         transport = self._writer.transport
         if transport.get_write_buffer_size() > UNREAD_MAX:
-            transport.abort()  # it asks Redis itself then
+            transport.abort()  # the client then reads from Redis itself
         elif not transport.is_closing():
             transport.write(b"".join(out))
 

@@ -31,10 +31,10 @@ _BEAT = redis_keys.ALIVE_SECONDS / 3
 
 
 def run(settings: Settings) -> int:
-    """Pass events on until told to stop; returns the exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code.
 
     Raises:
-        StartupError: another controller serves this socket, or it cannot be made.
+        StartupError: Another controller serves this socket, or the socket can't be created.
     """
     asyncio.run(_serve(settings))
     _log.info("ended")
@@ -68,7 +68,7 @@ async def _serve(settings: Settings) -> None:
             await client.zrem(redis_keys.CONTROLLERS, _ident())
         path.unlink(missing_ok=True)
         for task in done - {told}:
-            task.result()  # a fault of ours: end with its traceback, whoever watches us starts us again
+            task.result()  # a bug: end with its traceback; the service manager restarts the process
 
 
 @contextlib.asynccontextmanager
@@ -94,11 +94,12 @@ async def _admin(settings: Settings, client: Any, parts: ControllerParts) -> Asy
 
 
 class ControllerParts:
-    """What one controller is made of: a reader of the streams, the hub, the browsers.
+    """The parts of one controller: a reader of the streams, the hub, the browsers.
 
     Args:
-        client: for questions.
-        reading: for the one read that blocks.
+        settings: The settings.
+        client: The Redis client for queries.
+        reading: The Redis client for the one blocking read.
     """
 
     def __init__(self, settings: Settings, client: Any, reading: Any) -> None:
@@ -110,15 +111,15 @@ class ControllerParts:
         self._server: asyncio.Server | None = None
 
     def build_background_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """Return what runs for ever beside :meth:`follow`."""
+        """Return the coroutines that run forever beside :meth:`follow_streams`."""
         return self.hub.results.run(), self.browsers.run()
 
     def get_figures(self) -> dict[str, int]:
-        """Return how many ``streams`` to browsers are open, and how many jobs are ``awaited``."""
+        """Return the number of open ``streams`` to browsers and of ``awaited`` jobs."""
         return {"streams": len(self.browsers), "awaited": len(self.hub.results)}
 
     async def follow_streams(self) -> None:
-        """Take the newest place, let browsers in, and read for ever."""
+        """Find the newest position, admit browsers, and read forever."""
         await self._follower.seek_newest()
         await self.browsers.load_recent(self._follower.at[redis_keys.PEOPLE])
         if self._settings.events_port:
@@ -132,7 +133,7 @@ class ControllerParts:
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let nobody in any more, and the browsers go."""
+        """Stop admitting browsers and close their streams."""
         self._reception.close()
         if self._server is not None:
             self._server.close()
@@ -161,7 +162,7 @@ class ControllerParts:
 
 
 async def _listen(hub: Hub, path: Path) -> asyncio.Server:
-    before = os.umask(0o177)  # ours alone: events name feeds that people read
+    before = os.umask(0o177)  # for this user only: events name feeds that people read
     try:
         with sockets.shorten_path(path) as name:
             return await asyncio.start_unix_server(hub.serve, name, limit=LINE_MAX)
@@ -172,7 +173,7 @@ async def _listen(hub: Hub, path: Path) -> asyncio.Server:
 
 
 def _free(path: Path) -> Path:
-    """Make room for the socket; one that a killed controller left is removed."""
+    """Make room for the socket; remove one left by a killed controller."""
     try:
         sockets.make_folder(path.parent)
     except OSError as e:

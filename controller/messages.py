@@ -1,7 +1,7 @@
-"""What goes over the bus: events of jobs in one Redis stream, and lines on the hub's socket.
+"""Messages of the event bus: job events in one Redis stream, and lines on the hub's socket.
 
-On the socket each message is one JSON object on one line with its type in ``op``. A client's first
-line says what it is: ``subscribe`` for the events of jobs, ``await`` for their results.
+On the socket each message is one JSON object on one line with its type in ``op``. A client's first line
+declares its kind: ``subscribe`` for the events of jobs, ``await`` for their results.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any, ClassVar
 
 from app.config import Settings
 
-#: Longest line a client may send to the hub, bytes: room for 10,000 job ids.
+#: Longest line a client may send to the hub, bytes: enough for 10,000 job ids.
 LINE_MAX = 512 << 10
-#: Tickets in one line of a client that awaits more.
+#: Most tickets in one line.
 TICKETS_MAX = 1000
-#: The hub sends a beat to those who await so often, seconds; who misses two takes it for dead.
+#: Seconds between the hub's beats to waiting clients; after two missed beats they consider the hub dead.
 BEAT_SECONDS = 2.0
 
 
 def get_socket_path(settings: Settings) -> Path:
-    """Where the hub listens."""
+    """Return the path of the hub's socket."""
     return settings.home / "run" / "controller.sock"
 
 
 def get_handover_path(settings: Settings) -> Path:
-    """Where the web tier hands over connections of browsers that want the stream of events."""
+    """Return the path of the socket where the web tier hands over event connections."""
     return settings.home / "run" / "events.sock"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened to a job.
+    """An event of a job.
 
     Attributes:
-        at: stream id ``<ms>-<n>``; resume after it. Empty for a state that was read, not streamed.
+        at: Stream id ``<ms>-<n>``; resume after it. Empty for a state that was read, not streamed.
         kind: ``started``, ``progress``, ``finished``, ``retry``, ``returned``, ``suspect`` or ``failed``;
             only ``finished`` and ``failed`` are ends, each once per run.
-        id: job id.
-        fields: ``task``, ``queue``, ``worker``, ``error``, ``data`` … as far as they are known.
+        id: Job id.
+        fields: ``task``, ``queue``, ``worker``, ``error``, ``data``, … as far as known.
     """
 
     op: ClassVar[str] = "event"
@@ -62,7 +62,7 @@ class Subscribe:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Hub → client: all events after ``at`` will follow; none from before an end that is told as a state."""
+    """Hub → client: all events after ``at`` follow, but none that precede an end sent as a state."""
 
     op: ClassVar[str] = "subscribed"
     at: str
@@ -70,7 +70,7 @@ class Subscribed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
-    """Hub → client, then the line is closed: bad request, or the client reads too slowly."""
+    """Hub → client, before closing: bad request, or the client reads too slowly."""
 
     op: ClassVar[str] = "refused"
     reason: str
@@ -78,7 +78,7 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Await:
-    """Client → hub: (job id, first stamp of its run) of jobs whose results are wanted, too."""
+    """Client → hub: (job id, first stamp of its run) of more jobs whose results are wanted."""
 
     op: ClassVar[str] = "await"
     tickets: tuple[tuple[str, int], ...] = ()
@@ -86,7 +86,7 @@ class Await:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Forget:
-    """Client → hub: nobody waits for these any more."""
+    """Client → hub: nobody waits for these anymore."""
 
     op: ClassVar[str] = "forget"
     tickets: tuple[tuple[str, int], ...] = ()
@@ -97,9 +97,9 @@ class Result:
     """Hub → client: the end of an awaited job, once for each ticket.
 
     Attributes:
-        since: that of the ticket.
-        value: what the task returned, base64 of JSON as RQ's result streams hold it; None on failure.
-        error: error word, None on success; ``lost`` when its record is gone.
+        since: the ticket's first stamp.
+        value: the task's return value, base64 of JSON as RQ's result streams hold it; None on failure.
+        error: error code, None on success; ``lost`` when its record is gone.
     """
 
     op: ClassVar[str] = "result"
@@ -112,7 +112,7 @@ class Result:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Beat:
-    """Hub → client that awaits: the hub is well."""
+    """Hub → waiting client: a sign of life."""
 
     op: ClassVar[str] = "beat"
 
@@ -125,7 +125,7 @@ _TYPES: dict[str, type[Message]] = {
 
 def encode(message: Message) -> bytes:
     """Return a message as one line."""
-    # Not dataclasses.asdict, which copies deeply and takes four times as long.
+    # dataclasses.asdict copies deeply and takes four times as long.
     fields = {name: getattr(message, name) for name in type(message).__dataclass_fields__ if name != "op"}
     return json.dumps({"op": message.op, **fields}).encode() + b"\n"
 
@@ -134,7 +134,7 @@ def decode(line: bytes) -> Message:
     """Read one line.
 
     Raises:
-        ValueError: not a message of these types.
+        ValueError: The line isn't a message of these types.
     """
     document = json.loads(line)
     if not isinstance(document, dict) or document.get("op") not in _TYPES:

@@ -1,7 +1,7 @@
-"""One line for all who await results in a process: to the hub, to Redis itself while there is no hub.
+"""The shared channel for all waiters of a process: through the hub, or from Redis while there is no hub.
 
-Both ways give the same: each ticket's end, once, also when it came first. Changing over asks anew for
-all that is still awaited, so nothing is lost on the way.
+Both routes give the same: each ticket's end, once, even if the job ended before. After a change of route,
+all pending tickets are requested again, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from controller.results import AwaitedResults, Sink, TicketKey
 
 _log = logs.get(__name__)
 
-#: While there is no hub, it is looked for so often, seconds.
+#: Seconds between attempts to reach a missing hub.
 _RETRY = 2.0
-#: A hub that does not say a word within so many seconds is none.
+#: Seconds after which a silent hub counts as missing.
 _HELLO = 2.0
-#: What asked Redis is given up after so many seconds.
+#: Seconds to wait for the Redis route to close.
 _GOODBYE = 1.0
 _READ = 1 << 16
 
 
 class Waiter(Protocol):
-    """Who waits for tickets."""
+    """A waiter for tickets."""
 
     def deliver_result(self, result: Result) -> None:
-        """Take an end; called once for each ticket."""
+        """Accept a result; called once for each ticket."""
         ...
 
 
@@ -58,10 +58,11 @@ class _Route(Protocol):
 
 
 class ResultChannel:
-    """All that a process awaits. Lives in one event loop; not safe to share between threads.
+    """All tickets that a process awaits. Lives in one event loop; threads must not share it.
 
     Args:
-        hub: socket of the hub.
+        redis_url: The address of Redis.
+        hub: The path of the hub's socket.
     """
 
     def __init__(self, redis_url: str, hub: Path) -> None:
@@ -72,7 +73,7 @@ class ResultChannel:
         self._way: _Route | None = None
 
     def add_waiter(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
-        """Deliver the ends of these to a waiter from now on."""
+        """Deliver the results of these tickets to a waiter from now on."""
         fresh = []
         for ticket in tickets:
             waiters = self._wanted.setdefault(ticket, [])
@@ -84,7 +85,7 @@ class ResultChannel:
         self._needed.set()
 
     def remove_waiter(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
-        """Deliver nothing more of these to him."""
+        """Stop delivering the results of these tickets to a waiter."""
         left = []
         for ticket in tickets:
             waiters = self._wanted.get(ticket, [])
@@ -97,7 +98,7 @@ class ResultChannel:
             self._way.forget(left)
 
     async def run(self) -> None:
-        """Serve for ever; idle until somebody waits."""
+        """Serve forever; idle until there is a waiter."""
         while True:
             await self._needed.wait()
             try:
@@ -113,7 +114,7 @@ class ResultChannel:
             waiter.deliver_result(result)
 
     async def _by_hub(self) -> None:
-        """Go by the hub until it is gone or gives no sign of life."""
+        """Use the hub until it is gone or shows no sign of life."""
         with sockets.shorten_path(self._hub) as name:
             reader, writer = await asyncio.open_unix_connection(name, limit=LINE_MAX)
         with contextlib.closing(writer):
@@ -137,7 +138,7 @@ class ResultChannel:
             raise ValueError(message.reason)
 
     async def _by_redis(self) -> None:
-        """Ask Redis until there is a hub again."""
+        """Read from Redis until there is a hub again."""
         client = connect(self._redis_url)
         results = AwaitedResults(client)
         follower = Follower(
@@ -152,7 +153,7 @@ class ResultChannel:
                 await asyncio.wait(tasks, timeout=_RETRY, return_when=asyncio.FIRST_COMPLETED)
                 for task in tasks:
                     if task.done():
-                        task.result()  # a fault of ours
+                        task.result()  # a bug
                 if not self._wanted:
                     self._needed.clear()
                     return
@@ -163,22 +164,21 @@ class ResultChannel:
             try:
                 await cancel_tasks(tasks)
             finally:
-                # Its client may wait for the end of a connection for ever, and then nobody got results any
-                # more.
+                # The client may wait forever for a connection to close, which would block all results.
                 with contextlib.suppress(TimeoutError, *OUTAGE):
                     async with asyncio.timeout(_GOODBYE):
                         await client.aclose()
 
     async def _follow(self, follower: Follower, results: AwaitedResults) -> None:
-        # Noted already while the position is looked for: results by way of repeated looks come meanwhile.
+        # Register tickets before the position is known: repeated looks deliver results meanwhile.
         self._way = way = _ByRedis(results, self._deliver)
         way.request_results(self._wanted)
         await follower.seek_newest()
-        results.recheck_all()  # what ended before the position is found by a look
+        results.recheck_all()  # finds jobs that ended before the position
         await follower.run()
 
     async def _hub_answers(self) -> bool:
-        # It must say something: one that hangs takes connections, too.
+        # Wait for a message: a hub that hangs accepts connections too.
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_HELLO):
                 with sockets.shorten_path(self._hub) as name:
@@ -195,7 +195,7 @@ class _ByHub:
 
     def request_results(self, tickets: Iterable[TicketKey]) -> None:
         rows = tuple(tickets)
-        # At least one line, even of nothing: the first one tells the hub who this is.
+        # At least one line, even if empty: the first line tells the hub the client's kind.
         for start in range(0, len(rows) or 1, TICKETS_MAX):
             self._writer.write(encode(Await(rows[start : start + TICKETS_MAX])))
 

@@ -1,8 +1,8 @@
-"""Awaited jobs of one process: told of an end by the event stream, it fetches results and hands them on.
+"""Awaited jobs of one process: on an end in the event stream, fetches the results and delivers them.
 
-Nothing is missed: a job is noted first and looked at then, so its end either is found by the look or
-comes over the stream afterwards. Jobs that stay silent are looked at again and again, a few at a time,
-because the stream forgets, Redis may be emptied, and a job may be replaced by a later run.
+Nothing is missed: a job is registered first and looked up second, so its end is found by the lookup or
+arrives over the stream. Silent jobs are looked up again, a few at a time: the stream drops old events,
+Redis may be emptied, and a later run may replace a job.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from controller.messages import Result
 
 _log = logs.get(__name__)
 
-#: Jobs looked at in one round trip.
+#: Jobs looked up in one round trip.
 _CHUNK = 200
-#: So many of those that were not looked at for longest are looked at again, each so many seconds.
+#: Number of jobs to look up again, longest unseen first, and seconds between these lookups.
 _AGAIN, _EVERY = 50, 0.5
-#: Nobody is looked at again earlier than so many seconds.
+#: Seconds before the same job is looked up again.
 _REST = 1.0
 _PAUSE = 0.5
 #: RQ's Result.Type
@@ -37,7 +37,7 @@ TicketKey = tuple[str, int]
 
 
 class _Look(NamedTuple):
-    """One job that is looked at: which of its runs are wanted, and whether it may be lost."""
+    """One job to look up: the awaited runs, and whether it may be lost."""
 
     id: str
     runs: list[int]
@@ -45,14 +45,14 @@ class _Look(NamedTuple):
 
 
 class AwaitedResults:
-    """Who waits for which job. Not safe to share between threads."""
+    """The waiters of each job. Threads must not share it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        #: Job id → first stamp of the run → who waits; in the order of the last look.
+        #: Job id → first stamp of the run → waiters; in the order of the last lookup.
         self._wanted: dict[str, dict[int, list[Sink]]] = {}
         self._looked: dict[str, float] = {}
-        #: Who is looked at next; True: also whether it is still to be expected.
+        #: The jobs to look up next; True: also check whether the job can still end.
         self._ask: dict[str, bool] = {}
         self._asked = asyncio.Event()
 
@@ -60,7 +60,7 @@ class AwaitedResults:
         return len(self._wanted)
 
     def request_results(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
-        """Call ``sink`` once per ticket when its job has ended; at once if it has already."""
+        """Call ``sink`` once per ticket when its job has ended; at once if it has ended already."""
         for job_id, since in tickets:
             sinks = self._wanted.setdefault(job_id, {}).setdefault(since, [])
             if sink not in sinks:
@@ -68,7 +68,7 @@ class AwaitedResults:
             self._look_soon(job_id)
 
     def forget(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
-        """Take back what was wanted."""
+        """Withdraw requests for results."""
         for job_id, since in tickets:
             runs = self._wanted.get(job_id, {})
             if sink in runs.get(since, ()):
@@ -76,7 +76,7 @@ class AwaitedResults:
                 self._clean(job_id, since)
 
     def handle_events(self, rows: Iterable[Row]) -> None:
-        """Take the next entries of the event stream; small results ride along in them."""
+        """Handle the next entries of the event stream; they include small results."""
         for _, row in rows:
             if row.get(b"kind") not in _ENDS or (job_id := row[b"id"].decode()) not in self._wanted:
                 continue
@@ -89,12 +89,12 @@ class AwaitedResults:
                 self._asked.set()
 
     def recheck_all(self) -> None:
-        """Look at all of them: something may have been missed."""
+        """Look up all awaited jobs: events may have been missed."""
         for job_id in self._wanted:
             self._look_soon(job_id)
 
     async def run(self) -> None:
-        """Look at jobs for ever, as soon as there is reason to."""
+        """Look up jobs forever, whenever there is a reason to."""
         again = asyncio.create_task(self._look_again())
         try:
             while True:
@@ -121,7 +121,7 @@ class AwaitedResults:
     def _next(self) -> list[_Look]:
         chunk = list(itertools.islice(self._ask.items(), _CHUNK))
         for job_id, _ in chunk:
-            # Who is asked for again while this look is under way has ended too late for it.
+            # A job requested again during this lookup ended too late for it.
             del self._ask[job_id]
         if not self._ask:
             self._asked.clear()
@@ -176,7 +176,7 @@ class AwaitedResults:
 
 
 def find_result(job_id: str, since: int, entries: Any) -> Result | None:
-    """Return the first end of a run that a result stream holds from ``since`` on."""
+    """Return the first end of a run that a result stream contains from ``since`` on."""
     for at, row in entries:
         if int(at.partition(b"-")[0]) < since:
             continue
@@ -189,7 +189,7 @@ def find_result(job_id: str, since: int, entries: Any) -> Result | None:
 
 
 def _lost(job_id: str, since: int, status: bytes | None, run: bytes | None) -> Result | None:
-    """Return the end of a job that has ended, or runs anew, and has left no result."""
+    """Return the error for a job that has ended, or runs again, without leaving a result."""
     if status in _TERMINAL or (run is not None and int(run) > since):
         return Result(
             job_id, since, error="lost", message="The result of this job was lost. Start the job again."
