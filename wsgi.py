@@ -1,7 +1,7 @@
 """The application for WSGI servers and measurements: ``wsgi:app``. Settings come from the environment.
 
-To serve people, run ``eventr web``: it is gunicorn with the worker and the options that slow clients,
-odd headers and file permissions ask for (security.md W17). ``gunicorn wsgi:app`` has none of them.
+To serve users, run ``eventr web``: gunicorn with the worker and options for slow clients, odd headers and
+file permissions (security.md W17). ``gunicorn wsgi:app`` has none of these.
 """
 
 from __future__ import annotations

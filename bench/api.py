@@ -1,7 +1,7 @@
-"""The sync interface as a native app meets it: 1,000 subscriptions, 500,000 entries, 30 % of them unread.
+"""The sync API as a native app uses it: 1,000 subscriptions, 500,000 entries, 30 % of them unread.
 
-Measured over HTTP, gunicorn in a process of its own, one connection. The texts that are asked for are as long
-as those of real entries: 4,000 characters each.
+Measured over HTTP with one connection to gunicorn in its own process. The requested texts are as long as
+those of real entries: 4,000 characters each.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 @benchmark("api")
 def api(bench: Bench) -> None:
-    """Publish ``api.*``: 10,000 unread ids, 1,000 texts, all counts, a feed that is as it was."""
+    """Publish ``api.*``: 10,000 unread ids, 1,000 texts, all counts, an unchanged feed."""
     feeds, entries = (20, 20) if bench.quick else (1000, 500)
     ids, texts = (100, 50) if bench.quick else (10_000, 1_000)
     unread = f"/reader/api/0/stream/items/ids?s={READING}&xt={READ}&n={ids}"
@@ -80,7 +80,7 @@ def api(bench: Bench) -> None:
 
 
 def _write(database: Database[Doc], count: int) -> bytes:
-    """Give the newest entries texts, no two alike; return the form that asks for them."""
+    """Give the newest entries distinct texts; return the form that requests them."""
     words = random.Random(3)
     newest = [d["_id"] for d in database["entries"].find({}, {"_id": 1}).sort("_id", DESCENDING).limit(count)]
     changes = []
@@ -95,7 +95,7 @@ def _write(database: Database[Doc], count: int) -> bytes:
 
 
 def _auth(settings: Settings) -> str:
-    """Make an app password and return what an app comes with."""
+    """Create an app password; return the token that the app sends."""
     with contextlib.closing(bootstrap.build(settings)) as services:
         user = services.gateways.accounts.find_user(USER)
         if user is None:
@@ -105,14 +105,14 @@ def _auth(settings: Settings) -> str:
 
 
 class App:
-    """An app that is logged in, on one connection."""
+    """A logged-in app with one connection."""
 
     def __init__(self, port: int, auth: str) -> None:
         self._client = http.client.HTTPConnection("127.0.0.1", port)
         self._headers = {"Authorization": f"GoogleLogin auth={auth}", "Accept-Encoding": "gzip"}
 
     def ask(self, path: str, body: bytes | None = None, etag: str = "") -> tuple[str, bytes]:
-        """Return the tag and the body of an answer."""
+        """Return the ETag and the body of an answer."""
         headers = {**self._headers, **({"If-None-Match": etag} if etag else {})}
         if body is not None:
             headers["Content-Type"] = _FORM
@@ -124,7 +124,7 @@ class App:
         return answer.headers.get("ETag", ""), read
 
     def json(self, path: str) -> Any:
-        """Return an answer, decoded."""
+        """Return the decoded answer."""
         self._headers.pop("Accept-Encoding")
         found = json.loads(self.ask(path)[1])
         self._headers["Accept-Encoding"] = "gzip"

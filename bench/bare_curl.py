@@ -1,8 +1,8 @@
-"""The yardstick of fetching: libcurl's multi interface with as little Python around it as possible.
+"""The baseline for fetching: libcurl's multi interface with as little Python as possible.
 
-No address rules, resolver, redirects, limits, deadlines or queues. Handles are kept and used again; what
-any client of a conditional request must do is there: its own header lines for each request, the lines of
-the answer and its body collected, the status read.
+No address rules, resolver, redirects, limits, deadlines or queues. Handles are reused. Only the work that any
+client of conditional requests must do remains: setting header lines per request, collecting the answer's
+header lines and body, reading the status.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ def bare_curl_loop(urls: Sequence[str], headers: Sequence[str] = (), *, connecti
     """Fetch all URLs and return the CPU seconds of this process.
 
     Args:
-        headers: sent with each, for example ``If-None-Match: "1"``.
-        connections: transfers at once.
+        headers: Header lines for each request, for example ``If-None-Match: "1"``.
+        connections: Concurrent transfers.
 
     Raises:
-        RuntimeError: a fetch failed.
+        RuntimeError: A fetch failed.
     """
     multi, idle = pycurl.CurlMulti(), [_handle() for _ in range(connections)]
     waiting, running = iter(urls), 0

@@ -1,9 +1,9 @@
 """The reading screen in a real Chromium (ux.md §2.5).
 
-``browser.key_ms`` is from pressing ``j`` until the frame that shows the entry's row chosen is painted, the
-CPU four times slower, of a user with 2,000 subscriptions. The page's first paints are taken on a slow line
-too (1.6 Mbit/s, 150 ms) with the 300 feeds that their budget is for; ``browser.many_*`` with 2,000.
-``browser.list_ms`` and ``browser.list_p95_ms`` are the list page as the server answers it.
+``browser.key_ms`` is the time from pressing ``j`` until the frame with the selected row is painted, with a
+CPU slowed down four times, for a user with 2,000 subscriptions. The first paints are measured on a slow line
+too (1.6 Mbit/s, 150 ms), with the 300 feeds of their budget; ``browser.many_*`` with 2,000 feeds.
+``browser.list_ms`` and ``browser.list_p95_ms`` are the server's answer for the list page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ watch("largest-contentful-paint", (entry) => { window.__seen.lcp = entry.startTi
 watch("layout-shift", (entry) => { if (!entry.hadRecentInput) window.__seen.cls += entry.value; });
 watch("longtask", ({ startTime, duration }) => window.__tasks.push([startTime, duration]));
 """
-#: Two frames on, what the key changed is on the screen.
+#: After two frames, the key's effect is on the screen.
 _PAINTED = """
 () => new Promise((resolve) => {
   const started = performance.now();
@@ -50,7 +50,7 @@ _PAINTED = """
 
 @benchmark("browser")
 def browser(bench: Bench) -> None:
-    """Publish what people wait for."""
+    """Publish the times that users wait."""
     few, many = (QUICK_FEEDS, 2 * QUICK_FEEDS) if bench.quick else (FEEDS, MANY_FEEDS)
     usual = QUICK_FEEDS if bench.quick else USUAL_FEEDS
     with bench.servers(embedded_cache=1 << 30) as running:
@@ -118,13 +118,13 @@ def _paints(page: Page, slow: CDPSession, port: int) -> dict[str, float]:
     seen: dict[str, float] = page.evaluate("window.__seen")
     fcp: float = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     tasks: list[tuple[float, float]] = page.evaluate("window.__tasks")
-    # Total blocking time begins with the first paint: before it nobody can press anything.
+    # Total blocking time starts at the first paint: before it, nobody can press anything.
     blocked = sum(max(0.0, begun + took - max(begun, fcp) - 50) for begun, took in tasks)
     return {**seen, "fcp": fcp, "long": blocked}
 
 
 def _keys(page: Page, slow: CDPSession) -> float:
-    """Return the median time from a key to its paint, on the slow CPU and a quick line."""
+    """Return the median time from a key to its paint, with a slow CPU and a fast line."""
     slow.send("Network.emulateNetworkConditions", {**SLOW_LINE, "latency": 0, "downloadThroughput": -1})
     times = []
     for _ in range(KEYS):

@@ -1,12 +1,12 @@
-"""The controller under load, as real processes: results to those who wait, events to browsers.
+"""The controller under load, with real processes: results for waiters, events for browsers.
 
-``engine.deliver_p95_ms``: 10,000 jobs are awaited by 1,000 waiters (threads, in two processes as the web
-tier has); jobs end 500 times a second through the workers' own finish. Measured from the millisecond in
-which Redis recorded an end (its own stamp, rounded down) to the moment at which the waiter has the
-outcome. ``engine.controller_mb`` is the controller's resident memory with all of them awaited.
+``engine.deliver_p95_ms``: 1,000 waiters (threads, in two processes like the web tier) await 10,000 jobs; 500
+jobs per second end through the workers' own finish. Measured from the millisecond in which Redis recorded an
+end (its own stamp, rounded down) until the waiter has the outcome. ``engine.controller_mb`` is the
+controller's resident memory while all jobs are awaited.
 
-``engine.sse_*``: 2,000 streams of 2,000 users who follow 100 feeds each. ``sse_p95_ms`` from telling one
-user to his browser; ``sse_fanout_p95_ms`` from telling of a feed that all follow to each of them.
+``engine.sse_*``: 2,000 streams of 2,000 users who follow 100 feeds each. ``sse_p95_ms`` is the time from an
+event for one user to their browser; ``sse_fanout_p95_ms`` from an event about a feed that all follow to each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from workers.queue_client import QueueClient
 
 WAITERS, TASKS, PROCESSES = 1000, 10_000, 2
 STREAMS, FEEDS = 2000, 100
-#: Ends a second, and how many in one go: a worker ends what came together.
+#: Ends per second, and ends in one call: a worker records ends in batches.
 RATE, TOGETHER = 500, 5
 SHARED_FEED = 1
 _SPAWN = multiprocessing.get_context("spawn")
@@ -99,7 +99,7 @@ def _deliver(settings: Settings, tasks: int, number: int) -> Delivered:
         pipes = [stack.enter_context(_process(_wait, settings, part)) for part in _parts(tickets)]
         for pipe in pipes:
             pipe.recv()  # all of them wait
-        time.sleep(3)  # what registering 10,000 waits took for a moment is given back: that is not counted
+        time.sleep(3)  # memory used briefly to register 10,000 waits is freed and not counted
         megabytes = psutil.Process(hub.pid).memory_info().rss / 1e6
         _end(support.desk(client, settings), settings)
         times = _latencies(client, [one for pipe in pipes for one in pipe.recv()])
@@ -117,14 +117,14 @@ def _latencies(client: redis.Redis, heard: list[tuple[str, float]]) -> list[floa
 
 
 def _parts(tickets: Sequence[Ticket]) -> list[list[list[Ticket]]]:
-    """Deal tickets out: processes → waiters → their tickets."""
+    """Distribute tickets: processes → waiters → their tickets."""
     size = max(1, TASKS // WAITERS)
     waiters = [list(tickets[start : start + size]) for start in range(0, len(tickets), size)]
     return [waiters[n::PROCESSES] for n in range(PROCESSES)]
 
 
 def _wait(pipe: Connection, settings: Settings, parts: list[list[Ticket]]) -> None:
-    """Await, one thread for each part; send who was heard of when, Unix time in milliseconds."""
+    """Wait with one thread per part; send (job id, time of its outcome in Unix milliseconds)."""
     reader = ResultReader.from_settings(settings)
     times: list[tuple[str, float]] = []
     began = threading.Barrier(len(parts) + 1)
@@ -160,7 +160,7 @@ def _end(desk: QueueClient, settings: Settings) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Heard:
-    """Milliseconds to one browser and to all of them, and what a stream costs."""
+    """Milliseconds to one browser and to all of them, and the memory of a stream."""
 
     streams: int
     kilobytes: float
@@ -197,15 +197,15 @@ def _tell_each(events: RedisEvents, users: int, count: int) -> None:
     dice = random.Random(1)
     for number in range(count):
         events.notify_progress(dice.randint(1, users), number, {"at": time.monotonic()})
-        time.sleep(0.02)  # the pace that is measured, 50 a second
-    time.sleep(2)  # the last of them are on their way: how late they are must be seen, not cut off
+        time.sleep(0.02)  # the pace of the measurement, 50 per second
+    time.sleep(2)  # let the last events arrive, so that late ones are measured too
 
 
 def _tell_all(events: RedisEvents, count: int) -> None:
     for _ in range(count):
-        # The number of new entries is the moment: it goes through as it is.
+        # The number of new entries carries the time of sending: it passes through unchanged.
         events.notify_new_entries({SHARED_FEED: int(time.monotonic() * 1e6)})
-        time.sleep(2)  # one fan-out has reached everybody before the next, else their queues are measured
+        time.sleep(2)  # let one fan-out reach everyone before the next, or their queues are measured
 
 
 class _Browser(asyncio.Protocol):
@@ -257,7 +257,7 @@ def _listen(pipe: Connection, settings: Settings, urls: list[str]) -> None:
         deadline = loop.time() + 30
         while count < len(urls) and loop.time() < deadline:
             await asyncio.sleep(0.05)
-        await asyncio.sleep(1)  # what connecting allocated is given back before memory is looked at
+        await asyncio.sleep(1)  # memory used for connecting is freed before it is measured
         pipe.send(count)
         while not pipe.poll():
             await asyncio.sleep(0.05)
@@ -272,7 +272,7 @@ def _listen(pipe: Connection, settings: Settings, urls: list[str]) -> None:
 
 @contextlib.contextmanager
 def _process(work: Callable[..., None], *args: Any) -> Iterator[Connection]:
-    """Run something in a process of its own; yield the pipe to it."""
+    """Run a function in its own process; yield the pipe to it."""
     ours, theirs = _SPAWN.Pipe()
     process = _SPAWN.Process(target=work, args=(theirs, *args))
     process.start()

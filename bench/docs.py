@@ -1,4 +1,4 @@
-"""The table of docs/performance.md: written by the bench, so that it cannot drift from what was measured."""
+"""The table of docs/performance.md: written by the benchmarks, so that it always matches the measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAD = "| figure | value | unit | target | runs |\n|---|---:|---|---:|---|\n"
 
 
 def write(figures: Mapping[str, Figure], machine: str, page: Path = PAGE) -> None:
-    """Put the figures into the page's table; rows of figures that were not measured now stay."""
+    """Write the figures into the page's table; rows of other figures stay."""
     text = page.read_text("utf-8")
     before, rest = text.split(BEGIN)
     old, after = rest.split(END)
@@ -24,7 +24,7 @@ def write(figures: Mapping[str, Figure], machine: str, page: Path = PAGE) -> Non
 
 
 def names(page: Path = PAGE) -> set[str]:
-    """Return the figures that the page's table holds."""
+    """Return the names of the figures in the page's table."""
     return set(_rows(page.read_text("utf-8").split(BEGIN)[1].split(END)[0]))
 
 

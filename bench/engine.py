@@ -1,12 +1,12 @@
-"""The job engine as real processes: its pace beside RQ's own worker, and what it keeps people waiting.
+"""The job engine with real processes: its pace compared with RQ's own worker, and the waiting times of users.
 
-``engine.loop_vs_rq`` and ``engine.solo_vs_rq``: empty jobs through everything (queued, run, result at a
-waiter) by one worker of ours, over the same by one ``SimpleWorker`` of RQ on the same Redis; the three
-take turns. RQ is helped where we do not care: its jobs are queued in one call, and one look at its
-registry tells that all have ended.
+``engine.loop_vs_rq`` and ``engine.solo_vs_rq``: the rate of empty jobs with one Eventr worker, divided by the
+rate with one RQ ``SimpleWorker`` on the same Redis. Jobs pass through the whole system (queued, run, result
+at a waiter); the three workers take turns. RQ gets help in parts that aren't compared: its jobs are queued in
+one call, and one look at its registry shows that all have ended.
 
-``engine.user_*`` is the time from asking for a job to having its result, one after the other, with all
-else idle and behind a queue full of system work.
+``engine.user_*`` is the time from requesting a job to having its result, one job after the other, on an idle
+system and behind a queue full of system jobs.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bench.harness import Bench, benchmark
 from tests.support import live
 
 JOBS, QUICK_JOBS = 3000, 60
-#: A user's jobs for a percentile, and system jobs that stand before them.
+#: Number of user jobs for a percentile, and of system jobs queued before them.
 ASKED, FLOOD = 300, 4000
 SECRET = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
-#: One worker that serves people and the system in loop mode, one for the rest in solo mode.
+#: One loop worker for user and system jobs, one solo worker for the rest.
 GROUPS = """
 [feeds]
 queues = ["discovery", "feed-pull", "import", "feed-pull-sys"]
@@ -80,8 +80,8 @@ def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
 
 
 def _pace(port: RedisJobs, queue: Queue, count: int, run: int) -> float:
-    """Return jobs per second from the first that is queued to the last whose result is here."""
-    # Different arguments make different jobs; none of these naps is as long as a tick of the clock.
+    """Return jobs per second, from queueing the first until the last result arrives."""
+    # Different arguments make different jobs; none of these sleeps is as long as a clock tick.
     base = run * count + (10_000_000 if queue is Queue.PULL else 0)
     wanted = [Job(Task.NAP, {"seconds": (base + n) * 1e-12}, queue) for n in range(count)]
     started = time.perf_counter()
@@ -93,7 +93,7 @@ def _pace(port: RedisJobs, queue: Queue, count: int, run: int) -> float:
 
 
 def nothing(number: int) -> None:
-    """RQ's job."""
+    """Do nothing, as RQ's job."""
 
 
 def _rq_pace(settings: Settings, pipe: Connection, count: int) -> float:
@@ -121,7 +121,7 @@ def _rq_worker(pipe: Connection, redis_url: str) -> None:
 
 @contextlib.contextmanager
 def _rq(settings: Settings) -> Iterator[Connection]:
-    """RQ's worker in a process of its own, warm."""
+    """Run a warm RQ worker in its own process."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_rq_worker, args=(theirs, settings.redis_url), daemon=True)
@@ -172,10 +172,11 @@ def _asks(port: RedisJobs, count: int, start: int) -> list[float]:
 
 @contextlib.contextmanager
 def parts(settings: Settings, groups: str | None) -> Iterator[RedisJobs]:
-    """A manager and a controller on an empty Redis, with workers that are ready.
+    """Run a manager and a controller with ready workers on an empty Redis.
 
     Args:
-        groups: queue table, None for the one that Eventr comes with.
+        settings: The settings.
+        groups: The queue table; None for Eventr's own.
     """
     table: Path | None = None
     if groups is not None:

@@ -1,6 +1,6 @@
-"""CPU of a 304 on a new connection: our fetcher against a bare curl loop, in alternating rounds.
+"""CPU time of a 304 on a new connection: our fetcher compared with a bare curl loop, in alternating rounds.
 
-Run: ``python -m bench.fetch_304``. Prints microseconds of this process per fetch, medians, and ratios.
+Run ``python -m bench.fetch_304``. It prints medians in microseconds per fetch of this process, and ratios.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ ETAG = '"1"'
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """Microseconds of CPU per fetch, one value a round."""
+    """Microseconds of CPU per fetch, one value per round."""
 
     bare: list[float]
     many: list[float]
     stream: list[float]
 
     def ratio(self, name: str) -> float:
-        """Return the median over the rounds of ours by bare."""
+        """Return the median over the rounds of our time divided by the bare loop's."""
         ours: list[float] = getattr(self, name)
         return statistics.median(a / b for a, b in zip(ours, self.bare, strict=True))
 
 
 def measure(*, rounds: int = 15, fetches: int = 1000, connections: int = 50) -> Figures:
-    """Run all three in turn so that other load falls on all alike."""
+    """Run all three in turn, so that other load affects all alike."""
     reply = Reply(etag=ETAG, body=b"<rss/>", close=True)
     paths = [f"/feeds/{n}/rss.xml" for n in range(fetches)]
     with ServerProcess(dict.fromkeys(paths, reply), hosts=HOSTS) as server:
@@ -73,7 +73,7 @@ def _many(fetcher: Fetcher, urls: Sequence[str]) -> float:
 
 
 async def _stream(fetcher: Fetcher, urls: Sequence[str], *, batch: int = 50, batches: int = 4) -> float:
-    """Fetch as the worker does: several batches at once."""
+    """Fetch like a worker: several batches at once."""
     requests = _requests(urls)
     waiting = [requests[n : n + batch] for n in range(0, len(requests), batch)]
     count = 0

@@ -1,4 +1,4 @@
-"""The frame of all benchmarks: a registry, servers, CPU clocks, the corpus, a table and the result file.
+"""The framework of all benchmarks: registry, servers, CPU clocks, corpus, table and result file.
 
 A module in this folder registers functions; each publishes its figures:
 
@@ -8,9 +8,8 @@ A module in this folder registers functions; each publishes its figures:
             ...
             bench.figure("reading.counts_ms", runs, "ms", at_most=20)
 
-``runs`` are repeated measurements in one process; the value is their median unless one is given.
-Ratios are taken between things that ran side by side in one run, so that a slow or busy machine
-moves both.
+``runs`` are repeated measurements in one process; the value is their median unless one is given. Ratios
+compare measurements that ran side by side in one run, so that a slow or busy machine affects both.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from tests.support import corpus
 
 RESULTS = Path(__file__).with_name("results.json")
 NOT_BENCHMARKS = {"__main__", "harness"}
-SMALLEST, LARGEST, FEWEST_ENTRIES = 10_000, 250_000, 5  #: bytes and entries of a feed of set T
+SMALLEST, LARGEST, FEWEST_ENTRIES = 10_000, 250_000, 5  #: limits for the feeds of set T: bytes and entries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figure:
-    """One published number; the target is told by ``at_least`` or ``at_most``."""
+    """One published number; its target is ``at_least`` or ``at_most``."""
 
     name: str
     value: float
@@ -56,28 +55,28 @@ class Figure:
 
     @property
     def target(self) -> str:
-        """The target as text, empty when there is none."""
+        """The target as text, empty if there is none."""
         if self.at_least is not None:
             return f"≥ {self.at_least:,g}"
         return "" if self.at_most is None else f"≤ {self.at_most:,g}"
 
     @property
     def met(self) -> bool:
-        """Whether the target is met; without one it always is."""
+        """Whether the target is met; true without a target."""
         low = self.at_least is None or self.value >= self.at_least
         return low and (self.at_most is None or self.value <= self.at_most)
 
     def to_doc(self) -> dict[str, Any]:
-        """Return what the result file holds of it."""
+        """Return the figure's record for the result file."""
         return {"value": self.value, "unit": self.unit, "runs": list(self.runs)}
 
 
 class Bench:
-    """What a benchmark function works with.
+    """The tools of a benchmark function.
 
     Attributes:
-        repeats: how many runs a median should have.
-        quick: a smoke run: as little as shows that it works; its figures mean nothing.
+        repeats: Number of runs for a median.
+        quick: A smoke test: the least that shows that the benchmark works. Its figures mean nothing.
     """
 
     def __init__(self, *, repeats: int = 5, quick: bool = False) -> None:
@@ -98,8 +97,12 @@ class Bench:
         """Publish a figure and print it at once.
 
         Args:
-            runs: the single measurements.
-            value: the figure itself; the median of the runs when left out.
+            name: The name of the figure.
+            runs: The single measurements.
+            unit: The unit.
+            value: The figure itself; None: the median of the runs.
+            at_least: The target, if higher is better.
+            at_most: The target, if lower is better.
         """
         chosen = statistics.median(runs) if value is None else value
         rounded = tuple(_rounded(run) for run in runs)
@@ -108,15 +111,15 @@ class Bench:
         print(row(found), flush=True)
 
     def note(self, text: str) -> None:
-        """Print a line that is no figure."""
+        """Print a line that isn't a figure."""
         print(f"  {text}", flush=True)
 
     @contextlib.contextmanager
     def servers(self, **settings: Any) -> Iterator[embedded.EmbeddedServers]:
-        """MongoDB and Redis of their own in a temporary folder, removed afterwards.
+        """Run temporary MongoDB and Redis servers in a folder that is removed afterwards.
 
         Args:
-            settings: overrides; ``running.settings`` holds them with the servers' addresses.
+            settings: Overrides; ``running.settings`` contains them and the servers' addresses.
         """
         home = Path(tempfile.mkdtemp(prefix="eventr-bench-"))
         try:
@@ -143,7 +146,7 @@ def benchmark(group: str) -> Callable[[Function], Function]:
 
 
 def registered() -> dict[str, Function]:
-    """Import all modules of this folder and return what they registered, by group."""
+    """Import all modules of this folder and return the functions they registered, by group."""
     for module in pkgutil.iter_modules(bench.__path__):
         if module.name not in NOT_BENCHMARKS:
             importlib.import_module(f"bench.{module.name}")
@@ -151,7 +154,7 @@ def registered() -> dict[str, Function]:
 
 
 class Cpu:
-    """CPU seconds of this process and of other processes together, all threads, user and system.
+    """CPU seconds of this process and of other processes, all threads, user and system.
 
     >>> with Cpu(mongod_pid) as cpu: ...
     >>> cpu.own, cpu.others, cpu.total
@@ -163,7 +166,7 @@ class Cpu:
 
     @property
     def total(self) -> float:
-        """Both together."""
+        """The sum of both."""
         return self.own + self.others
 
     def __enter__(self) -> Self:
@@ -177,7 +180,7 @@ class Cpu:
 
 
 def _cpu_of(pid: int) -> float:
-    """Return a process's CPU seconds: to the nanosecond on Linux, else in ticks of 10 ms."""
+    """Return a process's CPU seconds: in nanoseconds on Linux, else in ticks of 10 ms."""
     threads = list(Path(f"/proc/{pid}/task").glob("*/schedstat"))
     if threads:
         return sum(_first_number(thread) for thread in threads) / 1e9
@@ -189,7 +192,7 @@ def _first_number(path: Path) -> int:
     try:
         return int(path.read_text("ascii").split()[0])
     except (FileNotFoundError, ProcessLookupError):
-        return 0  # the thread ended between the listing and the look
+        return 0  # the thread ended between listing and reading
 
 
 def mongod(running: embedded.EmbeddedServers) -> int:
@@ -211,7 +214,7 @@ def _is_timed(found: corpus.Row) -> bool:
 
 
 def _entries(found: corpus.Row) -> int:
-    """Return how many entries there are; by feedparser's count in the manifest, which knows no JSON."""
+    """Return the number of entries, by feedparser's count in the manifest or, for JSON Feeds, by our own."""
     if found.kind == "json":
         return len(json.loads(found.read())["items"])
     entries: int = (found.data.get("feedparser") or {}).get("entries", 0)
@@ -229,7 +232,7 @@ def row(figure: Figure) -> str:
 
 
 def save(figures: Iterable[Figure], path: Path = RESULTS) -> dict[str, Any]:
-    """Write the figures over those of the same names in the result file; return all of them."""
+    """Merge the figures into the result file by name; return all of them."""
     found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     found.update({figure.name: figure.to_doc() for figure in figures})
     found = dict(sorted(found.items()))
@@ -251,5 +254,5 @@ def machine() -> str:
 
 
 def _rounded(number: float) -> float:
-    """Four significant digits: more are never steady."""
+    """Return a number with four significant digits, since more are never stable."""
     return float(f"{number:.4g}")

@@ -1,8 +1,8 @@
-"""An import of 1,000 feeds from loopback by the running system, and what readers feel of it meanwhile.
+"""An import of 1,000 feeds from loopback by the running system, and its effect on readers.
 
-``imports.seconds`` is the time from the start of the import to its end, by the clock on the wall: every feed
-has a host of its own, is subscribed, fetched, parsed and stored. ``imports.page_p95_ms`` is how long a
-reader's list takes while that goes on, asked all the time on the same two cores.
+``imports.seconds`` is the wall-clock time from the start of the import to its end: every feed has its own
+host, is subscribed, fetched, parsed and stored. ``imports.page_p95_ms`` is the time for a reader's list page
+meanwhile, requested continuously on the same two cores.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 300.0
 
 @benchmark("imports")
 def imports(bench: Bench) -> None:
-    """Publish the time of an import and of pages beside it."""
+    """Publish the time of an import and of pages during it."""
     feeds = QUICK_FEEDS if bench.quick else FEEDS
     seconds, pages = [], []
     with rig(bench, port=free_port(), secret_key=SECRET, web_workers=2) as found:
@@ -49,14 +49,14 @@ def imports(bench: Bench) -> None:
 
 
 def _run(found: Rig, feeds: int) -> tuple[float, list[float]]:
-    """Return the seconds of an import and the milliseconds of each page asked meanwhile."""
+    """Return the seconds of an import and the milliseconds of each page requested meanwhile."""
     services, settings = found.services, found.settings
     user = services.gateways.accounts.add_user(NewUser("a@example.org", "ann", "no password"))
     token = services.gateways.sessions.open_session(user.id, agent="bench", address="")
     with parts(settings, None), _updater(found), contextlib.ExitStack() as stack:
         web = live.web(settings)
         stack.callback(web.stop)
-        # Somebody who reads already: his list is what is asked for.
+        # A user with existing feeds, whose list is requested.
         _import(services, user.actor, [found.url(n) for n in range(feeds, feeds + 20)])
         reader = stack.enter_context(_Reader(settings.port, token).reading())
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def _run(found: Rig, feeds: int) -> tuple[float, list[float]]:
 
 
 def _import(services: Services, actor: Actor, urls: list[str]) -> None:
-    """Import a list and wait for its end."""
+    """Import a list and wait until it is done."""
     body = opml.write("Bench", [Outline(url, folders=(f"Folder {n % 20}",)) for n, url in enumerate(urls)])
     kept = services.imports.preview(actor, body, "bench.opml")
     services.imports.start(actor, kept.id)
@@ -88,7 +88,7 @@ def _updater(found: Rig) -> Iterator[None]:
 
 
 class _Reader:
-    """Somebody who asks for his list again and again."""
+    """A reader who requests their list repeatedly."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port, self._cookie = port, f"eventr={token}"
@@ -98,7 +98,7 @@ class _Reader:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[_Reader]:
-        """Ask for the time of a block."""
+        """Request the list while the block runs."""
         thread = threading.Thread(target=self._read)
         thread.start()
         try:
@@ -120,5 +120,5 @@ class _Reader:
                 if answer.status != 200:
                     raise RuntimeError(f"the list answers {answer.status}")
                 self.times.append((time.perf_counter() - started) * 1000)
-                # A reader's pace would give too few pages for a percentile.
+                # A real reader's pace would give too few pages for a percentile.
                 self._stop.wait(0.05)

@@ -1,8 +1,8 @@
-"""The pipeline that a reader is usually built from: feedparser for every body, bleach for every entry.
+"""The usual pipeline of feed readers for comparison: feedparser for every body, bleach for every entry.
 
-Both are used as well as they can be: feedparser without its own sanitiser and address resolution,
-which are slow and not needed here, and one prebuilt cleaner with our allow-lists. Everything around
-them (fetch, identity, plan, store) is ours, so the ratio is that of the parts exchanged.
+Both are used at their best: feedparser without its own sanitizer and address resolution, which are slow and
+not needed here, and one prebuilt cleaner with our allow-lists. Everything else (fetch, identity, plan, store)
+is ours, so the ratio only compares the exchanged parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAGS = frozenset(
     """a abbr acronym address article aside audio b blockquote br caption cite code col colgroup dd del
     details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i iframe img ins kbd li
     mark ol p picture pre q s samp section small source span strong sub summary sup table tbody td tfoot
-    th thead time tr track tt u ul var video""".split()  # noqa: SIM905 — sixty quotes less
+    th thead time tr track tt u ul var video""".split()  # noqa: SIM905 — avoids sixty quotes
 )
 _ATTRIBUTES = {
     "*": ["title", "lang", "dir"],
@@ -40,17 +40,17 @@ _CLEANER = bleach.Cleaner(_TAGS, _ATTRIBUTES, ["http", "https", "mailto"], strip
 
 
 def sanitize(html: str, _base_url: str) -> str:
-    """Clean an entry's HTML; addresses stay relative, which only makes this side faster."""
+    """Clean an entry's HTML; addresses stay relative, which only makes this pipeline faster."""
     return str(_CLEANER.clean(html))
 
 
 def parse(
     body: bytes, *, url: str, content_type: str | None = None, limits: Limits | None = None
 ) -> ParsedFeed:
-    """Read a feed by feedparser alone.
+    """Read a feed with feedparser only.
 
     Raises:
-        ParseError: there is nothing that feedparser takes for a feed.
+        ParseError: feedparser finds no feed.
     """
     headers = {"content-type": content_type} if content_type else {}
     found = feedparser.parse(body, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)

@@ -1,24 +1,23 @@
-"""How soon an entry is seen, and what that costs in polls: Eventr beside other readers' formulas.
+"""Delay of entries and number of polls: Eventr's schedule compared with other readers' formulas.
 
-**Times.** Only captured feeds that readers really polled, with their own posting times. Left out are
-feeds with fewer than ten dated entries; those whose dates have no time of day (over 30 % midnights)
-or are not the entries' own (under 60 % different times); copies of one feed in other encodings. Two
-kinds remain:
+**Times.** The posting times are those of captured feeds that readers polled. Left out are feeds with fewer
+than ten dated entries; feeds whose dates have no time of day (over 30 % midnights) or aren't the entries' own
+(under 60 % different times); copies of a feed in other encodings. Two kinds remain:
 
-- *long*: the entries span 20 days to 2 years. They are replayed exactly as they are. The first half,
-  10 to 30 days, warms the schedulers up; the rest, at most 60 days, is measured.
-- *busy*: at least 20 entries over 2 to 20 days; a feed file holds no more of a busy site. Their past
-  is longer than what was captured, so it is extended by the feed's own entries only: the capture is
-  cut into whole days of 24 hours, and each of 44 days is one of them, drawn at random (seeded by the
-  feed's name), all entries at their real times of day. 30 days warm up, 14 are measured. What this
-  cannot show: trends and weekdays. It makes a day as regular as the captured ones are, which helps
-  whoever learns times of day, as far as two to twenty different days allow.
+- *long*: the entries span 20 days to 2 years. They are replayed unchanged. The first half, 10 to 30 days,
+  warms up the schedulers; the rest, at most 60 days, is measured.
+- *busy*: at least 20 entries over 2 to 20 days; a feed file holds no more of a busy site. Such a capture is
+  shorter than the feed's past, so it is extended by the feed's own entries only. It is cut into whole days of
+  24 hours; each of 44 days is one of them, drawn at random (seeded by the feed's name), with all entries at
+  their real times of day. 30 days warm up, 14 are measured. This can't show trends and weekdays. It makes
+  days as regular as the captured ones, which helps formulas that learn times of day, as far as two to twenty
+  different days allow.
 
-**Rules.** An entry is in the feed from its published time on; a poll takes no time and never fails;
-no feed gives hints, is pushed or rests unread. Each scheduler sees what it would see: all that it
-found so far, of CommaFeed the current feed document (as many entries as were captured). The first
-poll falls at random into the first hour. Entries of the measured part are waited for even if they
-are found after its end; polls count inside it only.
+**Rules.** An entry is in the feed from its published time on; a poll takes no time and never fails; no feed
+gives hints, is pushed or is suspended for lack of readers. Each scheduler sees all entries it has found so
+far; CommaFeed's sees the current feed document (as many entries as were captured). The first poll is at a
+random time in the first hour. Entries of the measured part count even if they are found after its end; polls
+only count inside it.
 
 **Formulas**, with their projects' default settings, from their public sources:
 
@@ -58,9 +57,9 @@ OLDEST, NEWEST = dt.datetime(1999, 1, 1, tzinfo=dt.UTC), dt.datetime(2026, 12, 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Replay:
-    """A feed's posting times and the part of them that is measured, all in seconds since 1970.
+    """A feed's posting times and the measured part of them, all in seconds since 1970.
 
-    ``document`` is how many entries a poll sees.
+    ``document`` is the number of entries that a poll sees.
     """
 
     name: str
@@ -81,7 +80,7 @@ class Poller(Protocol):
 
 
 class Eventr:
-    """Ours, as the pull uses it."""
+    """Eventr's schedule, as used by the pull."""
 
     def __init__(self, feed: Replay) -> None:
         self._random = random.Random(f"eventr {feed.name}")
@@ -99,7 +98,7 @@ class Eventr:
 
 
 class Fixed:
-    """The same interval always."""
+    """A fixed interval."""
 
     def __init__(self, minutes: int) -> None:
         self._seconds = minutes * MINUTE
@@ -109,7 +108,7 @@ class Fixed:
 
 
 class Miniflux:
-    """See the module's text."""
+    """Miniflux's formula, see the module's docstring."""
 
     def wait(self, seen: Sequence[float], new: int, now: float) -> float:
         week = seen[bisect.bisect_left(seen, now - 7 * DAY) :]
@@ -120,7 +119,7 @@ class Miniflux:
 
 
 class CommaFeed:
-    """See the module's text."""
+    """CommaFeed's formula, see the module's docstring."""
 
     def __init__(self, feed: Replay) -> None:
         self._document = feed.document
@@ -138,7 +137,7 @@ class CommaFeed:
 
 
 class NewsBlur:
-    """See the module's text."""
+    """NewsBlur's formula, see the module's docstring."""
 
     def __init__(self, feed: Replay, subscribers: int) -> None:
         self._random = random.Random(f"newsblur {feed.name}")
@@ -196,7 +195,7 @@ class Score:
     p95: float
 
     def dominates(self, other: Score) -> bool:
-        """Whether it is better than the other in every respect."""
+        """Return whether this score is better than the other in every respect."""
         return self.polls < other.polls and self.median < other.median and self.p95 < other.p95
 
 

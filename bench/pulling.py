@@ -1,6 +1,6 @@
-"""Pulls as a worker does; alone (``python -m bench.pulling``) in a process that has loaded what one loads.
+"""Pulls like a worker; ``python -m bench.pulling`` runs them in a process that has loaded a worker's modules.
 
-Reads the ids of feeds from stdin and its settings from the environment; prints its peak memory in MB.
+Reads feed ids from stdin and its settings from the environment; prints its peak memory in MB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.services.feeds.pull_batch import PullResult
 async def pull_all(
     service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
 ) -> list[PullResult]:
-    """Pull batches as a loop worker does: so many at once, the next when one ends."""
+    """Pull batches like a loop worker: a fixed number at once, and the next after each end."""
     places = asyncio.Semaphore(settings.pull_batches)
 
     async def one(ids: Sequence[int]) -> PullResult:
@@ -34,7 +34,7 @@ async def pull_all(
 
 def main() -> None:
     """Pull these feeds and print the peak."""
-    import workers.main  # noqa: F401 — for its weight
+    import workers.main  # noqa: F401 — for its memory use
 
     settings = Settings.from_env()
     services = bootstrap.build(settings)
@@ -45,7 +45,7 @@ def main() -> None:
             asyncio.run(pull_all(services.pull, feed_ids, fetcher, settings))
     finally:
         services.close()
-    # VmHWM and not ru_maxrss: that one begins with the peak of whoever started this process.
+    # VmHWM, since ru_maxrss starts with the peak of the process that started this one.
     status = Path("/proc/self/status").read_text("ascii")
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     print(int(line.split()[1]) / 1024)

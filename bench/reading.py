@@ -1,7 +1,7 @@
-"""Reading: what one user's counts, pages and marks cost in the service layer, and how they grow.
+"""Reading: the cost of a user's counts, pages and marks in the service layer, and its growth.
 
-One user with 1,000 subscriptions. Every feed has 500 entries (500,000 in all) or 2,000 (2,000,000), and
-30 % of them are unread, strewn at random: the dearest form of the bitmaps.
+One user has 1,000 subscriptions. Every feed has 500 entries (500,000 in all) or 2,000 (2,000,000). 30 % of
+them are unread, scattered at random: the most expensive case for the bitmaps.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from bench.harness import Bench, benchmark
 USER = 1
 FOLDER, FOLDER_FEEDS = 7, 150
 UNREAD = 0.3
-#: Between two entries of a feed: 500 of them in 30 days.
+#: Time between two entries of a feed: 500 of them in 30 days.
 STEP_MS = 30 * 86_400_000 // 500
 OPERATIONS = 20
-#: Part of MongoDB's cache that may still wait to be written when the measuring begins.
+#: Part of MongoDB's cache that may still be dirty when the measurement starts.
 DIRTY = 0.005
-#: Ids are 16-digit microseconds, as in life.
+#: Ids are 16-digit microseconds, as in production.
 BASE = 1_790_000_000_000_000
 ALL, IN_FOLDER = StreamRef(StreamKind.ALL), StreamRef(StreamKind.FOLDER, FOLDER)
 Doc = dict[str, Any]
@@ -52,7 +52,7 @@ Run = Mapping[str, float]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """So many feeds of which so many of the newest entries are there."""
+    """The number of feeds, and of the newest entries of each."""
 
     feeds: int
     entries: int
@@ -63,7 +63,7 @@ class Size:
 
 
 class Dataset:
-    """The user, his feeds and their entries, written past the services and straight as BSON."""
+    """The user, their feeds and their entries, written directly as BSON, without the services."""
 
     def __init__(self, database: Database[Doc], feeds: int) -> None:
         options: Any = {"write_concern": WriteConcern(w=1)}
@@ -74,7 +74,7 @@ class Dataset:
         self._newest = clock.now()
 
     def fill(self, entries: int) -> None:
-        """Let every feed have this many entries, and make 30 % of them unread."""
+        """Give every feed this many entries, and mark 30 % of them as unread."""
         self._most = entries
         for feed_id in range(1, self._feeds + 1):
             self._entries.insert_many([self._entry(feed_id, age) for age in range(entries)], ordered=False)
@@ -85,7 +85,7 @@ class Dataset:
         self._database["subscriptions"].insert_many(map(self._subscription, range(1, self._feeds + 1)))
 
     def _at(self, feed_id: int, age: int) -> dt.datetime:
-        # Each feed posts in its own rhythm's phase; within a feed the times rise with the numbers.
+        # Each feed has its own offset; within a feed, times increase with the numbers.
         phase = feed_id * 7919 % STEP_MS
         return self._newest - dt.timedelta(milliseconds=age * STEP_MS + phase)
 
@@ -142,7 +142,7 @@ class Dataset:
 
 
 class Reader:
-    """Times what a user does."""
+    """Times a user's operations."""
 
     def __init__(self, services: Services) -> None:
         self._reading = services.reading
@@ -164,7 +164,7 @@ class Reader:
         return self._reading.load_page(self._actor, StreamQuery(ref, limit=50))
 
     def _marks(self) -> Iterator[int]:
-        """Yield unread entries: one row of the page is one mark, none twice."""
+        """Yield unread entries: each mark gets a new row of the page."""
         cursor, snapshot = None, None
         while True:
             query = StreamQuery(ALL, cursor=cursor, snapshot=snapshot, limit=1000)
@@ -198,8 +198,8 @@ def _times(operations: int, call: Callable[[], object]) -> list[float]:
 def reading(bench: Bench) -> None:
     """Publish ``reading.*``: the figures at 500,000 entries, and the growth to 2,000,000.
 
-    A user with 100 subscriptions and 50,000 entries is measured and printed beside them. All lie side by
-    side and are measured in turns, so that a busy machine moves all.
+    A user with 100 subscriptions and 50,000 entries is measured for comparison. All sizes exist side by side
+    and are measured in turns, so that a busy machine affects all.
     """
     quick, real = (
         (Size(4, 20), Size(20, 20), Size(20, 80)),
@@ -230,17 +230,17 @@ def _build(bench: Bench, settings: Settings, client: MongoClient[Doc], size: Siz
 
 
 def _settle(bench: Bench, client: MongoClient[Doc]) -> None:
-    """Let MongoDB put what was just written into its files: until then reads share the cache with it."""
+    """Wait until MongoDB has written the new data to its files: until then, reads share the cache with it."""
     started = time.monotonic()
     with pymongo.timeout(None):
-        client.admin.command("fsync")  # returns when a checkpoint is through
+        client.admin.command("fsync")  # returns after a checkpoint
         if not poll(lambda: _dirty(client) < DIRTY, 120):
             bench.note("MongoDB has not settled: its cache stays dirty")
     bench.note(f"settled in {time.monotonic() - started:.0f} s")
 
 
 def _dirty(client: MongoClient[Doc]) -> float:
-    """Return the part of the cache that waits to be written."""
+    """Return the dirty part of the cache."""
     cache = client.admin.command("serverStatus")["wiredTiger"]["cache"]
     dirty: float = cache["tracked dirty bytes in the cache"] / cache["maximum bytes configured"]
     return dirty
@@ -268,7 +268,7 @@ def _publish(bench: Bench, small: Sequence[Run], middle: Sequence[Run], large: S
 
 
 def _growth(bench: Bench, what: str, less: Sequence[Run], more: Sequence[Run]) -> Run:
-    """Print and return by how much each operation gets slower."""
+    """Print and return the factor by which each operation gets slower."""
     found = {
         name: statistics.median(b[name] / a[name] for a, b in zip(less, more, strict=True))
         for name in less[0]

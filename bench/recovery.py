@@ -1,8 +1,8 @@
-"""A whole ``eventr up`` whose parts are killed one by one, and what its processes weigh at rest.
+"""Recovery of ``eventr up`` when its parts are killed one by one, and the memory of its idle processes.
 
-``engine.recover_worker_s`` is the time from the kill of a worker until the job that it held runs again.
-That of every other part is the time until its successor answers and a job that was queued then has its
-result; each part is killed once in each run, because ``eventr up`` waits longer before a second start.
+``engine.recover_worker_s`` is the time from the kill of a worker until its job runs again. For every other
+part it is the time until its successor answers and a job queued then has its result. Each part is killed once
+per run, since ``eventr up`` waits longer before a second start.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def recovery(bench: Bench) -> None:
 
 
 def _weights(system: System) -> dict[str, float]:
-    """Return the memory that would be free without each process (USS), MB."""
+    """Return the memory in MB that would be freed by ending each process (USS)."""
     pids = system.up.pids()
     chosen = {"manager": pids["manager"], "controller": pids["controller"], "worker": system.workers()[0]}
     return {name: psutil.Process(pid).memory_full_info().uss / 1e6 for name, pid in chosen.items()}
@@ -69,7 +69,7 @@ def _worker(system: System, run: int) -> float:
 
 
 def _began(system: System, job: str, times: int) -> float:
-    """Wait until a job has begun so often; return when it did, Unix time."""
+    """Wait until a job has started this many times; return the time of the last start, Unix time."""
     found: list[float] = []
 
     def look() -> bool:

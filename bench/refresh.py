@@ -1,11 +1,11 @@
-"""How many feeds a core refreshes: the real pull, over real sockets, into a real MongoDB.
+"""Feeds that one core refreshes per second: the real pull, over real sockets, into a real MongoDB.
 
-The documents of set T are served by a process of its own, which speaks HTTP/1.1 and nothing more.
-Every feed has an address of its own on loopback (127.1.0.1, 127.1.0.2, …) and the server closes each
-connection, so a poll pays for a new connection as it does in life, where feeds are polled an hour
-apart. Several batches run at once over one fetcher, as in a worker.
+A separate process serves the documents of set T with minimal HTTP/1.1. Every feed has its own loopback
+address (127.1.0.1, 127.1.0.2, …) and the server closes each connection. So each poll pays for a new
+connection, as in production, where polls of a feed are an hour apart. Several batches share one fetcher, as
+in a worker.
 
-A rate is feeds / CPU seconds, of this process and of mongod together; the server's are not counted.
+A rate is feeds / CPU seconds, of this process and mongod together; the server's time isn't counted.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from tests.support.rawserver import Reply, ServerProcess, file_reply
 
 FEEDS, QUICK_FEEDS = 1000, 100
 CONNECTIONS = 200
-#: The same for all documents: the bare loop sends one list of headers.
+#: The same for all documents, since the bare loop sends one list of headers.
 ETAG = '"captured"'
-#: Long enough that all connections are open at once while the worker's memory is looked at.
+#: Long enough that all connections are open at once when the worker's memory is measured.
 SLOW_ANSWER = 0.3
 
 Replies = Callable[[Document], Reply]
@@ -53,7 +53,7 @@ Replies = Callable[[Document], Reply]
 
 @dataclasses.dataclass
 class Rig:
-    """Everything that a pull needs, and the feeds that it pulls."""
+    """The objects that a pull needs, and the feeds that it pulls."""
 
     server: ServerProcess
     settings: Settings
@@ -65,7 +65,7 @@ class Rig:
     feed_ids: tuple[int, ...] = ()
 
     def serve(self, answer: Replies) -> None:
-        """Let each document be answered so from now on."""
+        """Serve this answer for each document from now on."""
         self.server.set_many({_path(i): answer(document) for i, document in enumerate(self.documents)})
 
     def url(self, number: int) -> str:
@@ -74,22 +74,22 @@ class Rig:
         return self.server.url(_path(number % len(self.documents)), host)
 
     def entries(self, feeds: int) -> int:
-        """Return how many entries so many feeds have at first."""
+        """Return the number of entries that this many feeds have at first."""
         return sum(self.documents[i % len(self.documents)].entries for i in range(feeds))
 
     def fresh(self, feeds: int) -> None:
-        """Begin anew: an empty database with so many feeds that were never polled."""
+        """Start again with an empty database and this many feeds that were never polled."""
         database = self.services.store.database
         database.client.drop_database(self.settings.mongodb_name)
         self.services.migrate()
         gateway, now = self.services.gateways.feeds, clock.now()
         found = (gateway.get_or_create(self.url(i), now=now) for i in range(feeds))
         self.feed_ids = tuple(feed.id for feed in found)
-        # Somebody reads them: only then they stand in the index of what is due, which each poll moves.
+        # A subscriber puts them into the index of due feeds, which each poll updates.
         database["feeds"].update_many({}, {"$set": {"subscribers": 1}})
 
     def fetch(self, urls: Sequence[str]) -> float:
-        """Fetch under all rules, without a store, and return the CPU seconds of this process."""
+        """Fetch under all rules, without a store; return the CPU seconds of this process."""
         requests = [FetchRequest(url, validators=Validators(etag=ETAG)) for url in urls]
         with Cpu() as cpu:
             unchanged = self.runner.run(_count_unchanged(self.fetcher, requests))
@@ -98,10 +98,10 @@ class Rig:
         return cpu.own
 
     def write_times(self) -> float:
-        """Return the CPU seconds of the least that a poll must write, of both sides.
+        """Return the CPU seconds of the minimum that a poll must write, on both sides.
 
-        One statement for a hundred feeds gives them all the same time. There is no cheaper one that
-        changes a document, and it does not even tell the feeds apart.
+        One statement sets the same time for a hundred feeds. No other statement that changes documents is
+        cheaper, and it doesn't even distinguish the feeds.
         """
         feeds = self.services.store.database["feeds"].with_options(write_concern=WriteConcern(w=1))
         size = self.settings.pull_batch
@@ -123,7 +123,7 @@ class Rig:
         """Pull once and return feeds per CPU second.
 
         Raises:
-            RuntimeError: the counts are not the expected ones, so something else was measured.
+            RuntimeError: The counts differ from the expected ones, so something else was measured.
         """
         cpu, result = self.pull(digester)
         counts = result.counts
@@ -147,7 +147,8 @@ def rig(bench: Bench, **settings: Any) -> Iterator[Rig]:
     """Start the servers and build the services.
 
     Args:
-        settings: more of them.
+        bench: The benchmark.
+        settings: Further settings.
     """
     kept, left_out = documents()
     bench.note(f"set T: {len(kept)} documents; left out: {', '.join(left_out) or 'none'}")
@@ -159,7 +160,7 @@ def rig(bench: Bench, **settings: Any) -> Iterator[Rig]:
                 fetch_allow=("127.0.0.0/8",),
                 fetch_ports=(server.port,),
                 fetch_connections=CONNECTIONS,
-                # Asked as in life, but every run asks all hosts within a second.
+                # Limits as in production, except that every run polls all hosts within a second.
                 fetch_host_burst=1000,
                 log_level="warning",
                 **settings,
@@ -167,10 +168,10 @@ def rig(bench: Bench, **settings: Any) -> Iterator[Rig]:
         )
         services = bootstrap.build(running.settings)
         stack.callback(services.close)
-        # As in a worker, one loop and one fetcher serve all pulls.
+        # One loop and one fetcher for all pulls, as in a worker.
         runner = stack.enter_context(asyncio.Runner())
         fetcher = stack.enter_context(bootstrap.build_fetcher(running.settings))
-        freeze_loaded()  # as a worker does
+        freeze_loaded()  # as in a worker
         yield Rig(server, running.settings, services, kept, mongod(running), runner, fetcher)
 
 
@@ -215,7 +216,7 @@ def _cold(bench: Bench, found: Rig, feeds: int) -> None:
 
 
 def _unmodified(bench: Bench, found: Rig, feeds: int) -> None:
-    """304: all feeds answer the ETag of the cold pull; beside it the same requests by bare curl."""
+    """Measure 304s: all feeds match the ETag of the cold pull; compare with the same requests by curl."""
     urls, headers = [found.url(i) for i in range(feeds)], [f"If-None-Match: {ETAG}"]
     rates, ratios, fetching, least = [], [], [], []
     for _ in range(bench.repeats):
@@ -231,7 +232,7 @@ def _unmodified(bench: Bench, found: Rig, feeds: int) -> None:
 
 
 def _unchanged(bench: Bench, found: Rig, feeds: int) -> None:
-    """The same bodies from servers that know no validators."""
+    """Measure unchanged bodies from servers without validators."""
     found.serve(_untagged)
     runs = [found.rate({"unchanged": feeds}) for _ in range(bench.repeats)]
     bench.figure("refresh.unchanged", runs, "feeds/s", at_least=5000)
@@ -246,11 +247,11 @@ def _one_new(bench: Bench, found: Rig, feeds: int) -> None:
 
 
 def _beside_naive(bench: Bench, found: Rig) -> None:
-    """Each XML document once, by ours and by feedparser with bleach, one after the other."""
+    """Pull each XML document once with our pipeline and once with feedparser and bleach, in turn."""
     found.serve(_tagged)
     feeds = 20 if bench.quick else sum(not document.is_json for document in found.documents)
     other = Digester(found.settings, parse=naive.parse, sanitize=naive.sanitize)
-    # Both parts for nothing: each document is parsed and each entry cleaned in the first round alone.
+    # Parsing and cleaning at no cost: cached after the first round.
     free = Digester(
         found.settings,
         parse=functools.cache(parse),
@@ -274,7 +275,7 @@ def _beside_naive(bench: Bench, found: Rig) -> None:
 
 
 def _memory(bench: Bench, found: Rig, feeds: int) -> None:
-    """Peak of a new process that pulls everything cold, all its connections open at once."""
+    """Measure the peak memory of a new process that pulls everything cold, all connections open at once."""
     found.serve(lambda document: dataclasses.replace(_tagged(document), delay=SLOW_ANSWER))
     runs = []
     for _ in range(min(bench.repeats, 3)):

@@ -1,8 +1,7 @@
-"""Search: what a page of what was found costs, and what it costs that an entry can be found.
+"""Search: the cost of a page of results, and the cost of indexing an entry.
 
-One user with 2,000 subscriptions of 250 entries each, 500,000 in all, and the same words in all titles:
-the dearest that can be asked is a word that every entry holds, and words that stand in all entries but
-nowhere beside each other.
+One user has 2,000 subscriptions with 250 entries each, 500,000 in all, with the same words in all titles. The
+most expensive queries are a word in every entry, and words that are in all entries but never adjacent.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from tests.support import corpus
 from tests.support.reader import Canned
 
 OPERATIONS = 10
-#: Every title holds these words; "length title" stands in none.
+#: Every title contains these words; the phrase "length title" is in none.
 QUERIES = {
     "page_ms": "title",
     "words_ms": "title usual 117",
@@ -69,7 +68,7 @@ def search(bench: Bench) -> None:
 
 
 def _fill(database: Database[Doc]) -> None:
-    """Write what is searched, as the mapper does, past it."""
+    """Write the search documents directly, in the mapper's format."""
     table = database.get_collection("searchables", write_concern=WriteConcern(w=1))
     shown = {"feed_id": 1, "at": 1, "seq": 1, "title": 1}
     batch: list[RawBSONDocument] = []
@@ -86,7 +85,7 @@ def _fill(database: Database[Doc]) -> None:
 
 
 def _page(services: Services, query: str, operations: int) -> float:
-    """Return milliseconds of a first page, the median."""
+    """Return the median milliseconds of a first page."""
     wanted = StreamQuery(StreamRef(StreamKind.SEARCH, query=query), Sort.NEWEST, limit=50)
     found = []
     for _ in range(operations):
@@ -97,7 +96,7 @@ def _page(services: Services, query: str, operations: int) -> float:
 
 
 def _text_index(database: Database[Doc]) -> float:
-    """Return milliseconds that the same page's keys take by a text index."""
+    """Return the milliseconds that a text index takes for the same page's keys."""
     entries = database["entries"]
     entries.create_index([("title", "text")], default_language="none")
     feeds = [doc["_id"] for doc in database["feeds"].find({}, {"_id": 1})]
@@ -108,7 +107,7 @@ def _text_index(database: Database[Doc]) -> float:
 
 
 def _indexing(bench: Bench, settings: Any, client: MongoClient[Doc]) -> None:
-    """Publish what an entry of the corpus costs: our CPU, MongoDB's, and the bytes of its index."""
+    """Publish the cost of an entry of the corpus: our CPU, MongoDB's, and its index size in bytes."""
     services = bootstrap.build(settings)
     services.migrate()
     rows = list(corpus.genuine_feeds())[: 5 if bench.quick else 150]

@@ -1,10 +1,10 @@
-"""What sharing costs: a share, its way to an open page, the stream of those one follows, chains.
+"""The cost of sharing: a share, its delay to an open page, the stream of followed people, chains.
 
-``social.share_ms`` is one share of a user with 100,000 followers, and ``social.share_growth`` how much longer
-that takes than with one: nothing is written per follower. ``social.following_ms`` is a page of 50 of what 500
-people share, among whom articles are shared by several. ``social.live_ms`` is from the call that shares until
-a follower's open page says that there is something new: 95 of 100 are faster than the figure, over the event
-stream, in Chromium. They come one to two seconds apart; a page is told once a second at most.
+``social.share_ms`` is one share of a user with 100,000 followers; ``social.share_growth`` compares it with
+one follower: nothing is written per follower. ``social.following_ms`` is a page of 50 of the shares of 500
+people, some of whom share the same articles. ``social.live_ms`` is the time from the call that shares until a
+follower's open page reports it: the 95th percentile, over the event stream, in Chromium. Shares are one to
+two seconds apart; a page gets at most one event per second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FOLLOWING = StreamRef(StreamKind.FOLLOWING)
 
 @benchmark("social")
 def social(bench: Bench) -> None:
-    """Publish what readers and sharers wait for."""
+    """Publish the times that readers and sharers wait."""
     with bench.servers(embedded_cache=1 << 30) as running:
         services = build(running.settings)
         services.migrate()
@@ -58,7 +58,7 @@ def social(bench: Bench) -> None:
 
 
 class Crowd:
-    """A blog, people who share it, and what their numbers need."""
+    """A blog, the people who share it, and the services for both."""
 
     def __init__(self, services: Services, quick: bool) -> None:
         self.services, self.quick = services, quick
@@ -75,7 +75,7 @@ class Crowd:
         return [d["_id"] for d in self.services.store.database["entries"].find({"feed_id": feed.id})]
 
     def join(self) -> tuple[Actor, Profile]:
-        """Make an account with a stream, who reads the blog."""
+        """Create an account with a stream that subscribes to the blog."""
         self._made += 1
         new = NewUser(f"p{self._made}@example.org", f"p{self._made}", "$argon2id$none")
         actor = Actor(self.services.gateways.accounts.add_user(new).id)
@@ -84,7 +84,7 @@ class Crowd:
         return actor, profile
 
     def add_followers(self, profile: Profile, count: int) -> None:
-        """Write the subscriptions of people who need no accounts for this."""
+        """Write the subscriptions of followers without creating their accounts."""
         rows = [
             {
                 "_id": Int64(10**15 + n),
@@ -192,7 +192,7 @@ def _chains(bench: Bench, crowd: Crowd) -> None:
 
 
 def _live(bench: Bench) -> None:
-    """Share a hundred times while a follower's page is open."""
+    """Share repeatedly while a follower's page is open."""
     times = 5 if bench.quick else 60
     with bench.servers() as running, live.homed(running.settings) as settings:
         settings = dataclasses.replace(settings, secret_key=SECRET)
@@ -222,7 +222,7 @@ def _page(settings: Settings, token: str) -> Iterator[Page]:
 
 
 def _seen(page: Page, services: Services, sharer: Actor, entry: int) -> float:
-    """Return the milliseconds until the page tells of a share; then show it."""
+    """Return the milliseconds until the page reports a share; then show the share."""
     bar = page.locator("#newbar")
     started = time.perf_counter()
     services.sharing.share(sharer, entry)

@@ -1,13 +1,12 @@
-"""The running system: updater, queue, manager and two workers poll what is due, stores on the same cores.
+"""The running system: updater, queue, manager and two workers poll due feeds; the stores share their cores.
 
-``engine.system_feeds`` is feeds by the clock on the wall, polled by the system as ``eventr up`` runs it;
-every feed has a host of its own and answers 304. ``engine.system_vs_core`` is that by what one core does in
-the same run, as ``refresh.304`` takes it (the pull alone, by its own CPU time and MongoDB's), before and
-after the system ran. The feeds' server shares the two cores with all else and is in nobody's favour, so it
-does next to nothing: one answer for all, with three system calls.
+``engine.system_feeds`` is the wall-clock rate of feeds polled by the system as ``eventr up`` runs it; every
+feed has its own host and answers 304. ``engine.system_vs_core`` divides this by one core's rate in the same
+run, measured as in ``refresh.304`` (the pull alone, by CPU time of itself and MongoDB) before and after. The
+feeds' server shares the two cores, so it does as little as possible: one answer for all, three system calls.
 
-``engine.system_most_vs_core`` bounds that: two processes that only pull, without an updater, a queue, a
-manager or a controller, on the same feeds, stores and cores.
+``engine.system_most_vs_core`` is the upper bound: two processes that only pull the same feeds, with the same
+stores and cores, but without updater, queue, manager or controller.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from bench.pulling import pull_all
 from bench.refresh import ETAG, Rig, rig
 from tests.support import live
 
-#: Feeds of which one core's rate is taken, and copies of each for the system to poll.
+#: Feeds for measuring one core's rate, and copies of each for the system to poll.
 FEEDS, COPIES = 1000, 150
 QUICK_FEEDS, QUICK_COPIES = 100, 10
-_FIRST, _AT_ONCE = 1 << 40, 2000  #: first id of the copies; how many are deleted in one call
-#: Feeds that wait when the queue is filled, the longest that this may take, and seconds measured.
+_FIRST, _AT_ONCE = 1 << 40, 2000  #: first id of the copies; number deleted per call
+#: Waiting feeds that count as a full queue, longest time to fill it, and seconds measured.
 FULL, PATIENCE = 5000, 90.0
 MEASURED = 15.0
-#: MongoDB is at rest when a second costs it less of a core, per cent.
+#: MongoDB is idle when it uses less than this percentage of a core for one second.
 IDLE_PERCENT = 3.0
 GROUPS = """
 [feeds]
@@ -57,7 +56,7 @@ _ANSWER = f"HTTP/1.1 304 Not Modified\r\nETag: {ETAG}\r\nConnection: close\r\n\r
 
 @benchmark("system")
 def system(bench: Bench) -> None:
-    """Publish the system's rate, and what it is by one core's."""
+    """Publish the system's rate, and its ratio to one core's."""
     feeds, copies = (QUICK_FEEDS, QUICK_COPIES) if bench.quick else (FEEDS, COPIES)
     rates, ratios, most = [], [], []
     with rig(bench) as found:
@@ -79,10 +78,10 @@ def system(bench: Bench) -> None:
 
 
 def _one_core(found: Rig) -> float:
-    """Return feeds per CPU second of the pull alone, once MongoDB is done with what went before.
+    """Return feeds per CPU second of the pull alone, after MongoDB has finished earlier work.
 
-    It writes and deletes for a while after a hundred thousand documents came or went, and all that it does
-    while a pull is measured counts as the pull's.
+    MongoDB keeps writing and deleting for a while after a hundred thousand documents were added or removed,
+    and all its work during a pull counts as the pull's.
     """
     process, deadline = psutil.Process(found.mongod), time.monotonic() + PATIENCE
     while process.cpu_percent(1.0) > IDLE_PERCENT:
@@ -92,7 +91,7 @@ def _one_core(found: Rig) -> float:
 
 
 def _run(bench: Bench, found: Rig, copies: int) -> float:
-    """Return feeds per second of the running system, of which very many are due."""
+    """Return feeds per second of the running system while very many feeds are due."""
     full, measured = (1, 2.0) if bench.quick else (FULL, MEASURED)
     settings = dataclasses.replace(found.settings, secret_key=SECRET)
     with parts(settings, GROUPS), redis.Redis.from_url(settings.redis_url) as client:
@@ -115,7 +114,7 @@ def _run(bench: Bench, found: Rig, copies: int) -> float:
 
 
 def _pull_alone(found: Rig, feeds: int) -> float:
-    """Return feeds per second of two processes that pull halves of so many copies, and nothing else."""
+    """Return feeds per second of two processes that only pull, each one half of the copies."""
     _copy(found, feeds // len(found.feed_ids))
     ids = tuple(range(_FIRST, _FIRST + feeds))
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -125,7 +124,7 @@ def _pull_alone(found: Rig, feeds: int) -> float:
 
 
 def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
-    """Pull as a worker does; return when it began and ended, by the machine's clock."""
+    """Pull like a worker; return start and end by the machine's clock."""
     services = bootstrap.build(settings)
     try:
         with bootstrap.build_fetcher(settings) as fetcher:
@@ -138,7 +137,7 @@ def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
 
 
 def _settle(client: redis.Redis, full: int) -> None:
-    """Wait until so many feeds are queued: from then on the workers never wait for work."""
+    """Wait until this many feeds are queued: from then on the workers never wait for work."""
     deadline = time.monotonic() + PATIENCE
     while int(client.hget(redis_keys.UPDATER_STATS, "waiting") or 0) < full:
         if time.monotonic() > deadline:
@@ -147,7 +146,7 @@ def _settle(client: redis.Redis, full: int) -> None:
 
 
 def _polled(client: redis.Redis) -> int:
-    """Return how many feeds were polled so far, as the figures for Prometheus tell it."""
+    """Return the number of feeds polled so far, from the Prometheus figures."""
     counts: Any = client.hmget(redis_keys.TOTALS, "pull:not_modified", "pull:errors")
     if int(counts[1] or 0):
         raise RuntimeError("polls ended in errors")
@@ -155,7 +154,7 @@ def _polled(client: redis.Redis) -> int:
 
 
 def _cpu() -> dict[str, float]:
-    """Return the CPU seconds of all processes that this one started, by what they are."""
+    """Return the CPU seconds of all child processes by kind."""
     found: dict[str, float] = {}
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -178,7 +177,7 @@ def _shares(before: Mapping[str, float], after: Mapping[str, float], seconds: fl
 
 
 def _copy(found: Rig, copies: int) -> None:
-    """Make many feeds of each that was polled, all of them due, each with a host of its own."""
+    """Copy each polled feed many times; each copy is due and has its own host."""
     feeds = found.services.store.database["feeds"]
     due = clock.now() - dt.timedelta(seconds=1)
     originals, number = list(feeds.find()), 0
@@ -202,7 +201,7 @@ def _drop(found: Rig, copies: int) -> None:
 def _server(port: int) -> Iterator[None]:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # A connection is accepted when its request is there.
+    # Accept a connection only when its request has arrived.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
     listener.bind(("0.0.0.0", port))
     listener.listen(4096)

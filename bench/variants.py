@@ -1,4 +1,4 @@
-"""The documents of set T as a server would serve them later: unchanged, or with one entry more."""
+"""Later versions of the documents of set T: unchanged, or with one more entry."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Document:
     """One feed of set T.
 
     Attributes:
-        name: path in the corpus.
-        body: as captured.
-        entries: how many different entries ours finds in it.
+        name: Path in the corpus.
+        body: The captured bytes.
+        entries: Number of different entries that our parser finds.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Document:
 
     @property
     def is_json(self) -> bool:
-        """Whether it is a JSON Feed, which feedparser cannot read."""
+        """Whether this is a JSON Feed, which feedparser can't read."""
         return self.body.lstrip()[:1] == b"{"
 
     def with_new(self, number: int) -> bytes:
-        """Return the document with its first entry once more in front, under another identity."""
+        """Return the document with its first entry repeated in front, under a new identity."""
         if self.is_json:
             return _json_with_new(self.body, number)
         mark = b"n%d-" % number
@@ -53,10 +53,10 @@ class Document:
 
 
 def documents() -> tuple[list[Document], list[str]]:
-    """Return set T, JSON Feeds last, without those that cannot take part, and the names of these.
+    """Return set T, JSON Feeds last, without unsuitable documents, and the names of these.
 
-    Left out is what is no feed on its own (none at present) and what cannot be given exactly one
-    entry more by editing bytes: wide encodings, broken markup around the first entry.
+    Unsuitable are documents that aren't feeds on their own (none at present), and documents to which editing
+    bytes can't add exactly one entry: wide encodings, broken markup around the first entry.
     """
     kept, left_out = [], []
     for row in timing_set():
@@ -71,7 +71,7 @@ def documents() -> tuple[list[Document], list[str]]:
 
 
 def _entries(document: Document) -> int:
-    """Return the number of entries; ValueError when a new one is not seen as the only new one."""
+    """Return the number of entries; raise ValueError if an added entry isn't the only new one."""
     url = "http://feed.example/feed"
     first = identity.diff_feed(parse(document.body, url=url), b"")
     second = identity.diff_feed(parse(document.with_new(1), url=url), first.seen, volatile=first.volatile)

@@ -1,7 +1,7 @@
-"""The web tier as a browser meets it: gunicorn in a process of its own, one connection, compressed answers.
+"""The web tier as a browser sees it: gunicorn in its own process, one connection, compressed answers.
 
-``web.list_ms`` is the whole list page of a user with 1,000 subscriptions; ``web.page_kb`` all bytes of
-the first visit with 300 subscriptions and 50 rows, titles of real feeds, without pictures of entries.
+``web.list_ms`` is the whole list page of a user with 1,000 subscriptions; ``web.page_kb`` all bytes of the
+first visit with 300 subscriptions and 50 rows, titles of real feeds, without pictures of entries.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def web(bench: Bench) -> None:
 
 @contextlib.contextmanager
 def site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, str]]:
-    """Build a user with so many feeds, serve him; yield the port and his cookie."""
+    """Create a user with this many feeds and serve the web tier; yield the port and the session cookie."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -80,7 +80,7 @@ def site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, st
         web_threads=4,
     )
     cookie = _fill(own, feeds, entries)
-    program = [str(Path(sys.executable).with_name("eventr")), "web"]  # as people are served
+    program = [str(Path(sys.executable).with_name("eventr")), "web"]  # as in production
     process = subprocess.Popen(program, env={**os.environ, **environment(own), "EVENTR_LOG_LEVEL": "error"})
     try:
         _wait(port)
@@ -101,7 +101,7 @@ def _fill(settings: Settings, feeds: int, entries: int) -> str:
 
 
 def _name(database: Database[Doc], feeds: int) -> None:
-    """Give the feeds names as they are in life: no two alike, 10 to 40 characters."""
+    """Give the feeds realistic names: all different, 10 to 40 characters."""
     for n in range(1, feeds + 1):
         words = [_WORDS[(n * k + n // 7) % len(_WORDS)] for k in range(1, 3 + n % 4)]
         database["feeds"].update_one(
@@ -158,7 +158,7 @@ def _weights(port: int, cookie: str) -> dict[str, int]:
     """Return the compressed size of the page and of each file it needs."""
     client = http.client.HTTPConnection("127.0.0.1", port)
     page = ask(client, cookie, "/read/all")
-    # Scripts that come when they are wanted stand in attributes of data.
+    # Scripts that load on demand are in data attributes.
     files = sorted(set(re.findall(r' (?:src|href)="(/static/[\w.-]+)', gzip.decompress(page).decode())))
     sizes = {re.sub(r"/static/|\.[0-9a-f]{12}", "", path): len(ask(client, cookie, path)) for path in files}
     client.close()
