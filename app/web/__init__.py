@@ -1,1 +1,1 @@
-"""HTTP: a handler parses, calls one service and presents; nothing here decides."""
+"""HTTP: a handler parses the request, calls one service and presents the result; it makes no decisions."""

@@ -1,4 +1,4 @@
-"""What a request knows: services, settings, who is asking. Typed ways to Flask's globals."""
+"""Typed access to Flask's globals: services, settings, and the current user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.web.assets.assets import Assets
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Web:
-    """What the web tier was made with."""
+    """The settings, services and assets that the web tier was built with."""
 
     settings: Settings
     services: Services
@@ -27,12 +27,12 @@ class Web:
 
     @property
     def secure(self) -> bool:
-        """Whether people come by HTTPS."""
+        """Whether users connect by HTTPS."""
         return self.base_url.startswith("https://")
 
 
 def get_web() -> Web:
-    """Return what this application was made with."""
+    """Return the `Web` of this application."""
     return cast(Web, current_app.extensions["eventr"])
 
 
@@ -42,15 +42,15 @@ def get_services() -> Services:
 
 
 def find_user() -> User | None:
-    """Return who is logged in, if anyone."""
+    """Return the user who is logged in, if any."""
     return cast("User | None", g.get("user"))
 
 
 def get_user() -> User:
-    """Return who is logged in.
+    """Return the user who is logged in.
 
     Raises:
-        AuthRequiredError: nobody is.
+        AuthRequiredError: No user is logged in.
     """
     current = find_user()
     if current is None:
@@ -59,10 +59,10 @@ def get_user() -> User:
 
 
 def get_session() -> Session:
-    """Return the session of who is logged in.
+    """Return the session of the user who is logged in.
 
     Raises:
-        AuthRequiredError: nobody is.
+        AuthRequiredError: No user is logged in.
     """
     current = g.get("session")
     if current is None:
@@ -71,9 +71,9 @@ def get_session() -> Session:
 
 
 def get_actor() -> Actor:
-    """Return who is asking, as services want him.
+    """Return the actor that services expect for the user who is logged in.
 
     Raises:
-        AuthRequiredError: nobody is logged in.
+        AuthRequiredError: No user is logged in.
     """
     return get_user().actor

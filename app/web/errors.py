@@ -1,4 +1,4 @@
-"""Errors as people see them: one page, one JSON shape, never internals (security.md V03)."""
+"""Errors as users see them: one page, one JSON shape, never internals (security.md V03)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TITLES = {
     429: N_("Too many requests"),
     503: N_("Temporarily unavailable"),
 }
-#: Where the status alone says something else.
+#: Titles of errors whose status has a different meaning elsewhere.
 _TITLES_OF = {"key_reused": N_("Idempotency-Key already used")}
-#: The sentence for any other status.
+#: The message for any other status.
 _UNKNOWN = N_("The request failed.")
 _SENTENCES = {
     400: N_("The server couldn't understand the request."),
@@ -57,7 +57,7 @@ def install(app: Flask) -> None:
 
 
 def _ours(error: Exception) -> Response:
-    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
     response = answer_error(error)
     if isinstance(error, AuthRequiredError) and not is_json_wanted():
         if is_for_script():
@@ -69,13 +69,13 @@ def _ours(error: Exception) -> Response:
 
 
 def answer_error(error: EventrError) -> Response:
-    """Return the answer for an error of ours, and note it."""
+    """Log an EventrError and return its answer."""
     log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
     return render_error(error.http_status, error.word, i18n.translate_error(error), error)
 
 
 def _http(error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — registered for it
+    assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only
     status = error.code or 500
     if error.response is not None or 300 <= status < 400:
         return make_response(error.get_response())
@@ -97,7 +97,7 @@ def _unexpected(error: Exception) -> Response:
 
 
 def render_error(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
-    """Return an error as JSON or as a page, whichever the client asked for."""
+    """Return an error as JSON or as a page, depending on the client."""
     title = _(_TITLES_OF.get(word) or TITLES.get(status, N_("Something went wrong")))
     if problems.is_rest_request():
         response = problems.build_problem(status, word, title, message, error)
@@ -123,7 +123,7 @@ def is_json_wanted() -> bool:
 
 
 def is_for_script() -> bool:
-    """Return whether the answer becomes a part of a page."""
+    """Return whether the answer becomes part of a page."""
     return "HX-Request" in request.headers
 
 
@@ -132,7 +132,7 @@ def _here() -> str:
 
 
 def _page() -> str:
-    """Return the path of the page that a script asks for a part of; empty: not told, or none of ours."""
+    """Return the path of the page that a script updates; empty: unknown, or not a page of this server."""
     try:
         page = urlsplit(request.headers.get("HX-Current-URL", ""))
     except ValueError:
@@ -141,5 +141,5 @@ def _page() -> str:
 
 
 def _rule() -> str:
-    # The rule and not the address: addresses can hold what does not belong in a log.
+    # Log the rule, not the address: addresses may contain private data.
     return str(request.url_rule) if request.url_rule else "-"

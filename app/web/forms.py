@@ -1,12 +1,12 @@
-"""Input by schema: a frozen dataclass says which fields there are, of which type and how long (W14, W15).
+"""Input by schema: a frozen dataclass declares the fields, their types and lengths (W14, W15).
 
     @dataclass(frozen=True, slots=True)
     class Mark:
         entry: tuple[int, ...]
         read: bool = True
-        next: str = text(max=2048, default="")
+        next: str = declare_text(max=2048, default="")
 
-Only strings come in, only the declared types go on: no operator of the store can be smuggled in.
+Only strings come in and only the declared types go on, so store operators can't be injected.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _LENGTH = re.compile(r"length <= (\d+)")
 
 
 def declare_text(*, max: int, default: str | None = None, one_of: tuple[str, ...] = ()) -> Any:
-    """Declare a text field: its longest length, its default (None: required), the words allowed."""
+    """Declare a text field: its maximum length, its default (None: required), the allowed values."""
     extra: dict[str, Any] = {} if default is None else {"default": default}
     return dataclasses.field(metadata={"max": max, "one_of": one_of}, **extra)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Empty:
-    """A form without fields: a button."""
+    """A form without fields, such as a single button."""
 
 
 def read_form(request: Request, schema: type[T]) -> T:
     """Read a form.
 
     Raises:
-        InvalidError: a field is unknown, missing, doubled or of the wrong type; names it.
-        TooLargeError: more than 1,000 values.
+        InvalidError: A field is unknown, missing, repeated or of the wrong type; the error names the field.
+        TooLargeError: The form has more than 1,000 values.
     """
     sent = request.form
     unknown = set(sent) - {FIELD} - _names(schema)
@@ -65,10 +65,10 @@ def read_form(request: Request, schema: type[T]) -> T:
 
 
 def read_query(request: Request, schema: type[T]) -> T:
-    """Read the query part of an address; what others append to links (utm_…) is passed over.
+    """Read the query string of an address; ignore parameters that others append to links (utm_…).
 
     Raises:
-        InvalidError: a field is of the wrong type.
+        InvalidError: A field is of the wrong type.
     """
     return _read(request.args, schema)
 
@@ -138,7 +138,7 @@ def _error(message: str, shape: type[msgspec.Struct]) -> InvalidError:
 
 
 def parse_id(raw: str) -> int:
-    """Read an id that is a part of a text.
+    """Read an id that is part of a text.
 
     Raises:
         InvalidError: it isn't an id.

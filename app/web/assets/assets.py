@@ -1,4 +1,4 @@
-"""Static files: read once at start, named by their hash, kept by browsers for ever, compressed beforehand."""
+"""Static files: read once at startup, named by their hash, compressed in advance, cached forever."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.web.assets import bundle
 #: In a checkout, a link to the top folder ``static``; a wheel contains the files themselves.
 STATIC = resources.files("app.web").joinpath("static")
 ENTRY = "app"
-#: The order is the cascade: tokens, then elements, then components, then screens.
+#: The order of the cascade: tokens, then elements, then components, then screens.
 STYLES = (
     "tokens",
     "base",
@@ -40,7 +40,7 @@ _TYPES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as it goes over the wire; ``packed`` is its gzip form."""
+    """One file as it is sent; ``packed`` is its gzip form."""
 
     path: str
     type: str
@@ -49,7 +49,7 @@ class Asset:
 
 
 class Assets:
-    """All static files by their hashed address, and the address of each by its plain name."""
+    """All static files by hashed address, and their addresses by plain name."""
 
     def __init__(self, folder: Traversable = STATIC) -> None:
         self._by_path: dict[str, Asset] = {}
@@ -64,7 +64,7 @@ class Assets:
             self._add(name, bundle.bundle_stylesheet([text]))
         for name, text in _read_files(folder / "img").items():
             self._add(name, text)
-        #: The service worker: it has an address that never changes.
+        #: The service worker, whose address must never change.
         self.worker = _read(folder / "js" / "worker" / "push.js")
         for name, file in _vendored(folder / "vendor").items():
             self._add(name, _read(file))
@@ -87,7 +87,7 @@ class Assets:
 
     @property
     def all(self) -> tuple[Asset, ...]:
-        """All files."""
+        """Return all files."""
         return tuple(self._by_path.values())
 
 
@@ -112,5 +112,5 @@ def _vendored(folder: Traversable) -> dict[str, Traversable]:
 
 @functools.cache
 def load_assets() -> Assets:
-    """Return the static files of this process, read when they are first asked for."""
+    """Return the static files of this process, read at the first call."""
     return Assets()

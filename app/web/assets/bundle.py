@@ -1,12 +1,11 @@
-"""ES modules become one file when the server starts, so that a page costs one request and no build step.
+"""Joins ES modules into one file at startup, so that a page needs one request and no build step.
 
-The convention of ``static/js`` makes this a matter of two patterns. Imports stand on one line each:
-``import { a, b } from "./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``.
-Exports are ``export function``, ``export async function``, ``export const`` or ``export class``.
-Each module keeps its own scope.
+The conventions of ``static/js`` reduce this to two patterns. Each import is one line: ``import { a, b } from
+"./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``. Exports are ``export
+function``, ``export async function``, ``export const`` or ``export class``. Each module keeps its own scope.
 
-What only one screen needs lies in ``static/js/screens`` and is a file of its own, loaded after the first:
-``import { t } from "../words.js";`` there takes the module that runs already.
+Code for a single screen is in ``static/js/screens``, one file per screen, loaded after the main bundle.
+There, ``import { t } from "../words.js";`` uses the module that is already running.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 _IMPORT = re.compile(r'^import (?:(?:\* as )?(\{[^}]*\}|\w+) from )?"\.{1,2}/([\w-]+)\.js";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.M)
 _NAME = re.compile(r"^export (?:async function|function|const|class) (\w+)", re.M)
-#: Where modules of the first file are found by those of a screen.
+#: Where the scripts of screens find the modules of the main bundle.
 _SHARED = "globalThis.eventrModules"
 _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*?(?:.|\n)*?\*/)[ \t]*\n", re.M)
 _INDENT = re.compile(r"^[ \t]+", re.M)
@@ -27,7 +26,7 @@ def bundle_javascript(modules: Mapping[str, str], entry: str) -> str:
     """Return one script from modules by name (without ``.js``), the entry module last.
 
     Raises:
-        ValueError: an import that is not of the convention's form, or goes in a circle.
+        ValueError: An import doesn't follow the convention, or imports form a cycle.
     """
     order = _order(modules, entry)
     names = ", ".join(map(_variable, order))
@@ -35,13 +34,16 @@ def bundle_javascript(modules: Mapping[str, str], entry: str) -> str:
 
 
 def bundle_screen(modules: Mapping[str, str], entry: str, name: str, source: str) -> str:
-    """Return the script of one screen, to be loaded after that of ``entry``.
+    """Return the script of one screen, to be loaded after the bundle of ``entry``.
 
     Args:
-        modules: as above; what the entry does not run already comes along.
+        modules: All modules by name. Those that ``entry`` doesn't include are added to the script.
+        entry: The entry module of the main bundle.
+        name: The name of the screen.
+        source: The source of the screen's script.
 
     Raises:
-        ValueError: as above, or it has the name of a module, in whose place it would not run.
+        ValueError: As above, or the screen has the name of a module and would be ignored.
     """
     if name in modules:
         raise ValueError(f"static/js/screens/{name}.js has the name of a module")

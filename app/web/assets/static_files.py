@@ -1,4 +1,4 @@
-"""``/static/…``: public, immutable, without cookies."""
+"""The route ``/static/…``: public, immutable, without cookies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ bp = Blueprint("static_files", __name__)
 @bp.get("/static/<name>")
 @allow_strangers
 def serve_file(name: str) -> Response:
-    """Answer with a static file, compressed where the browser takes it."""
+    """Answer with a static file, compressed if the browser accepts gzip."""
     asset = get_web().assets.get(name)
     if asset is None:
         raise NotFoundError
@@ -24,6 +24,6 @@ def serve_file(name: str) -> Response:
     if packed:
         response.headers["Content-Encoding"] = "gzip"
     response.vary.add("Accept-Encoding")
-    # The name holds the hash of the content: it can never change.
+    # The name contains the hash of the content, so the content never changes.
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     return response

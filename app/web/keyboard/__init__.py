@@ -1,3 +1,3 @@
-"""Keyboard shortcuts: the table of keys and how keys are named."""
+"""Keyboard shortcuts: the table of shortcuts and the notation of keys."""
 
 from __future__ import annotations

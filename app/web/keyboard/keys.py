@@ -1,6 +1,6 @@
-"""The keys of the reader: one table for the page's handler, the help, the settings and the tests.
+"""The keyboard shortcuts: one table for the page's handler, the help, the settings and the tests.
 
-How a key is written: :mod:`app.web.keyboard.names`.
+The notation of keys is in :mod:`app.web.keyboard.names`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.web.keyboard.names import format_key, split_strokes
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:
-    """One row: the action (a word that ``static/js/actions.js`` knows), its keys, the words for people."""
+    """One row: the action (a name that ``static/js/actions.js`` knows), its keys, its label."""
 
     action: str
     keys: tuple[str, ...]
@@ -127,12 +127,12 @@ ROWS: Mapping[str, Key] = {row.action: row for _title, rows in GROUPS for row in
 
 
 class KeyMap:
-    """The keys in force for one person.
+    """The shortcuts in force for one person.
 
     Args:
-        changes: action → its keys divided by blanks, "" for none; the others have those of the table, but
-            for keys that now mean something else.
-        single: whether keys that are mere characters are on.
+        changes: action → its keys separated by spaces, "" for none. All other actions keep the table's keys,
+            except for keys that ``changes`` uses.
+        single: Whether single-character shortcuts are on.
     """
 
     def __init__(self, changes: Mapping[str, str], *, single: bool = True) -> None:
@@ -146,11 +146,11 @@ class KeyMap:
 
     @classmethod
     def from_preferences(cls, preferences: Preferences) -> KeyMap:
-        """Return the keys of somebody's settings."""
+        """Return the shortcuts of a person's settings."""
         return cls(preferences.keys, single=preferences.single_keys)
 
     def get_chosen(self, action: str) -> tuple[str, ...]:
-        """Return the keys of an action as they are set, in force or not."""
+        """Return the keys set for an action, including keys that are off."""
         return self._keys[action]
 
     def get_keys(self, action: str) -> tuple[str, ...]:
@@ -158,21 +158,21 @@ class KeyMap:
         return tuple(k for k in self._keys[action] if self.single or not names.is_character(k))
 
     def is_changed(self, action: str) -> bool:
-        """Return whether an action has other keys than those of the table."""
+        """Return whether an action's keys differ from the table."""
         return self._keys[action] != ROWS[action].keys
 
     def format_aria(self, action: str) -> str:
-        """Return ``aria-keyshortcuts`` of an action's button."""
+        """Return the ``aria-keyshortcuts`` value for an action's button."""
         return " ".join(one for key in self.get_keys(action) for one in names.format_aria(key))
 
     def format_lines(self) -> str:
-        """Return what the page's handler reads: a line per action, its word and its keys."""
+        """Return the text for the page's handler: one line per action, its name and its keys."""
         return "\n".join(
             f"{action} {' '.join(self.get_keys(action))}" for action in ROWS if self.get_keys(action)
         )
 
     def list_chords(self) -> dict[str, list[tuple[str, Any]]]:
-        """Return for each first of two strokes what may follow it, and what that does."""
+        """Return for each first of two strokes the second strokes and their labels."""
         found: dict[str, list[tuple[str, Any]]] = {}
         for action, row in ROWS.items():
             for first, *rest in map(split_strokes, self.get_keys(action)):
@@ -183,13 +183,15 @@ class KeyMap:
     def compute_changes(
         self, action: str, keys: tuple[str, ...], *, override: bool = False
     ) -> dict[str, str]:
-        """Return the table of changes after an action got its keys.
+        """Return the table of changes after setting the keys of an action.
 
         Args:
-            take: whether it takes them away from others.
+            action: The action to change.
+            keys: Its new keys.
+            override: Remove the keys from other actions that have them.
 
         Raises:
-            InvalidError: one of the keys is another action's; ``ids`` name that as ``other``.
+            InvalidError: Another action has one of the keys; ``ids`` names that action as ``other``.
         """
         new = {**self._keys, action: keys}
         for other, key, mine in self._clashes(action, keys):
@@ -207,10 +209,10 @@ class KeyMap:
 
 
 def normalize_changes(key_table: Mapping[str, str]) -> dict[str, str]:
-    """Return a whole table of changes as it is kept: keys as they are written here, what differs alone.
+    """Return a complete table of changes as it is stored: keys normalized, only differences from the table.
 
     Raises:
-        InvalidError: an action or key that is none, or keys that do not go together; names the field.
+        InvalidError: An action or key doesn't exist, or keys conflict; the error names the field.
     """
     if unknown := sorted(set(key_table) - set(ROWS)):
         raise InvalidError("Unknown action “%(action)s”.", action=unknown[0], field="keys")

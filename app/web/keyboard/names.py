@@ -1,7 +1,7 @@
-"""How keys are written: in the table, in a person's settings, on the page, and by people.
+"""The notation of keys: in the table, in settings, on the page, and as people type them.
 
-As ``KeyboardEvent.key`` names them, a capital letter with its ``Shift+``, ``Ctrl+`` also for Cmd on a Mac;
-two strokes one after the other have a plus between: ``j``, ``Shift+J``, ``Space``, ``Ctrl+K``, ``g+a``.
+The names are those of ``KeyboardEvent.key``; a capital letter has ``Shift+``; ``Ctrl+`` also means Cmd on a
+Mac. A plus joins two consecutive strokes: ``j``, ``Shift+J``, ``Space``, ``Ctrl+K``, ``g+a``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from flask_babel import lazy_gettext
 from app.errors import InvalidError
 from app.models.accounts.preferences import KEY_LENGTH
 
-#: Keys of one action; more would only hide what is free.
+#: Maximum number of keys per action; more would leave too few free keys.
 AT_MOST = 3
-#: Keys that type nothing, and the blank.
+#: Keys that type no character, and the space key.
 NAMED = frozenset(
     (
         *("Space", "Enter", "Escape", "Home", "End", "PageUp", "PageDown", "Insert", "Delete", "Backspace"),
@@ -25,7 +25,7 @@ NAMED = frozenset(
     )
 )
 _WRITTEN = {name.lower(): name for name in NAMED} | {"esc": "Escape", "return": "Enter", "del": "Delete"}
-#: What browsers do with Ctrl themselves, whatever a page wants.
+#: Ctrl shortcuts that browsers reserve, whatever a page does.
 BROWSERS_OWN = frozenset("ACFLNPQRSTVWX")
 _STROKE = re.compile(r"(?:Ctrl\+)?(?:Shift\+)?(?:\+|[^+]+)")
 _PARTS = re.compile(r"(?:(Ctrl)\+)?(?:(Shift)\+)?(.+)")
@@ -45,7 +45,7 @@ _LABELS = {
 
 @functools.lru_cache(maxsize=512)
 def split_strokes(key: str) -> tuple[str, ...]:
-    """Return the strokes of a key: one, or two in a row."""
+    """Return the strokes of a key: one, or two consecutive ones."""
     found, at = [], 0
     while stroke := _STROKE.match(key, at):
         found.append(stroke.group())
@@ -59,17 +59,17 @@ def is_character(key: str) -> bool:
 
 
 def format_labels(key: str) -> tuple[str, ...]:
-    """Return what stands on the keys, a text per stroke."""
+    """Return the labels on the keys, one text per stroke."""
     return tuple("+".join(str(_LABELS.get(part, part)) for part in _parts(s)) for s in split_strokes(key))
 
 
 def format_key(key: str) -> str:
-    """Return a key for a sentence: ``g a``."""
+    """Return a key for use in a sentence: ``g a``."""
     return " ".join(format_labels(key))
 
 
 def format_aria(key: str) -> tuple[str, ...]:
-    """Return a key for ``aria-keyshortcuts``, which cannot tell of two strokes in a row."""
+    """Return a key for ``aria-keyshortcuts``, which can't express two consecutive strokes."""
     if len(split_strokes(key)) > 1:
         return ()
     if key.startswith("Ctrl+"):
@@ -78,10 +78,10 @@ def format_aria(key: str) -> tuple[str, ...]:
 
 
 def parse_keys(text: str) -> tuple[str, ...]:
-    """Return the keys that a person wrote, divided by blanks.
+    """Return the keys that a person typed, separated by spaces.
 
     Raises:
-        InvalidError: there is no such key, it is the browser's, or there are too many.
+        InvalidError: A key doesn't exist, the browser reserves it, or there are too many keys.
     """
     found = tuple(dict.fromkeys(_read(word) for word in text.split()))
     if len(found) > AT_MOST or len(" ".join(found)) > KEY_LENGTH:

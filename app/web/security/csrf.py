@@ -1,4 +1,4 @@
-"""Forged requests are refused twice over: by where they come from and by a token (security.md W03)."""
+"""CSRF protection: requests are checked by origin and by token (security.md W03)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = "X-CSRF-Token"
 def make_token(key: bytes, session_token: str) -> str:
     """Return the token for a page: the session's secret under a fresh mask.
 
-    The mask makes each page's token different, so that compressed pages do not reveal it (BREACH).
+    The mask makes each page's token different, so compressed pages don't reveal the secret (BREACH).
     """
     secret = _secret(key, session_token)
     mask = secrets.token_bytes(len(secret))
@@ -29,7 +29,7 @@ def make_token(key: bytes, session_token: str) -> str:
 
 
 def is_valid_token(key: bytes, session_token: str, sent: str) -> bool:
-    """Return whether a token that came with a request belongs to its session; in constant time."""
+    """Return whether a request's token belongs to its session; in constant time."""
     try:
         raw = base64.urlsafe_b64decode(sent.encode("ascii"))
     except ValueError:
@@ -48,10 +48,10 @@ def _xor(a: bytes, b: bytes) -> bytes:
 
 
 def check_origin(request: Request) -> None:
-    """Let a request through or not.
+    """Check the origin of a request that changes anything.
 
     Raises:
-        ForbiddenError: it came from elsewhere.
+        ForbiddenError: The request came from another site.
     """
     if request.method not in SAFE_METHODS and not _from_here(request):
         raise ForbiddenError(
@@ -60,10 +60,10 @@ def check_origin(request: Request) -> None:
 
 
 def check_token(request: Request, key: bytes, session_token: str | None) -> None:
-    """Let a request through or not.
+    """Check the token of a request that changes anything.
 
     Raises:
-        OldPageError: its token is missing or another session's.
+        OldPageError: The token is missing or belongs to another session.
     """
     if request.method in SAFE_METHODS:
         return
@@ -77,7 +77,7 @@ def _from_here(request: Request) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = urlsplit(request.headers.get("Origin", ""))
-    # The host is one of ours by now: hosts.check_name has refused all others (W10).
+    # hosts.check_name has accepted the Host header, so the host is one of ours (W10).
     return bool(origin.netloc) and (origin.scheme, origin.netloc) == (
         request.scheme,
         hosts.get_request_host(request),

@@ -1,4 +1,4 @@
-"""Headers of every answer, errors included (security.md H08, H11, W18)."""
+"""Security headers of every answer, errors included (security.md H08, H11, W18)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from flask import Flask, Response, g, request
 
 from app.web.context import get_web
 
-#: Pictures of entries still come from their own sites, as there is no image proxy yet: so any http(s)
-#: image may load. With the proxy this becomes ``'self' data:``, and nothing else changes.
+#: Without an image proxy, pictures of entries come from their own sites, so any http(s) image may load.
 IMAGE_SOURCES = "'self' data: https: http:"
 
 CSP = "; ".join(
@@ -58,26 +57,26 @@ def install(app: Flask, base_url: str) -> None:
 
 
 def _hurry(response: Response) -> None:
-    # A page shows nothing before its style sheet is there. Told of it ahead, a browser asks for that
-    # before it reads that page, and before it asks for the scripts, which share the line.
+    # A page shows nothing until its style sheet has arrived. The preload header makes browsers fetch the
+    # style sheet before the scripts, which share the connection.
     whole = response.mimetype == "text/html" and "HX-Request" not in request.headers
     if whole and not 300 <= response.status_code < 400:
         response.headers["Link"] = f"<{get_web().assets.get_url('app.css')}>; rel=preload; as=style"
 
 
 def get_referrer_policy(base_url: str) -> str:
-    """Return the policy that never tells another site anything and still lets our own forms through.
+    """Return a policy that reveals no address to other sites but lets our own forms through.
 
-    Under ``no-referrer`` browsers send ``Origin: null`` with forms. That is harmless where they also send
-    ``Sec-Fetch-Site``: with HTTPS and on loopback. On a plain-HTTP name they do not, and no form would
-    pass the check of its origin; ``same-origin`` tells other sites as little.
+    Under ``no-referrer`` browsers send ``Origin: null`` with forms. With HTTPS and on loopback this is
+    harmless, since they also send ``Sec-Fetch-Site``. On a plain-HTTP name they don't, and every form would
+    fail the origin check; ``same-origin`` reveals no more to other sites.
     """
     parts = urlsplit(base_url)
     return "no-referrer" if parts.scheme == "https" or parts.hostname in LOOPBACK else "same-origin"
 
 
 def _caching(response: Response) -> None:
-    # What depends on who asks is kept nowhere (W18); static files say so themselves, by g.public.
+    # Answers that depend on the user are stored nowhere (W18). Static files set their own header.
     if "Cache-Control" not in response.headers:
         response.headers["Cache-Control"] = "no-store"
     if not g.get("public_bytes"):

@@ -1,4 +1,4 @@
-"""Which names this server answers to, and how large a request may be (security.md W10, W16)."""
+"""The host names of this server, and limits on request sizes (security.md W10, W16)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FORM_PARTS = 200
 
 
 def list_trusted_names(settings: Settings) -> list[str]:
-    """Return the host names that are ours: of the public address; on this machine alone also its loopback."""
+    """Return the trusted host names: the public address's name; without a public name also loopback names."""
     name = urlsplit(settings.own_origin).hostname or ""
     own = [f"[{name}]" if ":" in name else name if name.isascii() else name.encode("idna").decode()]
     return own if settings.base_url and own[0] not in LOOPBACK else [*own, *LOOPBACK]
 
 
 def check_name(request: Request, settings: Settings) -> None:
-    """Let a request through that is for one of our names; the port is not looked at.
+    """Check that a request is for one of our host names, ignoring the port.
 
-    werkzeug's own check knows no IPv6 address, and takes the address we listen on for a missing name.
+    werkzeug's own check doesn't support IPv6 addresses and replaces a missing name by the listening address.
 
     Raises:
-        InvalidError: it is for another host, or for none (RFC 9112 section 3.2), also with HTTP/1.0.
+        InvalidError: The request names another host or none (RFC 9112 section 3.2), even with HTTP/1.0.
     """
     named = HOST.fullmatch(request.headers.get("Host", ""))
     if named is None or named[1].lower() not in list_trusted_names(settings):
@@ -39,29 +39,26 @@ def check_name(request: Request, settings: Settings) -> None:
 
 
 def get_request_host(request: Request) -> str:
-    """Return name and port that a request is for, without the port of its scheme; empty: none can be read.
-
-    ``request.host`` is empty for names with ``_``.
-    """
+    """Return a request's host and port, without its scheme's default port; empty: unreadable."""
     named = request.headers.get("Host", "")
     usual = ":443" if request.scheme == "https" else ":80"
     return named.removesuffix(usual) if HOST.fullmatch(named) else ""
 
 
 def check_body(request: Request, settings: Settings, *, takes_file: bool = False) -> None:
-    """Let a request through whose body may be read; to be asked before anything reads it (W16, W17).
+    """Check the size of a request's body and limit what is read of it (W16, W17). Call this before any read.
 
     Args:
-        takes_file: it may bring a file of subscriptions beside a form of the usual size.
+        takes_file: The request may contain an OPML file beside a form of the usual size.
 
     Raises:
-        LengthRequired: it comes in chunks. No browser sends such; a cut or broken one would look whole.
-        TooLargeError: it is above the limit.
+        LengthRequired: The body is chunked. Browsers don't send these; a truncated one would look complete.
+        TooLargeError: The body exceeds the limit.
     """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
     most = settings.max_request_bytes
-    # Not for a long line of fields: each of its two million empty ones would be kept as an object.
+    # Not for urlencoded forms: two million empty fields would become as many objects.
     takes_file = takes_file and request.mimetype == "multipart/form-data"
     if takes_file:
         most += settings.opml_max_bytes
@@ -74,7 +71,7 @@ def check_body(request: Request, settings: Settings, *, takes_file: bool = False
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """Set the limits of ``app`` and whom it believes."""
+    """Set the limits of ``app`` and the proxies that it trusts."""
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_request_bytes,
         MAX_FORM_MEMORY_SIZE=settings.max_request_bytes,

@@ -1,4 +1,4 @@
-"""The key for signatures (security.md W19). Making and keeping one is the command line's part."""
+"""The key for signatures (security.md W19). A command creates and stores keys."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from app.config import Settings
 from app.errors import SettingsError
 
 MIN_LENGTH = 32
-#: Random text of this length has more different characters than this; "aaaa…" and "changeme…" have not.
+#: Random text of MIN_LENGTH has more distinct characters than this; "aaaa…" and "changeme…" don't.
 MIN_DIFFERENT = 10
-#: What stands in keys that were copied from a manual or thought up.
+#: Parts of keys that were copied from a manual or made up.
 WORDS = ("changeme", "change-me", "change_me", "secret", "password", "example", "eventr")
 
 
@@ -18,7 +18,7 @@ def get_secret_key(settings: Settings) -> bytes:
     """Return the key.
 
     Raises:
-        SettingsError: it is missing, too short or too simple to be random.
+        SettingsError: The key is missing, too short, or too simple to be random.
     """
     key = settings.secret_key
     if len(key) < MIN_LENGTH or len(set(key)) < MIN_DIFFERENT or _thought_up(key):
@@ -39,11 +39,11 @@ def _thought_up(key: str) -> bool:
 
 
 def _repeats(key: str) -> bool:
-    # Moved by one of its parts, a text of equal parts fits on itself; the last of them may be cut.
+    # A text that consists of equal parts matches itself when shifted by one part, even if the last is cut.
     return any(key.startswith(key[n:]) for n in range(1, len(key) // 2 + 1))
 
 
 def _counts(key: str) -> bool:
-    # Of random letters one pair in thirty are neighbours; of "0123…", "abcd…" and "zyxw…" nearly all.
+    # In random letters, one pair in thirty is adjacent; in "0123…", "abcd…" and "zyxw…" nearly all are.
     steps = [abs(ord(b) - ord(a)) == 1 for a, b in itertools.pairwise(key)]
     return sum(steps) > len(steps) // 2

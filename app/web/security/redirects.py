@@ -1,4 +1,4 @@
-"""Where ``next=`` may lead: to a path of this server and nowhere else (security.md W09)."""
+"""Safe redirects: ``next=`` may only lead to a path of this server (security.md W09)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
 
 
 def get_safe_next(target: str | None, default: str = "/read/all") -> str:
-    """Return ``target`` when it is a plain path here, else ``default``."""
+    """Return ``target`` if it is a plain path of this server, else ``default``."""
     if target and _PATH.fullmatch(target) and "\\" not in target and not re.search("%0[9ad]", target, re.I):
         return target
     return default

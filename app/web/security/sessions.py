@@ -1,4 +1,4 @@
-"""The session cookie: who is asking, on each request (security.md W01, W02)."""
+"""The session cookie, which identifies the user on each request (security.md W01, W02)."""
 
 from __future__ import annotations
 
@@ -21,41 +21,39 @@ View = TypeVar("View", bound=Callable[..., object])
 
 
 def get_cookie_name(secure: bool) -> str:
-    """Return the cookie's name; the prefix binds it to this very host and to HTTPS."""
+    """Return the cookie's name; the prefix binds the cookie to this exact host and to HTTPS."""
     return "__Host-eventr" if secure else "eventr"
 
 
 def allow_strangers(view: View) -> View:
-    """Mark a view that strangers may see; all others want a log-in."""
+    """Mark a view that needs no login; all other views do."""
     view.public = True  # type: ignore[attr-defined]
     return view
 
 
 def for_programs(view: View) -> View:
-    """Mark a public view that programs call: no cookie, no form token, bodies that are no forms.
+    """Mark a public view for programs: no cookie, no form token, bodies other than forms.
 
-    It must know by itself who may do what, and how long a body may be.
+    The view must authorize the caller and limit the body itself.
     """
     view.for_programs = True  # type: ignore[attr-defined]
     return allow_strangers(view)
 
 
 def for_anybody(view: View) -> View:
-    """Mark a public view that answers all alike: no session is looked up for it, which the store may be
-    too far away for.
-    """
+    """Mark a public view that answers everyone alike. It needs no session, so it works without the store."""
     view.for_anybody = True  # type: ignore[attr-defined]
     return allow_strangers(view)
 
 
 def takes_file(view: View) -> View:
-    """Mark a view whose form brings a file of subscriptions; its body may be as long as such a file (W16)."""
+    """Mark a view whose form contains an OPML file; its body may be as long as such a file (W16)."""
     view.takes_file = True  # type: ignore[attr-defined]
     return view
 
 
 def install(app: Flask) -> None:
-    """Recognise the visitor before each request, guard it, and set the cookie after it."""
+    """Identify the user before each request, guard the request, and set the cookie after it."""
     app.before_request(_recognise)
     app.before_request(_guard)
     app.after_request(_set_cookie)
@@ -78,20 +76,20 @@ def _guard() -> None:
         return
     takes_file = getattr(view, "takes_file", False)
     if takes_file and g.get("user") is None:
-        raise AuthRequiredError  # before anything of a long body is read
+        raise AuthRequiredError  # before any part of a long body is read
     hosts.check_body(request, get_web().settings, takes_file=takes_file)
     if request.mimetype == "multipart/form-data" and not takes_file:
-        # Parts would be parsed before anything else is looked at (W16).
+        # werkzeug would parse the parts before any check (W16).
         raise InvalidError("You can't upload files here.")
     csrf.check_origin(request)
-    # Before the token: whose session has ended is told to log in, and not that a page is old.
+    # Before the token: someone whose session has ended must log in; "old page" would mislead them.
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:
         raise AuthRequiredError
     csrf.check_token(request, get_web().secret_key, g.get("token"))
 
 
 def _is_for_programs() -> bool:
-    # Below the APIs' addresses also where no route fits: what is answered there depends on no cookie either.
+    # Even where no route of an API matches: the answer doesn't depend on a cookie.
     return (
         bool(getattr(find_view(), "for_programs", False))
         or problems.is_rest_request()
@@ -100,16 +98,16 @@ def _is_for_programs() -> bool:
 
 
 def find_view() -> Callable[..., object] | None:
-    """Return the view function of this request, None when no route fits."""
+    """Return the view function of this request; None: no route matches."""
     from flask import current_app
 
     return current_app.view_functions.get(request.endpoint) if request.endpoint else None
 
 
 def get_csrf_token() -> str:
-    """Return the token for the forms of this page; a stranger gets a cookie to bind it to.
+    """Return the token for the forms of this page; a visitor without a session gets a cookie to bind it to.
 
-    One for the whole page: a list has a hundred small forms, and random text does not compress.
+    All forms of a page share one token: a list has a hundred small forms, and random text doesn't compress.
     """
     if g.get("token") is None:
         begin_session(secrets.token_urlsafe(32))
@@ -120,17 +118,17 @@ def get_csrf_token() -> str:
 
 
 def begin_session(token: str) -> None:
-    """Give the browser this session id with the answer."""
+    """Set the session cookie with the answer."""
     g.token = g.new_token = token
 
 
 def end_session() -> None:
-    """Take the cookie away with the answer."""
+    """Delete the session cookie with the answer."""
     g.new_token = ""
 
 
 def get_client() -> Client:
-    """Return where this request comes from; forwarded addresses count only behind trusted proxies."""
+    """Return the origin of this request; forwarded addresses count only behind trusted proxies."""
     return Client(request.remote_addr or "", request.headers.get("User-Agent", ""))
 
 

@@ -1,8 +1,7 @@
-"""A feed's day and days as drawings, and the tables that say the same. Pure.
+"""Charts of a feed's last day and last days, and the data for their tables. Pure functions.
 
-The day is one row of fetches, a tick for each, coloured and shaped by what came of it, above one row of
-bars, the new entries of each hour, and four hours more of what is expected. Hours and days are those of the
-reader's time zone.
+The day has a row of ticks, one per fetch, with color and shape by outcome. Below it, bars show the new
+entries of each hour, followed by four hours of expected entries. All times are in the reader's time zone.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from flask_babel import ngettext
 
 from app.models.feeds.feed import FetchRecord
 
-#: Units of the drawing: an hour is 30 wide; what is to come takes the last sixth.
+#: Units of the chart: an hour is 30 wide; the future takes the last sixth.
 WIDTH, BARS = 720, 44
 PAST, AHEAD = 20, 4
 _HOUR = WIDTH // (PAST + AHEAD)
@@ -25,7 +24,7 @@ DAYS = 14
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tick:
-    """One fetch: where on the line, and what came of it."""
+    """One fetch: its position and its outcome."""
 
     x: float
     kind: str
@@ -33,11 +32,11 @@ class Tick:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hour:
-    """One hour: where it begins, its label, what was fetched in it and what is expected.
+    """One hour: position, label, fetches, new and expected entries.
 
     Attributes:
-        bar: height of its new entries.
-        expected: entries that the schedule expects in an hour like it.
+        bar: Height of the bar of new entries.
+        expected: Entries that the schedule expects in such an hour.
     """
 
     x: float
@@ -52,7 +51,7 @@ class Hour:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Day:
-    """The hours around now; ``next_x`` is where the next fetch comes, None beyond the drawing."""
+    """The hours around now; ``next_x`` is the position of the next fetch, None if outside the chart."""
 
     ticks: tuple[Tick, ...]
     hours: tuple[Hour, ...]
@@ -78,10 +77,14 @@ def draw_day(
     now: dt.datetime,
     zone: dt.tzinfo = dt.UTC,
 ) -> Day:
-    """Return the drawing of the last twenty hours and the next four.
+    """Return the chart of the last 20 hours and the next 4.
 
     Args:
-        forecast: seconds between entries by hour of day (UTC).
+        fetches: The feed's fetches.
+        forecast: Seconds between entries by hour of day (UTC).
+        next_at: The time of the next fetch; None: none is planned.
+        now: The current time.
+        zone: The reader's time zone.
     """
     first = now.astimezone(zone).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=PAST - 1)
     hours = [_hour(first + dt.timedelta(hours=n), fetches, forecast, now) for n in range(PAST + AHEAD)]
@@ -98,7 +101,7 @@ def _hour(
     start: dt.datetime, fetches: Sequence[FetchRecord], forecast: Sequence[float], now: dt.datetime
 ) -> Hour:
     own = [f for f in fetches if start <= f.at < start + dt.timedelta(hours=1)]
-    # The longest forecast stands for an hour without entries.
+    # The longest forecast means an hour without entries.
     pace = forecast[start.astimezone(dt.UTC).hour] if forecast else 3600.0
     failed = sum(f.error is not None for f in own)
     expected = round(3600 / pace - 1, 1)
@@ -110,7 +113,7 @@ def _x(when: dt.datetime, first: dt.datetime) -> float:
 
 
 def draw_days(fetches: Sequence[FetchRecord], now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> list[Cell]:
-    """Return the last fourteen days, the oldest first."""
+    """Return the last 14 days, oldest first."""
     by_day: dict[dt.date, list[FetchRecord]] = {
         now.astimezone(zone).date() - dt.timedelta(days=back): [] for back in range(DAYS - 1, -1, -1)
     }
@@ -131,14 +134,14 @@ def _cell(date: dt.date, own: Sequence[FetchRecord]) -> Cell:
 
 
 def get_outcome_kind(fetch: FetchRecord) -> str:
-    """Return ``bad``, ``new``, ``same``: shape and colour of a tick."""
+    """Return ``bad``, ``new`` or ``same``: the shape and color of a tick."""
     if fetch.error:
         return "bad"
     return "new" if fetch.new else "same"
 
 
 def format_outcome(fetch: FetchRecord) -> str:
-    """Return a fetch's outcome in words."""
+    """Return a fetch's outcome as text."""
     if fetch.error:
         return str(_("failed: %(word)s", word=fetch.error.replace("_", " ")))
     if fetch.new:

@@ -1,7 +1,7 @@
-"""What all feeds' schedules did in a day, as a drawing (ux.md §1.5): peaks and idle workers. Pure.
+"""Chart of one day of all feeds' fetches (ux.md §1.5): peaks and idle workers. Pure functions.
 
-Three rows over one line of time: feeds asked for per quarter of an hour, those in error below and hatched by
-their own shape, those still to come hollow; new entries; how many jobs ran at once. A table says the same.
+Three rows share one time axis. The first has the feeds fetched per quarter of an hour, with errors below in
+their own shape and planned fetches as outlines. The next rows have new entries and concurrent jobs.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from app.models.operations.throughput import Slot
 
-#: Units of the drawing: a quarter of an hour is 10 wide.
+#: Units of the chart: a quarter of an hour is 10 wide.
 STEP = 10
 ASKED, NEW, BUSY = (92.0, 84.0), (152.0, 46.0), (206.0, 40.0)  # base line and height of each row
 HEIGHT = 224
 _BAR = 7
-#: A quarter that is younger says nothing of jobs, which are counted at their end, seconds.
+#: Seconds. In a younger quarter the number of jobs means nothing, since jobs are counted at their end.
 _TELLING = 180.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DayChart:
-    """The drawing: paths of the rows, grid lines with their labels (UTC), where now is, and its table.
+    """The chart: paths of the rows, grid lines with labels (UTC), the position of now, and the table.
 
     ``most_…`` are the values at the top of the rows.
     """
@@ -43,7 +43,7 @@ class DayChart:
 
 
 def draw_day(slots: Sequence[Slot]) -> DayChart:
-    """Return the drawing of quarters, the oldest first; those with a plan and nothing done are to come."""
+    """Return the chart of quarters, oldest first; quarters with a plan but no fetches are in the future."""
     asked = max((max(s.done.feeds, s.planned) for s in slots), default=0) or 1
     new = max((s.done.new for s in slots), default=0) or 1
     busy = max(map(_busy, slots), default=0) or 1.0
@@ -64,7 +64,7 @@ def draw_day(slots: Sequence[Slot]) -> DayChart:
 
 
 def _busy(slot: Slot) -> float:
-    """Return how many jobs ran at once; of a quarter that has just begun that says nothing."""
+    """Return the number of concurrent jobs; 0 for a quarter that has just begun."""
     return slot.done.busy if slot.done.seconds >= _TELLING else 0.0
 
 
@@ -86,7 +86,7 @@ def _hours(slots: Sequence[Slot]) -> Iterator[tuple[float, str]]:
 
 
 def _now(slots: Sequence[Slot]) -> float:
-    """Return where the running quarter has come to."""
+    """Return the position of the current time."""
     whole = dt.timedelta(minutes=15).total_seconds()
     for number, slot in enumerate(slots):
         if slot.done.seconds < whole:

@@ -1,4 +1,4 @@
-"""Which addresses are videos that may be played here, after a click (security.md H07). Pure."""
+"""Addresses of videos that can be played on the page after a click (security.md H07). Pure functions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _VIMEO_PATH = re.compile(r"/(?:video/)?([0-9]{4,12})/?")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Embed:
-    """A player: its address, made by us from an id alone, and the site's name."""
+    """A player: its address, built from an id only, and the site's name."""
 
     src: str
     site: str
 
 
 def find_player(url: str | None) -> Embed | None:
-    """Return the player of a video page, None for all else: exact hosts and paths, no port, no login."""
+    """Return the player of a video page, None for anything else: exact hosts and paths, no port, no login."""
     try:
         parts = urlsplit(url or "")
         plain = parts.scheme in ("http", "https") and parts.port is None and "@" not in parts.netloc

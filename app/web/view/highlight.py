@@ -1,4 +1,4 @@
-"""What was found, marked in the texts of a list; and what was not understood, in words."""
+"""Highlights search terms in lists, explains ignored parts of a query, and suggests wider queries."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from app.models.reading.search import NoteReason, QueryNote, SearchQuery, Term, 
 from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
 from app.models.reading.tokenizer import find_word_spans
 
-#: Wider searches offered at once.
+#: Number of wider queries to suggest.
 WIDER = 3
 
 
 def highlight_terms(text: str, search: SearchSummary | None, where: str = "") -> str:
-    """Return a text with the words that were searched for in ``<mark>``; everything else is escaped.
+    """Return a text with the search terms in ``<mark>``; everything else is escaped.
 
     Args:
-        where: the field this text is, by :class:`TermField`.
+        text: The text to mark.
+        search: The search; None: return the text unchanged.
+        where: The field of this text, as in :class:`TermField`.
     """
     if not search or not search.terms or not text:
         return text
@@ -42,7 +44,7 @@ def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, 
 
 
 def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield stretches of text in their order, those that overlap as one."""
+    """Yield stretches of text in order; overlapping stretches become one."""
     last: tuple[int, int] | None = None
     for begin, end in sorted(found):
         if last is None or begin > last[1]:
@@ -56,7 +58,7 @@ def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def explain_note(note: QueryNote) -> str:
-    """Return in a sentence what was not understood, and how it was taken."""
+    """Return a sentence about a part of the query that wasn't understood, and how it was interpreted."""
     match note.why:
         case NoteReason.UNKNOWN:
             return str(
@@ -81,9 +83,9 @@ def build_search_ref(query: str) -> str:
 
 
 def widen_query(text: str) -> list[str]:
-    """Return queries that find more than this one did.
+    """Return queries that find more than this one.
 
-    Its words without where and when; of a query that is words alone, each of the first few by itself.
+    With filters, suggest the words without the filters. With words only, suggest each of the first few alone.
     """
     query = parse_query(text)
     parts = [f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in query.terms]

@@ -1,7 +1,7 @@
-"""The page in the reader's language: which one, its words, and its writing direction.
+"""The page's language: choosing it, its translations, time zone and writing direction.
 
-Sentences stand in English in templates, modules and scripts, marked by ``_`` (``t`` in scripts). Their
-translations are the gettext catalogues below ``translations``, read as they are: nothing is compiled.
+Sentences are in English in templates, modules and scripts, marked by ``_`` (``t`` in scripts). Their
+translations are the gettext catalogs below ``translations``, read directly without compilation.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from app.web.context import find_user
 __all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudolocalise_text"]
 
 COOKIE = "language"
-#: The zone of this device, told by a script (``static/js/zone.js``), as "Europe/Berlin".
+#: The zone of this device, set by ``static/js/zone.js``, such as "Europe/Berlin".
 ZONE_COOKIE = "zone"
 _SCRIPTS = "static/js/"
 
 
-class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for its class
-    """The catalogues of this package, one per language, read when first asked for."""
+class _Words(Domain):  # type: ignore[misc]  # Flask-Babel has no types for its class
+    """The catalogs of this package, one per language, read at first use."""
 
     def get_translations(self) -> NullTranslations:
         return translations.load_translations(get_language() if has_request_context() else "en")
 
 
 def install(app: Flask) -> None:
-    """Let pages of ``app`` speak the reader's language."""
+    """Show pages of ``app`` in the reader's language."""
     babel = Babel(app, locale_selector=get_locale, timezone_selector=get_timezone)
-    babel.domain_instance = _Words()  # a cached property; the parameter only takes names of files
-    app.jinja_env.policies["ext.i18n.trimmed"] = True  # as babel.cfg says
+    babel.domain_instance = _Words()  # a cached property; the parameter only accepts file names
+    app.jinja_env.policies["ext.i18n.trimmed"] = True  # as in babel.cfg
     app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
     app.jinja_env.globals.update(
         language=get_language, direction=get_direction, script_words=get_script_words, LANGUAGES=LANGUAGES
@@ -51,24 +51,24 @@ def install(app: Flask) -> None:
 
 
 def get_language() -> str:
-    """Return the code of this page's language: chosen for the account, on this device, or by the browser."""
+    """Return this page's language code: the account's choice, the device's, or the browser's."""
     if "language" not in g:
         g.language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
     return str(g.language)
 
 
 def get_direction() -> str:
-    """Return the direction this page is written in, ``ltr`` or ``rtl``."""
+    """Return the writing direction of this page, ``ltr`` or ``rtl``."""
     return str(get_locale().text_direction)
 
 
 def get_locale() -> Locale:
-    """Return whose dates, numbers and plurals this page has."""
+    """Return the locale for this page's dates, numbers and plurals."""
     return translations.get_locale(get_language() if has_request_context() else "en")
 
 
 def get_timezone() -> dt.tzinfo:
-    """Return the zone times are shown in: chosen for the account, told by this device, else UTC."""
+    """Return the zone for times: the account's choice, the device's zone, else UTC."""
     if not has_request_context():
         return dt.UTC
     if "timezone" not in g:
@@ -84,46 +84,46 @@ def _zone(name: str) -> dt.tzinfo | None:
 
 
 def prefers_absolute_times() -> bool:
-    """Return whether the reader prefers times of the clock to "3 hours ago"."""
+    """Return whether the reader prefers clock times to "3 hours ago"."""
     person = find_user() if has_request_context() else None
     return person is not None and person.preferences.times == "absolute"
 
 
 def translate_error(error: EventrError) -> str:
-    """Return an error's sentence in the page's language."""
+    """Return an error's message in the page's language."""
     return fill_placeholders(gettext(error.sentence), error.ids)
 
 
 def translate_feed_error(word: str) -> str:
-    """Return the sentence for a feed's error word in the page's language."""
+    """Return the message for a feed's error code in the page's language."""
     sentence, values = get_feed_sentence(word)
     return fill_placeholders(gettext(sentence), values)
 
 
 def translate_search_error(word: str) -> str:
-    """Return the sentence for the error word of a search for feeds in the page's language."""
+    """Return the message for the error code of a search for feeds in the page's language."""
     sentence, values = get_search_sentence(word)
     return fill_placeholders(gettext(sentence), values)
 
 
 def get_catalogue() -> NullTranslations:
-    """Return the catalogue of the page's language."""
+    """Return the catalog of the page's language."""
     return translations.load_translations(get_language())
 
 
 def get_script_words() -> Mapping[str, Any]:
-    """Return what scripts say, English → translation (of plurals: all forms); empty for English."""
+    """Return the texts of scripts, English → translation (for plurals: all forms); empty for English."""
     return _script_words(get_language())
 
 
 def is_known_language(code: str | None) -> bool:
-    """Return whether there is a catalogue for this code."""
+    """Return whether a catalog exists for this code."""
     return code in LANGUAGES or code == PSEUDO
 
 
 def _chosen() -> str | None:
     if problems.is_rest_request():
-        return None  # programs say it with each request, and their cookies are not looked at
+        return None  # programs send it with each request, and their cookies don't count
     person = find_user()
     for code in (person.preferences.language if person else "", request.cookies.get(COOKIE)):
         if is_known_language(code):

@@ -1,4 +1,4 @@
-"""What pages of an import need beside its own types."""
+"""Grouping, progress and failure texts for the pages of an import."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def ngettext(one: str, many: str, number: int) -> str:
     return str(flask_babel.ngettext(one, many, number))
 
 
-#: Folders are shown so deep; what lies deeper stands in line with them.
+#: Folders are indented up to this depth; deeper folders stay at the last indent.
 LEVELS = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """Outlines of one folder; ``path`` is empty for those in none."""
+    """Outlines of one folder; ``path`` is empty for outlines without a folder."""
 
     folder_index: int
     path: tuple[str, ...]
@@ -35,12 +35,12 @@ class Group:
 
     @property
     def level(self) -> int:
-        """How far it is moved in, 0 … 1."""
+        """The indent, 0 or 1."""
         return max(0, min(len(self.path), LEVELS) - 1)
 
     @property
     def ticked(self) -> int:
-        """How many are chosen."""
+        """The number of selected outlines."""
         return sum(item.state is ItemState.WAITING for item in self.items)
 
 
@@ -64,7 +64,7 @@ def format_progress(found: Import, seconds: int | None) -> str:
 
 
 def format_time_left(seconds: int) -> str:
-    """Return about how long something will take."""
+    """Return roughly how long something will take."""
     if seconds < 60:
         return _("less than a minute")
     minutes = round(seconds / 60)
@@ -72,7 +72,7 @@ def format_time_left(seconds: int) -> str:
 
 
 def format_state(found: Import) -> str:
-    """Return what state an import is in."""
+    """Return the label of an import's state."""
     return {
         ImportState.PREVIEW: _("Not started"),
         ImportState.QUEUED: _("Queued"),
@@ -83,21 +83,21 @@ def format_state(found: Import) -> str:
 
 
 def explain_failure(word: str) -> str:
-    """Return why an outline failed."""
+    """Return the reason why an outline failed."""
     return describe_feed_error(word)
 
 
-#: Error words of a page where a feed was expected, or of an address that has moved.
+#: Error codes of a page where a feed was expected, or of an address that has moved.
 _PAGES = {"not_a_feed", "html_page", "no_feed_found"}
 _LOOK_AGAIN = {*_PAGES, "gone", "http_404", "http_410", "dns_failed"}
 _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
 
 def suggest_fix(item: ImportItem) -> str:
-    """Return what a person can do about a failure."""
+    """Return advice for a failed outline."""
     word = item.error or ""
     if item.feed_id is None and item.can_retry:
-        return ""  # the reason says it
+        return ""  # the reason already gives advice
     if item.feed_id is None:
         return _("Correct the address in the file, or add the site by its address.")
     if word in _LOOK_AGAIN:
@@ -112,9 +112,9 @@ def suggest_fix(item: ImportItem) -> str:
 
 
 def find_lookup_address(item: ImportItem) -> str:
-    """Return the address at which to look for a failure's feed; empty: it names no place of the web.
+    """Return the address to search for a failed outline's feed; empty: not an address of the web.
 
-    A page may announce a feed of its own; of what is not there only its site can know.
+    A page may announce its own feed. For a missing page, only the site's home page can help.
     """
     try:
         parts = urlsplit(item.url)

@@ -1,4 +1,4 @@
-"""Addresses of this very server, as people type or paste them."""
+"""Addresses of this server, as people type or paste them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.web.security import hosts
 
 
 def parse_own_handle(text: str) -> str | None:
-    """Return whose page is meant by ``@name``, ``@name@host`` or an address of this server; None: none here.
+    """Return the handle in ``@name``, ``@name@host`` or a page's address on this server; None: elsewhere.
 
     Raises:
-        InvalidError: it is an address of this server, and of nobody's page.
+        InvalidError: The address is on this server but isn't a person's page.
     """
     here = own_addresses.strip_default_port(hosts.get_request_host(request).lower(), request.scheme)
     return own_addresses.parse_handle(text, {own_addresses.get_own_host(get_web().base_url), here})

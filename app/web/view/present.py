@@ -1,4 +1,4 @@
-"""Values as people read them, in the page's language and the reader's time zone: times, sizes, addresses."""
+"""Values for display in the page's language and the reader's time zone: times, sizes, addresses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 
 
 def format_ago(at: dt.datetime | None) -> str:
-    """Return how long ago something was, as short as can be, for lists: "5m", "3h", "2d", "14 Mar 2024".
+    """Return the shortest form of a time's age, for lists: "5m", "3h", "2d", "14 Mar 2024".
 
-    Whoever prefers times of the clock gets them: "09:05", "14 Mar".
+    Readers who prefer clock times get them: "09:05", "14 Mar".
     """
     if at is None:
         return ""
@@ -38,12 +38,12 @@ def format_ago(at: dt.datetime | None) -> str:
 
 
 def format_minutes(count: int) -> str:
-    """Return a span as lists show it: 130 → "2h"."""
+    """Return a number of minutes in the short form of lists: 130 → "2h"."""
     return _span(*_counted(count * MINUTE), "narrow", False, _locale())
 
 
 def format_relative(at: dt.datetime | None) -> str:
-    """Return when something was or will be, for sentences: "5 min ago", "in 3 hr", "14 Mar 2024"."""
+    """Return a past or future time for use in sentences: "5 min ago", "in 3 hr", "14 Mar 2024"."""
     if at is None:
         return ""
     if i18n.prefers_absolute_times():
@@ -58,14 +58,14 @@ def format_relative(at: dt.datetime | None) -> str:
 
 
 def _counted(seconds: float) -> tuple[int, str]:
-    """Return whole units: 7,300 s → 2 hours."""
+    """Return the largest whole unit: 7,300 s → 2 hours."""
     return next((int(seconds // size), unit) for size, unit in _UNITS if seconds >= size)
 
 
 @functools.lru_cache(maxsize=4096)
 def _span(count: int, unit: str, form: str, direction: bool, locale: str) -> str:
     span = dt.timedelta(**{f"{unit}s": count})
-    # By this threshold 23 hours stay 23 hours.
+    # With this threshold, 23 hours stay 23 hours.
     return format_timedelta(
         span,
         granularity=unit,  # type: ignore[arg-type]  # one of _UNITS
@@ -96,7 +96,7 @@ def _time(local: dt.datetime, locale: str) -> str:
 
 
 def format_span(seconds: float) -> str:
-    """Return how long something takes or took, short: "0.4 sec", "12 sec", "5 min", "3 hr"."""
+    """Return a duration in short form: "0.4 sec", "12 sec", "5 min", "3 hr"."""
     if seconds >= MINUTE:
         return _span(*_counted(seconds), "short", False, _locale())
     exact = round(seconds, 1) if 0 < seconds < 9.95 else round(seconds)
@@ -104,7 +104,7 @@ def format_span(seconds: float) -> str:
 
 
 def format_moment(at: dt.datetime | None) -> str:
-    """Return a point in time in full: "14 March 2026, 09:05", with "UTC" where no other zone is known."""
+    """Return a time in full: "14 March 2026, 09:05", with "UTC" if the reader's zone is unknown."""
     if at is None:
         return ""
     zone = i18n.get_timezone()
@@ -120,7 +120,7 @@ def _moment(local: dt.datetime, locale: str) -> str:
 
 
 def describe_check(count: int, rest_ends: Sequence[dt.datetime]) -> str:
-    """Return what a check of so many feeds comes to when the sites of some asked for a rest until then."""
+    """Return a message about checking feeds, given the end of each rate limit that delays one of them."""
     asked, words = count - len(rest_ends), []
     if asked or not rest_ends:
         words.append(ngettext("Checking %(num)s feed", "Checking %(num)s feeds", asked))
@@ -136,18 +136,18 @@ def describe_check(count: int, rest_ends: Sequence[dt.datetime]) -> str:
 
 
 def format_number(value: float, digits: int | None = None) -> str:
-    """Return a number with the separators of the page's language; ``digits``: so many after the point."""
+    """Return a number with the separators of the page's language; ``digits``: decimal places."""
     pattern = None if digits is None else "#,##0." + "0" * digits
     return format_decimal(value, pattern, locale=_locale())
 
 
 def format_percentage(share: float) -> str:
-    """Return a share of one in whole hundredths, as the page's language writes them."""
+    """Return a fraction as a whole percentage, formatted for the page's language."""
     return format_percent(share, locale=_locale())
 
 
 def format_milliseconds(value: float) -> str:
-    """Return a short time: "273 ms"."""
+    """Return a duration in milliseconds: "273 ms"."""
     return str(format_unit(value, "duration-millisecond", "short", locale=_locale()))
 
 
@@ -156,19 +156,19 @@ def _locale() -> str:
 
 
 def format_iso(at: dt.datetime | None) -> str:
-    """Return a point in time for machines (RFC 3339)."""
+    """Return a time for machines (RFC 3339)."""
     return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
 def keep_http_url(url: str | None) -> str:
-    """Return an address when it is one of the web, else "": no other may ever become a link (H16)."""
+    """Return an http(s) address, else "": no other address may become a link (H16)."""
     if not url or not url.lower().startswith(("http://", "https://")):
         return ""
     return url if not any(c.isspace() or ord(c) < 32 for c in url) else ""
 
 
 def get_site(url: str | None) -> str:
-    """Return the site of an address without ``www.``, for showing."""
+    """Return the site of an address without ``www.``, for display."""
     try:
         name = urlsplit(url or "").hostname or ""
     except ValueError:
@@ -190,14 +190,14 @@ def format_size(octets: int | None) -> str:
 
 
 def format_playtime(seconds: int) -> str:
-    """Return how long a recording plays, as players show it: "4:05", "1:02:33"."""
+    """Return a recording's duration as players show it: "4:05", "1:02:33"."""
     minutes, rest = divmod(seconds, MINUTE)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def format_weekly_rate(rate: float | None) -> str:
-    """Return a posting rate in words: "3 a day", "2 a week", "1 a month"."""
+    """Return a posting rate as text: "3 a day", "2 a week", "1 a month"."""
     if not rate:
         return str(_("rarely"))
     if rate >= 7:
@@ -211,7 +211,7 @@ def format_weekly_rate(rate: float | None) -> str:
 
 
 def get_filename(url: str) -> str:
-    """Return the last part of an address, for showing."""
+    """Return the last part of an address, for display."""
     name = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
     return "".join(c for c in name if c.isprintable())[:80] or get_site(url)
 
@@ -233,7 +233,7 @@ _SYSTEMS = (
 
 
 def describe_browser(agent: str) -> str:
-    """Return a browser's own description in two words: "Firefox, Windows"."""
+    """Return the browser and system of a user agent: "Firefox, Windows"."""
     name = next((word for mark, word in _BROWSERS if mark in agent), "")
     system = next((word for mark, word in _SYSTEMS if mark in agent), "Linux" if "Linux" in agent else "")
     return ", ".join(filter(None, (name, system))) or agent[:40] or _("Unknown")

@@ -1,6 +1,6 @@
-"""Apps that people read with, and what each wants typed in: a page of all, and part of a new password.
+"""Reading apps and the settings for each, for the page of all apps and the page of a new app password.
 
-What apps do with an address differs: some add ``/api/greader.php`` by themselves, some want it typed.
+Apps treat the server's address differently: some append ``/api/greader.php`` themselves, some don't.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from app.errors import N_
 
 
 class Protocol(enum.StrEnum):
-    """What an app speaks."""
+    """The protocol of an app."""
 
     READER = "Google Reader API"
     FEVER = "Fever API"
 
 
-#: Where the APIs answer, below the address of the server; the page names nothing else.
+#: Paths of the APIs below the server's address; the page shows only these.
 READER_MOUNTS = ("", "/api/greader.php", "/api/greader")
 FEVER_MOUNTS = ("/fever/", "/fever", "/api/fever.php")
-#: What an app asks first, below its mount point.
+#: The first request of an app, below its mount point.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Connection:
 
     Attributes:
         kind: type of account, as the app calls it; not translated.
-        mount: what follows the server's address in the app's field.
-        notes: sentences on what is special.
-        config: lines of a file, with ``{server}``, ``{user}`` and ``{password}``.
+        mount: the path after the server's address in the app's field.
+        notes: sentences about peculiarities.
+        config: lines of the app's configuration file, with ``{server}``, ``{user}`` and ``{password}``.
     """
 
     kind: str
@@ -43,21 +43,21 @@ class Connection:
 
     @property
     def is_fever(self) -> bool:
-        """Whether it wants a password that was made for the Fever API too."""
+        """Whether the connection needs a password that also works for the Fever API."""
         return self.protocol is Protocol.FEVER
 
     def build_address(self, base: str) -> str:
-        """Return what is typed as the server."""
+        """Return the server address to enter in the app."""
         return base + self.mount
 
     def build_config(self, base: str, user: str, password: str) -> str:
-        """Return the lines of the app's file."""
+        """Return the lines for the app's configuration file."""
         return self.config.format(server=self.build_address(base), user=user, password=password)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReadingApp:
-    """An app; ``ways``: the best first."""
+    """An app; ``ways``: its connections, the best first."""
 
     slug: str
     name: str
@@ -66,7 +66,7 @@ class ReadingApp:
 
     @property
     def needs_fever(self) -> bool:
-        """Whether the best way is the Fever API."""
+        """Whether the best connection uses the Fever API."""
         return self.ways[0].is_fever
 
 

@@ -1,4 +1,4 @@
-"""Templates: what each of them may use, and how a page is put together."""
+"""Templates: their helper functions, and the rendering of pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.web.security.sessions import get_csrf_token
 from app.web.view import chart, embeds, highlight, i18n, present, views
 from app.web.view import tree as treeview
 
-#: The sections of the settings: address below /settings, picture, title.
+#: The sections of the settings: address below /settings, icon, title.
 SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
     ("display", "eye", N_("Display and language")),
@@ -36,19 +36,19 @@ SETTINGS_SECTIONS = (
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
-#: BCP 47, as feeds write it.
+#: BCP 47 tags, as feeds contain them.
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
-#: Pictures that point along the text: mirrored where it runs from right to left.
+#: Icons that point in the text's direction: mirrored in right-to-left languages.
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
-#: In clean HTML: a source up to its condition, and that.
+#: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
 _COLOURS = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
 
 
 def install(app: Flask) -> None:
-    """Give templates of ``app`` their helpers; nothing in them is configured elsewhere."""
+    """Register the helpers of the templates of ``app``; they are configured only here."""
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     env.globals.update(
@@ -117,7 +117,7 @@ def render_page(name: str, **values: Any) -> str:
 
 
 def render_icon(name: str, label: str = "") -> Markup:
-    """Return a picture of the sprite; decorative unless it has a label."""
+    """Return an icon of the sprite; decorative unless it has a label."""
     return _icon(name, label, _sprite())
 
 
@@ -129,14 +129,14 @@ def _icon(name: str, label: str, sprite: str) -> Markup:
 
 
 def render_lang(code: str | None) -> Markup:
-    """Return the attribute that tells what language a foreign text is in, where it is not the page's."""
+    """Return the ``lang`` attribute for a foreign text, empty if it is in the page's language."""
     if not code or not _TAG.fullmatch(code) or code.lower() == i18n.get_language():
         return Markup()
     return Markup(' lang="{}"').format(code)
 
 
 def describe_lost(link: str | None) -> str:
-    """Return what stands for something shared that is not shown, empty where it is."""
+    """Return the text in place of a shared entry that isn't shown; empty if the entry is shown."""
     if not link:
         return ""
     return str(_("private share") if link == ShareVisibility.PRIVATE else _("removed share"))
@@ -152,29 +152,29 @@ def render_tree(tree: Tree, current: str) -> Markup:
 
 
 def describe_feed_error(word: str) -> str:
-    """Return the sentence for a feed's error; only admins learn what listens where (S13)."""
+    """Return the message for a feed's error; only admins see details of private networks (S13)."""
     return i18n.translate_feed_error(get_visible_word(word))
 
 
 def get_visible_word(word: str) -> str:
-    """Return the error word that this person may see."""
+    """Return the error code that this person may see."""
     return get_public_word(word, admin=is_admin())
 
 
 def is_admin() -> bool:
-    """Return whether this person finds anything below ``/admin``."""
+    """Return whether this person may see the pages below ``/admin``."""
     current = find_user()
     return current is not None and current.actor.has_permission(Permission.ADMIN_SEE)
 
 
 def describe_outcome(fetch: FetchRecord) -> str:
-    """Return a fetch's outcome in words."""
+    """Return a fetch's outcome as text."""
     word = get_visible_word(fetch.error) if fetch.error else None
     return chart.format_outcome(fetch._replace(error=word))
 
 
 def is_measured(fetch: FetchRecord) -> bool:
-    """Return whether status, time and size may be shown: 0, 1 or 5,000 ms tell as much as the word (S13)."""
+    """Return whether status, time and size may be shown; timings reveal as much as the error code (S13)."""
     return not fetch.error or get_visible_word(fetch.error) == fetch.error
 
 
@@ -183,12 +183,12 @@ def _sprite() -> str:
 
 
 def render_csrf_field() -> Markup:
-    """Return the hidden field that every form needs."""
+    """Return the hidden CSRF field that every form needs."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, get_csrf_token())
 
 
 def get_key_map() -> keys.KeyMap:
-    """Return this person's keys."""
+    """Return this person's shortcuts."""
     if "key_map" not in g:
         person = find_user()
         g.key_map = keys.KeyMap.from_preferences(person.preferences) if person else keys.KeyMap({})
@@ -207,15 +207,15 @@ def get_key_name(action: str) -> str:
 
 
 def get_theme() -> str:
-    """Return the colours this device asked for; kept per device, not per account."""
+    """Return the color theme of this device; the theme is stored per device, not per account."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     return chosen if chosen in THEMES else "auto"
 
 
 def apply_theme(markup: str) -> str:
-    """Return clean HTML with the pictures for the colours that this device asked for.
+    """Return clean HTML whose pictures match the color theme of this device.
 
-    What browsers compare with is the system's colours, whatever a page sets for itself.
+    Browsers only compare media conditions with the system's theme, never with a page's own.
     """
     chosen = get_theme()
     if chosen == "auto" or "prefers-color-scheme" not in markup:
@@ -228,19 +228,19 @@ def apply_theme(markup: str) -> str:
 
 
 def get_text_size() -> int:
-    """Return how large articles are set, pixels; kept with the account, so it is the same everywhere."""
+    """Return the text size of articles in pixels, stored with the account for all devices."""
     person = find_user()
     return person.preferences.text_size if person else Preferences().text_size
 
 
 def get_font() -> str:
-    """Return the letters that articles are set in."""
+    """Return the font of articles."""
     person = find_user()
     return person.preferences.font if person else Preferences().font
 
 
 def pop_notices() -> tuple[Any, ...]:
-    """Return the messages waiting for this page; they are shown once."""
+    """Return the messages waiting for this page, which are shown once."""
     current = find_user()
     if current is None or g.get("session") is None:
         return ()
@@ -248,22 +248,22 @@ def pop_notices() -> tuple[Any, ...]:
 
 
 def find_running_import() -> Import | None:
-    """Return the import of this person that runs or waits for its turn."""
+    """Return this person's import that is running or queued."""
     current = find_user()
     return get_services().imports.find_active(current.actor) if current else None
 
 
 def count_unread_notifications() -> int:
-    """Return how many notifications this person has not read."""
+    """Return the number of this person's unread notifications."""
     current = find_user()
     return get_services().notifications.count_unread(current.actor) if current else 0
 
 
 def count_tabs(tree: Tree | None = None) -> tuple[int, int]:
-    """Return what is unread of those whom this person follows, and of his notifications.
+    """Return the unread counts of followed people and of this person's notifications.
 
     Args:
-        tree: where it was read for the page anyway.
+        tree: The tree, if the page has loaded it.
     """
     current = find_user()
     if current is None:
@@ -273,7 +273,7 @@ def count_tabs(tree: Tree | None = None) -> tuple[int, int]:
 
 
 def get_fragment_id() -> str:
-    """Return the id of the element that a script wants anew, empty for a whole page.
+    """Return the id of the element that a script wants to replace, empty for a whole page.
 
     htmx names its target as ``tag#id``.
     """

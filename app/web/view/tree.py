@@ -1,7 +1,7 @@
-"""The tree of feeds as HTML, by plain string work.
+"""The tree of feeds as HTML, built by string concatenation.
 
-A template would take 30 ms for 1,000 feeds, this takes 3, and 1 when they are as they were.
-Every value that people or feeds wrote goes through ``escape``; ids and counts are numbers.
+A template would take 30 ms for 1,000 feeds; this takes 3 ms, or 1 ms if the feeds haven't changed. Every
+value that people or feeds wrote goes through ``escape``; ids and counts are numbers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from markupsafe import Markup, escape
 
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 
-#: Colours of the letter tiles; ``static/css/tree.css`` has the same number.
+#: Number of colors of the letter tiles; the same as in ``static/css/tree.css``.
 HUES = 10
 
 
 def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
-    """Return the letter tile that stands for a feed; its colour never changes."""
+    """Return the letter tile of a feed; its color never changes."""
     letter = next((c for c in title if c.isalnum()), "•").upper()
     hue = zlib.crc32(str(feed_id).encode()) % HUES
     round_ = " person" if person else ""
@@ -28,19 +28,20 @@ def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
 
 def render_tile_html(feed_id: int, title: str, *, person: bool = False) -> Markup:
     """Return the tile for a template."""
-    return Markup(render_tile(feed_id, title, person=person))  # noqa: S704 — made of escaped parts only
+    return Markup(render_tile(feed_id, title, person=person))  # noqa: S704 — built from escaped parts only
 
 
 def render_tree(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
     """Return the lists inside ``<ul class="tree">``.
 
     Args:
-        current: text form of the stream that is shown.
-        icons: HTML of the pictures ``chevron`` and ``warn``.
+        tree: The user's folders and feeds.
+        current: The text form of the current stream.
+        icons: HTML of the icons ``chevron`` and ``warn``.
     """
     parts = [_folder(folder, current, icons) for folder in tree.folders]
     parts += [_feed(feed, current, icons) for feed in tree.feeds]
-    return Markup("".join(parts))  # noqa: S704 — made of escaped parts only
+    return Markup("".join(parts))  # noqa: S704 — built from escaped parts only
 
 
 def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
@@ -66,7 +67,7 @@ def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def _line(feed_id: int, title: str, unread: int, current: bool, warn: str, person: bool) -> str:
-    """Return a feed's line; from page to page hardly any changes."""
+    """Return a feed's line. Lines rarely change between pages, so they are cached."""
     picture = render_tile(feed_id, title, person=person)
     return (
         f'<li><a href="/read/feed/{feed_id}" data-stream data-feed="{feed_id}"{_state(unread, current)}>'

@@ -1,4 +1,4 @@
-"""What a token takes back: of which kind it is says its beginning."""
+"""Undo of actions by token; the token's prefix names the kind of action."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.web import forms
 
 
 def restore_token(services: Services, actor: Actor, token: str) -> object:
-    """Take back what this token stands for; return what its service has returned.
+    """Undo the action of this token; return the result of its service.
 
     Raises:
-        NotFoundError: it was too long ago, was taken back already, or was never his.
+        NotFoundError: The action is too old, was undone already, or belongs to someone else.
     """
     kind, _dot, rest = token.rpartition(".")
     restore = _restorers(services, actor).get(kind)

@@ -1,4 +1,4 @@
-"""What lists and trees need beside the services' own types."""
+"""Values for the templates of lists and trees: headings, iteration, a fingerprint of the tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models.reading.tag import Tag
 class Head:
     """Title and count above a list.
 
-    ``feed`` when the stream is one feed; ``waits`` when there are feeds that bring its entries.
+    ``feed`` if the stream is one feed; ``waits`` if the stream gets its entries from feeds.
     """
 
     title: str
@@ -26,7 +26,7 @@ class Head:
 
 
 def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
-    """Return what stands above a stream's list, None when the stream is not the user's."""
+    """Return the heading of a stream's list, None if the user doesn't have this stream."""
     if ref.kind is StreamKind.SEARCH:
         return Head(ref.query, 0)
     if ref.kind is StreamKind.TAG:
@@ -60,7 +60,7 @@ def iter_folders(tree: Tree) -> Iterator[TreeFolder]:
 
 
 def iter_feeds(tree: Tree) -> Iterator[TreeFeed]:
-    """Yield all feeds, each once, however many folders it is in."""
+    """Yield each feed once, however many folders contain it."""
     seen: set[int] = set()
     for group in (*(f.feeds for f in iter_folders(tree)), tree.feeds):
         for feed in group:
@@ -70,7 +70,7 @@ def iter_feeds(tree: Tree) -> Iterator[TreeFeed]:
 
 
 def compute_shape(tree: Tree) -> str:
-    """Return a word that changes with what the tree shows beside counts: feeds, names, places, troubles."""
+    """Return a hash of everything that the tree shows except counts: feeds, names, positions, errors."""
     lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in iter_folders(tree)]
     return hashlib.sha256("\n".join([*lines, _named(tree.feeds)]).encode()).hexdigest()[:12]
 

@@ -25,7 +25,7 @@ _REGIONS = {
 
 
 def list_by_region(locale: Locale) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Return the regions with their zones: (name of the IANA, name of the city)."""
+    """Return the regions with their zones: (IANA name, name of the city)."""
     return [(_(_REGIONS[region]), cities) for region, cities in _cities(str(locale))]
 
 
