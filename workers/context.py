@@ -1,4 +1,4 @@
-"""What a task gets besides its arguments."""
+"""The context of a task: its job, settings, services and progress reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workers.outcome import ProgressReport
 
 
 class Resources:
-    """What all jobs of one worker process share, made at first use and never at import."""
+    """Resources that all jobs of one worker process share, created at first use and never at import."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -28,11 +28,11 @@ class Resources:
 
     @lazy
     def fetcher(self) -> Any:
-        """The one fetcher, whose connections and per-host limits all batches share."""
+        """The shared fetcher, so that all batches share its connections and per-host limits."""
         return bootstrap.build_fetcher(self.settings).__enter__()
 
     def close(self) -> None:
-        """Close what was made, the users of others first."""
+        """Close the resources, dependent ones first."""
         if (fetcher := self.__dict__.pop("fetcher", None)) is not None:
             fetcher.__exit__(None, None, None)
         if (services := self.__dict__.pop("services", None)) is not None:
@@ -44,9 +44,9 @@ class Context:
     """One attempt of a job, as its task sees it.
 
     Attributes:
-        job: the attempt; ``job.token`` names it and no other, for claims in MongoDB.
-        settings: of this process, with what the job's queue sets for itself.
-        limit: longest run of this attempt, seconds.
+        job: The attempt; ``job.token`` identifies it uniquely, for claims in MongoDB.
+        settings: The settings of this process, with those of the job's queue.
+        limit: Longest run of this attempt, seconds.
     """
 
     job: ClaimedJob
@@ -67,12 +67,12 @@ class Context:
 
     @property
     def jobs(self) -> RedisJobs:
-        """Enqueue further jobs."""
+        """The job queue, to enqueue further jobs."""
         return self._resources.services.jobs
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Tokens of earlier attempts of this work. They are dead, so their claims may be taken over."""
+        """Tokens of earlier attempts of this job. They are dead: this attempt may take over their claims."""
         own = tuple(self.job.build_token(n) for n in range(1, self.job.attempt))
         return self.job.parents + own
 
@@ -88,5 +88,5 @@ class Context:
             return True
 
     def report_progress(self, **data: Any) -> None:
-        """Tell whoever waits how far this job is; never blocks, the newest report counts."""
+        """Report the progress of this job to waiters. Never blocks; a newer report replaces an older one."""
         self._sink(ProgressReport(self.job, data))

@@ -1,14 +1,14 @@
--- FINISH: end one attempt of a job, or give it back, if it is still this worker's: the id must be in its
--- in-flight list, and run and attempt must be the current ones. Else nothing happens: a zombie changes nothing.
--- Status, result, registry and event change in one step.
+-- FINISH: end one attempt of a job, or return it, if the job is still this worker's: the id must be in its
+-- in-flight list, and run and attempt must be the current ones. Otherwise nothing changes, so a zombie worker
+-- is harmless. Status, result, registry and event change in one step.
 --
 -- KEYS  1 job hash · 2 in-flight list · 3 result stream · 4 event stream · 5 dead set
 -- ARGV  1 job id · 2 attempt · 3 kind: finished, failed, retry or returned · 4 now, as RQ writes it
---       5 error word · 6 sentence · 7 result or report, encoded for RQ · 8 seconds: ttl, or delay of a retry
+--       5 error code · 6 message · 7 result or report, encoded for RQ · 8 seconds: ttl, or delay of a retry
 --       9 where it failed, for the history · 10 worker · 11 execution · 12 events kept · 13 wake channel
---       14 most tasks in the dead set · 15 stamp of the run: when an ended job is queued again, its attempts
+--       14 most jobs in the dead set · 15 stamp of the run: when an ended job is queued again, its attempts
 --       are counted anew
--- Returns 1, or 0 when it was not this worker's.
+-- Returns 1, or 0 if the job wasn't this worker's.
 local id, kind, seconds = ARGV[1], ARGV[3], tonumber(ARGV[8])
 local row = redis.call('HMGET', KEYS[1], 'attempts', 'origin', 'since', 'history', 'description', 'began')
 local since = tonumber(string.match(row[3] or '', '^%d+$') or 0)
@@ -23,7 +23,7 @@ local event = {'kind', kind, 'id', id, 'queue', queue, 'task', row[5] or '', 'wo
   'ms', row[6] and string.format('%.0f', math.max(0, now * 1000 - row[6])) or ''}
 
 local function result(...)
-  -- Not before the run's own stamp and after all earlier results, whatever the clock did meanwhile.
+  -- Not before the run's own stamp and after all earlier results, even if the clock was set back.
   local ms = math.max(since, math.floor(now * 1000))
   local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
   if last then
@@ -36,7 +36,7 @@ local function result(...)
   local registry = 'rq:' .. kind .. ':' .. queue
   redis.call('ZREMRANGEBYSCORE', registry, '-inf', now)
   redis.call('ZADD', registry, now + seconds, id)
-  -- A small result rides along: who reads the events for those who wait need not come back for it.
+  -- Small results are part of the event, which saves readers of the stream another request.
   if kind == 'finished' and #ARGV[7] <= 512 then
     for _, part in ipairs({'stamp', string.format('%.0f', ms), 'value', ARGV[7]}) do
       event[#event + 1] = part

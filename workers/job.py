@@ -1,8 +1,8 @@
-"""A job as a worker holds it: read from what TAKE returned, without trusting any of it.
+"""A claimed job: parses what TAKE returned, without trusting any of it.
 
-Whoever can write to Redis can write a job. So only JSON is read (never a pickle), only so much of it is
-unpacked, and only names of the registry are run: everything else becomes a ``problem``, and the job ends
-dead with that as its reason (J01, J06).
+Anyone who can write to Redis can write a job. So only JSON is read (never a pickle), only a limited amount
+is unpacked, and only registered tasks run. Everything else becomes a ``problem``, and the job becomes dead
+with that reason (J01, J06).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from workers import registry
 
-#: Longest job data, unpacked: the arguments (64 KiB at most) and what RQ puts around them.
+#: Longest job data in bytes, unpacked: the arguments (64 KiB at most) and RQ's envelope.
 DATA_MAX = 80 << 10
 
 
@@ -24,12 +24,12 @@ class ClaimedJob:
     """One attempt of a job.
 
     Attributes:
-        attempt: counts TAKEs of this run of the job, from 1.
-        since: stamp of the run, ms.
-        task, args: what to run; empty when ``problem`` says why it cannot be.
-        failures, crashes: of earlier attempts.
-        parents: tokens of dead attempts that this job continues: a batch's, or its own of a run before.
-        problem: error word and sentence of a job that cannot be read.
+        attempt: Number of this run's TAKEs, from 1.
+        since: Stamp of the run, ms.
+        task, args: The task to run; empty if ``problem`` says why it can't run.
+        failures, crashes: Counts of earlier attempts.
+        parents: Tokens of dead attempts that this job continues: of a batch, or of its own earlier run.
+        problem: Error code and message of a job that can't be parsed.
     """
 
     id: str
@@ -45,7 +45,7 @@ class ClaimedJob:
 
     @property
     def token(self) -> str:
-        """Names this attempt and no other one, ever: for claims and other leases."""
+        """Identifies this attempt uniquely for all time, for claims and other leases."""
         return self.build_token(self.attempt)
 
     def build_token(self, attempt: int) -> str:
@@ -53,7 +53,7 @@ class ClaimedJob:
 
 
 def parse_job(row: Sequence[Any]) -> ClaimedJob:
-    """Read one row of TAKE: id, queue, attempt, since, data, failures, crashes, parents."""
+    """Parse one row of TAKE: id, queue, attempt, since, data, failures, crashes, parents."""
     ident, queue, since, failures, crashes, parents = (
         row[i].decode("utf-8", "replace") for i in (0, 1, 3, 5, 6, 7)
     )
@@ -96,7 +96,7 @@ def _unpack(data: bytes) -> bytes:
     try:
         text = unpacker.decompress(data, DATA_MAX + 1)
     except zlib.error:
-        text = data  # RQ takes uncompressed data too
+        text = data  # RQ also accepts uncompressed data
     if len(text) > DATA_MAX:
         raise ValueError("too long")
     return text

@@ -1,8 +1,8 @@
 """Loop mode: many jobs at once on one event loop.
 
-Three parts share the work: one coroutine takes, a task per job runs it, one coroutine records the ends.
-The calls to Redis are blocking and run in a thread per part, so that neither waits for the other.
-Whatever ends while a record is being written goes into the next one: the fuller the worker, the fewer
+Three parts share the work: one coroutine claims jobs, a task per job runs it, one coroutine records the
+outcomes. The blocking Redis calls of each part run in a thread of their own, so neither waits for the other.
+All jobs that end while a record is being written go into the next one: the busier the worker, the fewer
 round trips.
 """
 
@@ -32,21 +32,23 @@ from workers.runner import Runner
 T = TypeVar("T")
 _log = logs.get(__name__)
 
-#: An idle worker looks by itself so often, seconds: for due retries, and for wakes that got lost.
+#: Seconds between looks of an idle worker, for due retries and lost wake-ups.
 IDLE = 0.5
 _OUTAGE_PAUSE = 0.25
 _TICK = 1.0
-#: Progress waits so long for an end with which it can be recorded, seconds.
+#: Seconds that progress waits for an outcome to be recorded with.
 _GATHER = 0.1
-#: Time that cancelled tasks get to clean up, seconds; who ignores its cancellation is left behind.
+#: Seconds that canceled tasks get to clean up; a task that ignores its cancellation is abandoned.
 _CANCEL = 2.0
 
 
 class LoopWorker:
-    """Runs jobs until it is stopped, has served its time, or is no longer registered.
+    """Runs jobs until it is stopped, reaches its lifetime, or is no longer registered.
 
     Args:
-        desks: one for taking, one for recording; each is used by one thread.
+        spec: The orders.
+        desks: One client to claim jobs and one to record outcomes; each is used by one thread.
+        link: The channel to the manager.
     """
 
     def __init__(
@@ -62,8 +64,8 @@ class LoopWorker:
         self._leaving = False
         self._cancelled = False
         self._drained = False
-        self._kick = asyncio.Event()  # a slot is free, a job has come, or it is time to leave
-        self._news = asyncio.Event()  # something is to be recorded
+        self._kick = asyncio.Event()  # a slot is free, a job has arrived, or it is time to leave
+        self._news = asyncio.Event()  # there are outcomes to record
         self._loop = asyncio.get_running_loop()
         self._born = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -73,7 +75,7 @@ class LoopWorker:
         self._loop.call_soon_threadsafe(self._kick.set)
 
     def request_stop(self, reason: str) -> None:
-        """Take no more jobs, end the running ones, return."""
+        """Claim no more jobs, let the running ones end, then return."""
         if not self._leaving:
             self._leaving = True
             self._link.send(Leaving(reason))
@@ -81,7 +83,7 @@ class LoopWorker:
             self._kick.set()
 
     def apply_orders(self, spec: WorkerSpec) -> None:
-        """Work by new orders; what runs goes on. Mode and name are for life."""
+        """Adopt new orders; running jobs continue. Mode and name never change."""
         self._spec = spec
         self._desk.set_queues(spec.queues)
         limit_memory(spec.memory)
@@ -95,7 +97,7 @@ class LoopWorker:
         self._loop.call_soon_threadsafe(self._note, report)
 
     async def run(self, runner: Runner) -> None:
-        """Take and run jobs; returns when every end is recorded and the rest is given back."""
+        """Claim and run jobs; return when all outcomes are recorded and the rest is returned."""
         with ThreadPoolExecutor(1, "take") as taking, ThreadPoolExecutor(1, "record") as recording:
             recorder = asyncio.create_task(self._record_all(recording))
             ticker = asyncio.create_task(self._tick_all())
@@ -107,7 +109,7 @@ class LoopWorker:
             self._drained = True
             self._news.set()
             await recorder
-            # Not before: while Redis is away it is well, and nobody is to blame.
+            # Not earlier: while Redis is down this worker is healthy and must keep sending ticks.
             ticker.cancel()
 
     # -- take
@@ -125,7 +127,8 @@ class LoopWorker:
     async def _take(self, thread: ThreadPoolExecutor) -> list[ClaimedJob]:
         free = self._spec.slots - len(self._running)
         if self._spec.slots == 1:
-            # Alone means alone: what has ended but is not recorded would share the next one's crash.
+            # A single slot guarantees a job runs alone; an unrecorded outcome would share the next job's
+            # crash.
             free -= len(self._unrecorded)
         if free <= 0:
             return []
@@ -134,14 +137,14 @@ class LoopWorker:
         left = max(0, self._spec.system_slots - system)
         held = [job for job, _ in self._running.values()]
         held += [ending.job for ending in self._unrecorded]
-        # A buffer counts what is held: also what has ended and is not recorded yet.
+        # A buffer counts all held jobs, including ended jobs that aren't recorded yet.
         of.update(ending.job.queue for ending in self._unrecorded)
         try:
             return await self._in(
                 thread, partial(self._desk.claim_jobs, free, compute_caps(self._spec, of), held, left)
             )
         except UnregisteredError:
-            # Our list is somebody else's now: no end of ours would be accepted any more.
+            # Another worker has recovered this worker's list; no outcome would be accepted anymore.
             self._cancel()
             self.request_stop("unregistered")
         except StoreError:
@@ -157,7 +160,7 @@ class LoopWorker:
 
     def _end(self, job: ClaimedJob, runner: Runner, attempt: asyncio.Task[Any]) -> None:
         if self._running.pop(job.id, None) is None:
-            return  # given up and given back already
+            return  # abandoned and returned already
         self._unrecorded.append(runner.build_outcome(job, attempt, stopping=self._cancelled))
         self._link.send(Ended(job.id))
         self._done += 1
@@ -169,7 +172,7 @@ class LoopWorker:
     # -- record
 
     async def _record_all(self, thread: ThreadPoolExecutor) -> None:
-        # Not "no job runs": a TAKE that is under way may still bring some.
+        # Not "no job is running": a pending TAKE may still claim some.
         while not (self._drained and not self._unrecorded):
             await self._news.wait()
             self._news.clear()
@@ -185,7 +188,7 @@ class LoopWorker:
     async def _record(
         self, thread: ThreadPoolExecutor, batch: list[AttemptOutcome], reports: list[ProgressReport]
     ) -> None:
-        """Record until it succeeds: results wait in memory while Redis is away."""
+        """Record until it succeeds: outcomes wait in memory while Redis is down."""
         while batch or reports:
             try:
                 kept = await self._in(thread, partial(self._recorder.finish, batch, reports))
@@ -206,14 +209,14 @@ class LoopWorker:
     # -- end
 
     async def _drain(self) -> None:
-        """Let running jobs end within the grace, cancel the rest: they go back uncounted."""
+        """Let running jobs end within the grace period, then cancel the rest; those return uncounted."""
         deadline = time.monotonic() + self._spec.grace
         if self._running and not self._cancelled:
             await asyncio.wait(self._tasks(), timeout=max(0.0, deadline - time.monotonic()))
         if self._running:
             self._cancel()
             await asyncio.wait(self._tasks(), timeout=_CANCEL)
-        # Who swallows its cancellation is given back all the same; its end will be refused.
+        # Tasks that ignore their cancellation are returned too; their later outcome will be refused.
         for job, _ in self._running.values():
             _log.warning("task_ignores_stop", job_id=job.id, task=job.task)
             self._unrecorded.append(outcome.return_job(job))
@@ -221,7 +224,7 @@ class LoopWorker:
 
     def _cancel(self) -> None:
         self._cancelled = True
-        # Backwards: each goes to the front of its queue, so the first taken is the first again.
+        # In reverse: each goes to the front of its queue, so their order stays.
         for task in reversed(self._tasks()):
             task.cancel()
 
@@ -238,8 +241,8 @@ class LoopWorker:
 
 
 def compute_caps(spec: WorkerSpec, held: Mapping[str, int]) -> dict[str, int]:
-    """Return how many more jobs of each queue with a buffer of its own may be taken."""
+    """Return how many more jobs may be claimed from each queue with its own buffer."""
     most = {q: rule.buffer for q, rule in spec.rules.items() if rule.buffer is not None}
-    # An import waits for pulls, so imports alone may never fill a worker.
+    # An import waits for pulls, so imports alone must never fill a worker.
     most.setdefault(Queue.IMPORT, max(1, spec.slots - max(1, spec.slots // 3)))
     return {q: max(0, buffer - held.get(q, 0)) for q, buffer in most.items()}

@@ -1,4 +1,4 @@
-"""Entry point of a worker process; the queue manager starts it by name, in a fork with all this loaded."""
+"""Entry point of a worker process; the queue manager starts it by name, in a fork with its modules loaded."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ registry.load_tasks()
 
 
 def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: Connection | None) -> None:
-    """Work until told to stop, then end the process.
+    """Work until stopped, then end the process.
 
     Args:
-        line: for messages to the manager.
-        pipe: closes when the manager ends; so does this process then.
+        spec: The orders.
+        settings: The settings.
+        line: Socket for messages to the manager.
+        pipe: Closes when the manager ends, which ends this process too.
     """
     if pipe is not None:
         lifeline.exit_with_parent(pipe)
     logs.configure(settings.log_level, settings.log_format)
     setproctitle.setproctitle(f"eventr worker {spec.group}")
     limit_memory(spec.memory)
-    # Pages come first: a refresh of everything must not be felt by who reads.
+    # Page requests have priority: readers must not notice a refresh of all feeds.
     os.nice(settings.worker_nice)
     freeze_loaded()
     with logs.bind(worker=spec.name):
@@ -45,5 +47,5 @@ def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: 
             _log.error("refused_to_start", reason=e.message)
             sys.exit(1)
     sys.stderr.flush()
-    # All ends are recorded. Threads of plain tasks that outlived the grace must not keep the process.
+    # All outcomes are recorded. Threads of plain tasks that outlived the grace period must not block the end.
     os._exit(0)

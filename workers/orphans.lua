@@ -1,9 +1,10 @@
--- ORPHANS: after a TAKE whose reply was lost, put back what this worker holds without knowing of it.
+-- ORPHANS: after a TAKE whose reply was lost, put back the jobs that this worker holds without knowing.
 --
 -- KEYS  1 in-flight list · 2 event stream
 -- ARGV  1 worker · 2 events kept
---       3.. tokens of the attempts that the worker knows: of a job that has ended and was queued again, it may
---       know the run before
+--       3.. tokens of the attempts that the worker knows: of a job that has ended and was queued again, it
+--       may
+--       know the previous run
 -- Returns the number of jobs put back to the front of their queues.
 local known = {}
 for i = 3, #ARGV do
@@ -20,7 +21,7 @@ for i = #held, 1, -1 do
     if row[1] then
       redis.call('HSET', job, 'status', 'queued')
       redis.call('LPUSH', 'rq:queue:' .. row[1], id)
-      -- It began, by the stream of events: so it ends there too, before it begins again.
+      -- The event stream has its start, so record its end before it starts again.
       redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'kind', 'returned', 'id', id, 'queue', row[1],
         'task', row[4] or '', 'worker', ARGV[1], 'attempt', row[3] or '', 'error', '')
       returned = returned + 1

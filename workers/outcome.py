@@ -1,4 +1,4 @@
-"""How an attempt ends: pure decisions over what the task returned or raised."""
+"""The outcome of an attempt: pure decisions about what the task returned or raised."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.errors import EventrError, LaterError, StoreError, UnsentError
 from app.models.jobs.jobs import State
 from workers.job import ClaimedJob
 
-#: Longest result, JSON bytes: results are counts and ids, what is large lives in MongoDB.
+#: Longest result, JSON bytes: results are counts and ids; large data belongs in MongoDB.
 RESULT_MAX = 256 << 10
 _FRAMES = 12
 RETRY, RETURNED = "retry", "returned"
 
 
 class JobTimeoutError(EventrError):
-    """A task ran longer than it may; it is tried again."""
+    """A task exceeded its time limit; it is retried."""
 
     code = "timeout"
     http_status = 503
@@ -30,7 +30,7 @@ class JobTimeoutError(EventrError):
 
 
 class BadJobError(EventrError):
-    """A job that cannot be run at all, see ``Taken.problem``; never tried again."""
+    """A job that can't run at all, see ``ClaimedJob.problem``; never retried."""
 
     code = "bad_job"
 
@@ -48,10 +48,10 @@ class AttemptOutcome:
     """The end of one attempt.
 
     Attributes:
-        kind: ``finished``, ``failed`` (for good), ``retry`` or ``returned`` (uncounted, to the front).
-        seconds: how long result or failure is kept; of a retry the delay.
-        body: result or report as RQ's result streams hold it: base64, reports compressed.
-        where: type and places of the error for the job's history, empty when nothing went wrong.
+        kind: ``finished``, ``failed`` (permanently), ``retry`` or ``returned`` (uncounted, to the front).
+        seconds: How long to keep the result or failure; for a retry, the delay.
+        body: Result or report as RQ's result streams hold it: base64, reports compressed.
+        where: Type and places of the error for the job's history; empty without an error.
     """
 
     job: ClaimedJob
@@ -65,19 +65,19 @@ class AttemptOutcome:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """What a running task tells about its progress: a small JSON object."""
+    """The progress report of a running task: a small JSON object."""
 
     job: ClaimedJob
     data: dict[str, Any]
 
 
 def return_job(job: ClaimedJob) -> AttemptOutcome:
-    """The job goes back to the front of its queue; nothing is counted."""
+    """Return the job to the front of its queue without counting an attempt as failed."""
     return AttemptOutcome(job, RETURNED)
 
 
 def finish_job(job: ClaimedJob, value: Any, settings: Settings) -> AttemptOutcome:
-    """The task returned ``value``; something that JSON cannot hold is a failure for good."""
+    """Return the outcome for a task's return value; a value that isn't JSON is a permanent failure."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as e:
@@ -92,7 +92,7 @@ def finish_job(job: ClaimedJob, value: Any, settings: Settings) -> AttemptOutcom
 def fail_job(
     job: ClaimedJob, error: BaseException, settings: Settings, rng: random.Random | None = None
 ) -> AttemptOutcome:
-    """The task raised: try again later, or give up."""
+    """Return the outcome for an exception: retry later, or give up."""
     again = is_temporary(error) and job.failures + 1 < settings.job_retries
     word = error.word if isinstance(error, EventrError) else "unexpected"
     message = error.message if isinstance(error, EventrError) else EventrError.default
@@ -107,22 +107,22 @@ def fail_job(
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether another try can help: not after an answer like "no such feed" or "not a feed"."""
+    """Return whether a retry can help: not after answers like "no such feed" or "not a feed"."""
     if isinstance(error, StoreError | UnsentError | JobTimeoutError):
         return True
     return not isinstance(error, EventrError)
 
 
 def compute_backoff(failures: int, settings: Settings, rng: random.Random | None = None) -> float:
-    """Seconds until the next try: longer with each failure up to a limit, then spread by the jitter."""
-    # The exponent has a limit too: no number may grow out of bounds on the way to it.
+    """Return the seconds until the next attempt: growing with each failure up to a limit, with jitter."""
+    # The exponent has a limit, since the intermediate result would overflow.
     wait = settings.job_backoff * settings.job_backoff_factor ** min(failures, 64)
     jitter = settings.job_backoff_jitter
     return float(min(wait, settings.job_backoff_most)) * (rng or random).uniform(1 - jitter, 1 + jitter)
 
 
 def describe_error(error: BaseException) -> str:
-    """Return type and places of an error without its text, which may hold what must not be kept (J06)."""
+    """Return type and places of an error without its text, which may contain private data (J06)."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames]
     return " < ".join([type(error).__name__, *reversed(places)])

@@ -1,4 +1,4 @@
-"""What the fork server loads, once for all workers: they are forked in 20 ms and share these pages."""
+"""Modules that the fork server loads once for all workers, which fork in 20 ms and share their memory."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from app.runtime import gc
 
 gc.collect_rarely()
 importlib.import_module("workers.main")
-# Here and not in each worker: to look through all of it takes 30 ms and writes to every page of it.
+# Here and not in each worker: the scan takes 30 ms and writes to every page.
 gc.freeze_loaded()

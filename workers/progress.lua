@@ -1,4 +1,4 @@
--- PROGRESS: note what a running job reports, if this attempt still runs.
+-- PROGRESS: store a running job's report, if this attempt is still running.
 --
 -- KEYS  1 job hash · 2 event stream
 -- ARGV  1 job id · 2 attempt · 3 report as JSON · 4 events kept · 5 worker

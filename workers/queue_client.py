@@ -1,7 +1,7 @@
-"""The worker's side of the queue protocol: take jobs, end them, report progress. Blocking calls.
+"""The worker's side of the queue protocol: claim jobs, record outcomes, report progress. Blocking calls.
 
-Whatever a worker holds is in its in-flight list in Redis, from the moment it left the queue until its
-end is recorded; so a worker can die at any instruction and its manager finds what it held.
+A claimed job is in the worker's in-flight list in Redis from the moment it leaves the queue until its
+outcome is recorded. So a worker can die at any instruction and its manager finds its jobs.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from workers.outcome import AttemptOutcome, ProgressReport
 
 
 class UnregisteredError(Exception):
-    """Somebody recovered this worker's jobs, or Redis was emptied: it must end."""
+    """This worker's jobs were recovered, or Redis was emptied: the worker must end."""
 
 
 def connect(redis_url: str) -> redis.Redis:
-    """Return a client that repeats nothing by itself: a TAKE sent twice would take twice."""
+    """Return a client without automatic retries: a TAKE sent twice would claim twice."""
     return redis.Redis.from_url(redis_url, retry=Retry(NoBackoff(), 0))
 
 
 def load_script(name: str) -> str:
-    """Return a script of ours, with what those that end tasks share in front of it."""
+    """Return a script, with the shared part for scripts that end jobs in front of it."""
     text = resources.files("workers").joinpath(f"{name}.lua").read_text()
     shared = (
         resources.files("app.adapters.redis").joinpath("bury.lua").read_text() if name == "finish" else ""
@@ -44,10 +44,10 @@ def load_script(name: str) -> str:
 
 
 class QueueClient:
-    """Takes and ends jobs in the name of one worker. One call at a time per instance.
+    """Claims and ends jobs in the name of one worker. One call at a time per instance.
 
     Raises:
-        StoreError: by each method, when Redis does not answer; the call may have had its effect.
+        StoreError: By each method, if Redis doesn't answer; the call may have had its effect.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class QueueClient:
         self._queues = tuple(queues)
         self._inflight = redis_keys.make_inflight_key(worker)
         self._doubtful = False
-        self._line: Any = None  # of its own for endings that are sent without waiting
+        self._line: Any = None  # a connection for outcomes that are sent without waiting
         self._scripts = [
             client.register_script(load_script(name)) for name in ("take", "finish", "orphans", "progress")
         ]
@@ -66,21 +66,22 @@ class QueueClient:
         self._known = False
 
     def set_queues(self, queues: Sequence[str]) -> None:
-        """Take from these queues from now on, by priority."""
+        """Claim from these queues from now on, by priority."""
         self._queues = tuple(queues)
 
     def claim_jobs(
         self, limit: int, caps: Mapping[str, int], held: Iterable[ClaimedJob], system: int | None = None
     ) -> list[ClaimedJob]:
-        """Take up to ``most`` jobs, by priority, of each queue at most its cap.
+        """Claim up to ``limit`` jobs by priority, from each queue at most its cap.
 
         Args:
-            system: most jobs of all system queues together; None: no such limit.
-            held: the jobs that this worker knows to hold. After a lost reply they tell which ones it holds
-                without knowing.
+            limit: Most jobs to claim.
+            caps: Most jobs per queue; a queue without an entry has no cap.
+            held: The jobs that this worker knows it holds. After a lost reply, all others are put back.
+            system: Most jobs of all system queues together; None: no limit.
 
         Raises:
-            UnregisteredError: this worker may not take any more.
+            UnregisteredError: This worker may not claim jobs anymore.
         """
         names = [self._inflight, redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.PAUSED]
         args: list[Any] = [self._worker, limit, utcformat(now()), redis_keys.EVENTS_KEPT]
@@ -89,9 +90,9 @@ class QueueClient:
             names += [redis_keys.make_queue_key(queue), redis_keys.SCHEDULED + queue]
             args += [caps.get(queue, limit), int(queue not in USER_QUEUES)]
         try:
-            if not self._known or self._doubtful:  # it may be another Redis than before
-                # All at once: progress whose script alone is unknown would come after its job's end,
-                # and be lost.
+            if not self._known or self._doubtful:  # this may be a different Redis than before
+                # Load all scripts at once. Progress delayed by a missing script would arrive after its job's
+                # end and be lost.
                 load_scripts(self._client, self._scripts)
                 self._known = True
             if self._doubtful:
@@ -112,12 +113,13 @@ class QueueClient:
     def finish(
         self, outcomes: Sequence[AttemptOutcome], reports: Sequence[ProgressReport] = ()
     ) -> list[bool]:
-        """Record endings in one round trip; False where the job was no longer this worker's.
+        """Record outcomes in one round trip; False if a job was no longer this worker's.
 
-        Safe to repeat: what was recorded the first time is refused the second time.
+        Safe to repeat: an outcome that is recorded already is refused.
 
         Args:
-            reports: progress that is published before; of an attempt that has ended nothing is kept.
+            outcomes: The outcomes to record.
+            reports: Progress to publish first; progress of ended attempts is ignored.
         """
         stamp = utcformat(now())
         calls = [self._progress_of(report) for report in reports]
@@ -128,10 +130,10 @@ class QueueClient:
             raise StoreError from e
 
     def send_outcome(self, outcome: AttemptOutcome) -> None:
-        """Record an ending without waiting for the answer, which :meth:`answer` gives; the first sent first.
+        """Record an outcome without waiting for the answer, which :meth:`read_answer` returns in order.
 
-        After a StoreError of one of the three nothing is known of those without an answer: :meth:`finish`
-        makes sure.
+        After a StoreError from this method, :meth:`has_answer` or :meth:`read_answer`, the outcomes without
+        an answer are uncertain: repeat them with :meth:`finish`.
         """
         names, args = self._names(outcome.job), self._args(outcome, utcformat(now()))
         with self._on_line():
@@ -141,12 +143,12 @@ class QueueClient:
             self._line.send_command("EVALSHA", self._finish.sha, len(names), *names, *args)
 
     def has_answer(self) -> bool:
-        """Whether :meth:`answer` would not wait."""
+        """Return whether :meth:`read_answer` would not wait."""
         with self._on_line():
             return bool(self._line.can_read(0))
 
     def read_answer(self) -> bool:
-        """Wait for what became of an ending that was sent; False: the job was no longer this worker's."""
+        """Wait for the answer to a sent outcome; False: the job was no longer this worker's."""
         with self._on_line():
             return bool(self._line.read_response())
 
@@ -155,7 +157,7 @@ class QueueClient:
         try:
             yield
         except redis.RedisError as e:
-            # Also when Redis was emptied and does not know the script.
+            # Even if Redis was emptied and doesn't know the script.
             self._hang_up()
             raise StoreError from e
 
@@ -166,7 +168,7 @@ class QueueClient:
             self._client.connection_pool.release(line)
 
     def report(self, reports: Sequence[ProgressReport]) -> None:
-        """Publish progress alone."""
+        """Publish progress only."""
         self.finish((), reports)
 
     def _progress_of(self, report: ProgressReport) -> Call:

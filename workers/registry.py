@@ -1,10 +1,10 @@
-"""The tasks that may run, by name. Nothing outside this table is ever called (J01).
+"""The registry of tasks by name. Nothing outside this table is ever called (J01).
 
-    @task(Task.PULL, mode="loop", timeout=60)
+    @register_task(Task.PULL, mode="loop", timeout=60)
     async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, int]: ...
 
-A task gets the arguments of its job by keyword and returns something that JSON can hold. It may run
-twice (at least once is what a queue can promise), so its effects must be idempotent.
+A task receives the arguments of its job by keyword and returns a JSON value. It may run twice (a queue can
+only promise "at least once"), so its effects must be idempotent.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class TaskSpec:
     """A registered task.
 
     Attributes:
-        body: ``async def`` runs on the loop; a plain function runs in a thread of a loop worker, and in
-            the main thread of a solo worker.
-        timeout: longest run, seconds; None: the setting ``job_timeout``.
-        split: name of the list argument by which a batch that crashed its worker is taken apart.
-        is_async, signature: of the body, looked up once.
+        body: ``async def`` runs on the loop; a plain function runs in a thread of a loop worker, or in the
+            main thread of a solo worker.
+        timeout: Longest run, seconds; None: the setting ``job_timeout``.
+        split: The list argument by which to split a batch that crashed its worker.
+        is_async, signature: Properties of the body, computed once.
     """
 
     name: Task
@@ -62,10 +62,10 @@ _tasks: dict[str, TaskSpec] = {}
 def register_task(
     name: Task, *, mode: str = "loop", timeout: float | None = None, split: str | None = None
 ) -> Callable[[B], B]:
-    """Register the decorated function under a name; see :class:`TaskSpec` for the rest.
+    """Register the decorated function under a name; see :class:`TaskSpec` for the arguments.
 
     Raises:
-        ValueError: the name is taken, or the mode is neither ``loop`` nor ``solo``.
+        ValueError: The name is taken, or the mode is neither ``loop`` nor ``solo``.
     """
     if name in _tasks or mode not in ("loop", "solo"):
         raise ValueError(f"cannot register {name} with mode {mode}")
@@ -79,7 +79,7 @@ def register_task(
 
 
 def find_task(name: str) -> TaskSpec | None:
-    """Return the task of that name, None when there is none."""
+    """Return the task of this name, or None."""
     return _tasks.get(name)
 
 

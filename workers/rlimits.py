@@ -1,4 +1,4 @@
-"""What the kernel refuses a worker."""
+"""Resource limits of a worker process, enforced by the kernel."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import resource
 
 
 def limit_memory(memory: int) -> None:
-    """Refuse more data than 1.5 × ``memory`` bytes, so that a hog gets a MemoryError; write no cores.
+    """Limit data to 1.5 × ``memory`` bytes, so that excess raises MemoryError; disable core dumps.
 
-    May be called again, with more or less: the limit is against faults. Whoever runs code of his own here
-    is stopped by the manager, which looks at the resident memory from outside.
+    May be called again, with more or less: the limit only catches bugs. Against hostile code, the manager
+    measures the resident memory from outside.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = memory + memory // 2

@@ -1,6 +1,4 @@
-"""Runs one attempt of a job: finds its task, gives it a context, turns its end into an
-:class:`AttemptOutcome`.
-"""
+"""Runs one attempt of a job: finds its task, creates its context, returns its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from workers.middleware.timeout import compute_time_limit
 from workers.outcome import AttemptOutcome, BadJobError, ProgressReport
 from workers.registry import find_task
 
-#: Beyond a task's own limit, until the manager ends a worker whose task cannot be cancelled, seconds.
+#: Seconds beyond a task's limit until the manager kills a worker whose task can't be canceled.
 HARD_GRACE = 5.0
 
 
@@ -27,9 +25,11 @@ class Runner:
     """Runs attempts.
 
     Args:
-        rules: of the queues; those without follow the settings alone.
-        sink: takes progress reports; called from any thread.
-        inline: plain functions run in the calling thread (solo mode) instead of one of their own.
+        settings: The settings of the process.
+        rules: The rules of the queues; a queue without rules follows the settings.
+        resources: The shared resources of the process.
+        sink: Receives progress reports; called from any thread.
+        inline: Run plain functions in the calling thread (solo mode) instead of their own.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class Runner:
         self.set_rules(rules)
 
     def set_rules(self, rules: Mapping[str, QueueRules]) -> None:
-        """Attempts that start from now on follow these rules, and so do all ends."""
+        """Apply these rules to attempts that start from now on, and to all outcomes."""
         self._rules = rules
         self._of = {queue: apply_rules(self._settings, rule) for queue, rule in rules.items()}
 
     async def run(self, job: ClaimedJob) -> Any:
-        """Return what the task returns; raises what it raises."""
+        """Return the task's result; raises the task's errors."""
         settings = self._of.get(job.queue, self._settings)
         return await self._call(job, Context(job, settings, self._limit(job), self._resources, self._sink))
 
     def get_hard_limit(self, job: ClaimedJob) -> float:
-        """Seconds after which the manager may end the worker for this job."""
+        """Return the seconds after which the manager may kill the worker for this job."""
         return self._limit(job) + HARD_GRACE
 
     def _limit(self, job: ClaimedJob) -> float:
@@ -65,10 +65,10 @@ class Runner:
     def build_outcome(
         self, job: ClaimedJob, attempt: asyncio.Future[Any], *, stopping: bool
     ) -> AttemptOutcome:
-        """Read the end of a task that is done."""
+        """Return the outcome of an ended task."""
         settings = self._of.get(job.queue, self._settings)
         if attempt.cancelled():
-            # Cancelled by us: back to the queue. By itself: a fault like any other.
+            # Canceled by this worker: back to the queue. Canceled otherwise: an error like any other.
             return (
                 outcome.return_job(job)
                 if stopping
@@ -95,7 +95,7 @@ class Runner:
 
 
 def apply_rules(settings: Settings, rules: QueueRules) -> Settings:
-    """Return the settings as a job of a queue with these rules sees them."""
+    """Return the settings as changed by a queue's rules."""
     return dataclasses.replace(
         settings,
         job_retries=rules.retries,

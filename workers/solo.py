@@ -1,11 +1,11 @@
-"""Solo mode: one job at a time in the main thread, for CPU work and for code that blocks.
+"""Solo mode: one job at a time in the main thread, for CPU work and blocking code.
 
-With more than one slot it holds the next ones in hand: one TAKE for all of them, which is worth it for
-short jobs. Before each job it looks for new orders. An end is sent to Redis at once, and nobody waits for
-the answer while there are jobs in hand: Redis works while the next one runs.
+With several slots it claims the next jobs in advance by one TAKE, which pays off for short jobs. Before each
+job it looks for new orders. Each outcome is sent at once, but the answer is only awaited when no job is in
+hand: Redis works while the next job runs.
 
-Nothing can be done here while a job runs, so the manager holds its deadline and ends the process when
-a stop takes longer than the grace; the job then goes back uncounted.
+The worker can't react while a job runs. So the manager holds the job's deadline, and kills the process when
+a stop takes longer than the grace period; the job then returns without counting.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _TICK = 0.5
 
 
 class SoloWorker:
-    """Runs one job after the other until it is stopped, has served its time, or is unregistered."""
+    """Runs one job after the other until it is stopped, reaches its lifetime, or is unregistered."""
 
     def __init__(self, spec: WorkerSpec, desk: QueueClient, link: ManagerChannel) -> None:
         self._spec, self._desk, self._link = spec, desk, link
         self._born = time.monotonic()
         self._hand: collections.deque[ClaimedJob] = collections.deque()
-        #: Ends that were sent and have no answer yet.
+        #: Outcomes that were sent and have no answer yet.
         self._sent: collections.deque[AttemptOutcome] = collections.deque()
         self._done = 0
-        self._last = ""  # the job that ran last
+        self._last = ""  # id of the last job
         self._ticked = 0.0
         self._reason: str | None = None
         self._bell = WakeupSignal()
@@ -53,29 +53,29 @@ class SoloWorker:
         self._bell.notify()
 
     def request_stop(self, reason: str) -> None:
-        """Take no more jobs; safe in a signal handler."""
+        """Claim no more jobs; safe in a signal handler."""
         self._reason = self._reason or reason
         self._bell.notify()
 
     def apply_orders(self, spec: WorkerSpec) -> None:
-        """Work by new orders from the next job on."""
+        """Adopt new orders from the next job on."""
         self._spec = spec
         self._desk.set_queues(spec.queues)
         limit_memory(spec.memory)
 
     def report(self, report: ProgressReport) -> None:
-        """Publish progress now; what cannot be published is dropped."""
+        """Publish progress now; drop it if that fails."""
         try:
             self._desk.report([report])
         except StoreError:
             _log.warning("progress_dropped", job_id=report.job.id)
 
     def run(self, runner: Runner) -> None:
-        """Take and run jobs; returns when the last end is recorded and the rest is given back."""
+        """Claim and run jobs; return when the last outcome is recorded and the rest is returned."""
         with asyncio.Runner() as owner:
-            loop = owner.get_loop()  # its own run() sets and restores signal handlers for each job
+            loop = owner.get_loop()  # Runner.run() would set and restore signal handlers for each job
             while self._reason is None:
-                self._bell.wait(0)  # what it rang for is looked for now
+                self._bell.wait(0)  # clears the signal: this turn looks for jobs and orders
                 self._tick()
                 if (orders := self._link.receive()) is not None:
                     self.apply_orders(orders)
@@ -86,13 +86,13 @@ class SoloWorker:
                     self._bell.wait(IDLE)
                 self._retire()
         self._settle(wait=True)
-        # Backwards: each goes to the front of its queue, so the first taken is the first again.
+        # In reverse: each goes to the front of its queue, so their order stays.
         self._record([outcome.return_job(job) for job in reversed(self._hand)])
         self._link.send(Leaving(self._reason))
         _log.info("worker_leaving", reason=self._reason)
 
     def _tick(self) -> None:
-        """Give a sign of life; where jobs are short, their beginnings and ends are signs enough."""
+        """Send a sign of life; with short jobs, their starts and ends are enough."""
         now = time.monotonic()
         if now - self._ticked >= _TICK:
             self._ticked = now
@@ -113,7 +113,7 @@ class SoloWorker:
         except StoreError:
             _log.warning("redis_silent", while_="taking")
             time.sleep(_OUTAGE_PAUSE)
-        self._settle(wait=True)  # these answers have come before that one
+        self._settle(wait=True)  # these answers arrived before the TAKE's
         return bool(self._hand)
 
     def _run(self, job: ClaimedJob, runner: Runner, loop: asyncio.AbstractEventLoop) -> AttemptOutcome:
@@ -121,7 +121,7 @@ class SoloWorker:
         attempt = loop.run_until_complete(_await_end(runner, job))
         self._last = job.id
         if not self._hand:
-            self._link.send(Ended(job.id))  # else the next one's beginning says it
+            self._link.send(Ended(job.id))  # else the next job's start implies it
         self._done += 1
         return runner.build_outcome(job, attempt, stopping=False)
 
@@ -136,7 +136,7 @@ class SoloWorker:
             self._sent.append(ending)
 
     def _settle(self, *, wait: bool) -> None:
-        """Read the answers to the ends that were sent, those that have come or all."""
+        """Read the answers to sent outcomes: those that have arrived, or all."""
         try:
             while self._sent and (wait or self._desk.has_answer()):
                 ours = self._desk.read_answer()
@@ -151,7 +151,7 @@ class SoloWorker:
                 kept = self._desk.finish(batch)
             except StoreError:
                 _log.warning("redis_silent", while_="recording")
-                # It is well, and no job runs: neither this worker nor the last job is to blame.
+                # The worker is healthy and no job runs: neither this worker nor the last job is to blame.
                 self._link.send(Ended(self._last))
                 self._tick()
                 time.sleep(_OUTAGE_PAUSE)

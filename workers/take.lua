@@ -1,14 +1,14 @@
 -- TAKE: move jobs from the queues, by priority, into the worker's own in-flight list, and start them.
--- 'queued' becomes 'started' here and nowhere else, so an id that was pushed twice runs once.
--- Jobs whose next try is due are put back into their queue first. From a paused queue nothing is taken.
+-- Only this script changes 'queued' to 'started', so an id that was pushed twice runs once. Jobs whose next
+-- attempt is due are first put back into their queue. Nothing is claimed from a paused queue.
 --
 -- KEYS  1 in-flight list · 2 hash of workers · 3 event stream · 4 set of paused queues
 --       then for each queue: queue list, zset of scheduled jobs
 -- ARGV  1 worker · 2 most jobs in all · 3 now, as RQ writes it · 4 events kept
 --       5 most jobs of all system queues together
---       then for each queue: most jobs of it, '1' for a system queue
--- Crashes are those of all jobs about the same feed, if there were more of them than of this one.
--- Returns nil when this worker is not (any more) registered: its list was recovered, it must end.
+--       then for each queue: its most jobs, '1' for a system queue
+-- Crashes are counted over all jobs about the same feed, if that is more than this job's own.
+-- Returns nil if this worker isn't registered (anymore): its list was recovered, so it must end.
 --         Else per job: id, queue, attempt, since, data, failures, crashes, parents.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
   return nil
@@ -48,7 +48,7 @@ local function take(queue, most)
   while taken < most do
     local id = redis.call('LMOVE', queue, KEYS[1], 'LEFT', 'RIGHT')
     if not id then break end
-    -- pcall: a key of a foreign type is dropped like any other id that is not queued.
+    -- pcall: a key of a foreign type is dropped like any other id that isn't queued.
     if redis.pcall('HGET', 'rq:job:' .. id, 'status') == 'queued' then
       start(id, string.sub(queue, 10))
       taken = taken + 1

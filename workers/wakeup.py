@@ -1,4 +1,4 @@
-"""A bell that a signal handler may ring."""
+"""A signal that a signal handler may set to wake a waiting thread."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import queue
 
 
 class WakeupSignal:
-    """Rung by any thread or signal handler, heard by the one thread that waits for it.
+    """Set by any thread or signal handler, awaited by one thread.
 
     Not a ``threading.Event``: its ``set()`` takes a lock that the interrupted ``wait()`` or ``clear()`` of
-    the same thread may hold, and then waits for itself for ever. ``SimpleQueue`` is made for handlers.
+    the same thread may hold, a deadlock. ``SimpleQueue`` is reentrant.
     """
 
     def __init__(self) -> None:
         self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def notify(self) -> None:
-        """End the wait, or the next one."""
-        if self._rings.empty():  # one is enough, however long nobody listens
+        """End the current wait, or the next one."""
+        if self._rings.empty():  # one is enough, however long no thread waits
             self._rings.put(None)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it rings, at most so long; returns whether it did. A ring is heard once."""
+        """Wait for a signal, at most this long; return whether there was one. Each signal ends one wait."""
         try:
             self._rings.get(timeout=seconds)
         except queue.Empty:

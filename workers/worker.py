@@ -1,4 +1,4 @@
-"""The worker: RQ's registration and heartbeat, our own way to take, run and end jobs.
+"""The worker: RQ's registration and heartbeat, and Eventr's own way to claim, run and end jobs.
 
 RQ's own loops lose jobs when they listen to several queues, even on a graceful stop, and return a killed
 worker's job minutes later or never; see jobs.md, section 1.1.
@@ -43,8 +43,10 @@ class EventrWorker(BaseWorker):
     """One worker process.
 
     Args:
-        spec: its orders.
-        connection: for RQ's registration; taking and ending have connections of their own.
+        spec: The orders.
+        settings: The settings.
+        connection: For RQ's registration; claiming and recording have their own connections.
+        link: The channel to the manager.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class EventrWorker(BaseWorker):
         if self._spec.mode == "solo":
             self._solo()
         else:
-            # Not asyncio.run: it would wait for tasks that ignore their cancellation and for their threads.
+            # asyncio.run would wait for tasks that ignore their cancellation, and for their threads.
             asyncio.new_event_loop().run_until_complete(self._loop())
         self._over.set()
         self.register_death()  # type: ignore[no-untyped-call]
@@ -128,7 +130,7 @@ class EventrWorker(BaseWorker):
                 _log.warning("redis_silent", while_="heartbeat")
 
     def _listen(self, kick: Callable[[], None]) -> None:
-        """Pass wake-up hints on; they save an idle worker's next look, no more."""
+        """Pass wake-up hints on; they only shorten an idle worker's wait."""
         client = redis.Redis.from_url(self._settings.redis_url, socket_timeout=None)
         while not self._over.is_set():
             try:
@@ -142,10 +144,10 @@ class EventrWorker(BaseWorker):
 
 
 def wait_for_redis(settings: Settings) -> redis.Redis:
-    """Return a client of a Redis that answers; waits for it as long as it takes.
+    """Return a client of a Redis that answers; wait for it as long as necessary.
 
     Raises:
-        StoreError: it answers, but refuses us.
+        StoreError: Redis answers, but rejects this process.
     """
     client = redis.Redis.from_url(settings.redis_url)
     waiting = threading.Event()

@@ -1,7 +1,7 @@
-"""What happens around each task, one file per concern: log context, splitting of batches, time limit.
+"""Middleware around each task, one module per concern: log context, splitting of batches, time limit.
 
-Each is a function ``(job, ctx, call_next) -> value``; the first of :data:`CHAIN` is the outermost.
-What an attempt's end means (retry or not) is decided once, in :mod:`workers.outcome`.
+Each is a function ``(job, ctx, call_next) -> value``; the first of :data:`CHAIN` is the outermost. The
+meaning of an attempt's end (retry or not) is decided only in :mod:`workers.outcome`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Binds job and task to every line that the task logs, and logs its end."""
+"""Adds job and task to every log line of a task, and logs its failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logs.get(__name__)
 
 
 async def log(job: ClaimedJob, ctx: Context, call: Callable[[ClaimedJob, Context], Awaitable[Any]]) -> Any:
-    """Run with log fields bound; expected errors in one line, others with their traceback."""
+    """Run with log fields bound; log expected errors in one line, others with traceback."""
     began = time.monotonic()
     with logs.bind(job_id=job.id, task=job.task, attempt=job.attempt):
         try:

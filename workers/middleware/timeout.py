@@ -1,6 +1,6 @@
-"""Ends an async task that exceeds its time.
+"""Ends an async task that exceeds its time limit.
 
-A plain function cannot be ended from within its process; the manager kills the worker for it.
+A plain function can't be ended from within its process; the manager kills the worker instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workers.registry import TaskSpec, find_task
 
 
 def compute_time_limit(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None = None) -> float:
-    """Seconds that a task may run: as it says itself, else as all may; its queue can allow less or more."""
+    """Return the seconds that a task may run: its own limit or the common one, within its queue's limit."""
     own = spec.timeout if spec else None
     most = rules.timeout if rules else None
     if most is None:
@@ -37,7 +37,7 @@ async def limit_time(
         async with asyncio.timeout(ctx.limit) as clock:
             return await call(job, ctx)
     except TimeoutError as e:
-        # A TimeoutError of the task's own passes as what it is.
+        # A TimeoutError of the task itself passes unchanged.
         if not clock.expired():
             raise
         raise JobTimeoutError from e

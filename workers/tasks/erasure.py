@@ -1,4 +1,4 @@
-"""The task that deletes an account: a thin door to its service."""
+"""The task that deletes an account; its service does the work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import register_task
 
-#: A run that takes longer (tens of thousands of feeds) is ended, and the next one goes on; seconds.
+#: Seconds; a longer run (tens of thousands of feeds) is ended, and the next one continues.
 LONGEST = 900.0
 
 
-# Solo: the store is asked all the time, and in a loop worker it would hold pulls up.
+# Solo: it queries the store all the time, and would delay pulls in a loop worker.
 @register_task(Task.ERASE, mode="solo", timeout=LONGEST)
 def erase(ctx: Context, *, user_id: int) -> dict[str, str]:
-    """Delete an account that goes, with all that is in it."""
+    """Delete a closed account with all its data."""
     return ctx.services.erasure.run(user_id)

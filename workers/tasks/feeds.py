@@ -1,4 +1,4 @@
-"""Tasks of the feed engine: thin doors to the services."""
+"""Tasks of the feed engine; the services do the work."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from workers.registry import register_task
 
 @register_task(Task.PULL, split="feed_ids")
 async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
-    """Pull feeds now because a person asked for it."""
+    """Pull feeds now because a user requested it."""
     return await _pull(ctx, feed_ids, only_due=False)
 
 
 @register_task(Task.PULL_SYSTEM, split="feed_ids")
 async def pull_system(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
-    """Pull those of the feeds that are still due."""
+    """Pull the feeds of a batch that are still due."""
     return await _pull(ctx, feed_ids, only_due=True)
 
 
@@ -31,7 +31,7 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
         only_due = False
 
     def report_counts(counts: dict[str, int]) -> None:
-        # That all are done is told by the job's end.
+        # The job's end reports that all are done.
         if counts["feeds"] + counts["skipped"] + counts["put_off"] < len(feed_ids):
             ctx.report_progress(**counts)
 
@@ -50,16 +50,16 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
 
 
 async def is_given_up(ctx: Context, feed_id: int) -> bool:
-    """Whether a feed rests because it crashed its workers too often, whichever jobs they ran."""
+    """Return whether a feed is suspended because it crashed its workers too often, in any job."""
     spent = ctx.job.crashes >= ctx.settings.job_retries
     return spent and await asyncio.to_thread(ctx.services.pull.is_suspended, feed_id)
 
 
 async def is_last_try(ctx: Context, feed_id: int) -> bool:
-    """Whether a feed alone has crashed its workers so often that it is read once more and then never.
+    """Return whether a feed alone has crashed its workers so often that this is its last attempt.
 
-    Its error is written before: if it crashes again, the reader sees why, and the feed rests; a success
-    clears it.
+    Its error is stored in advance: if it crashes again, its readers see the reason and the feed is suspended;
+    a success clears the error.
     """
     if ctx.job.crashes + 1 < ctx.settings.job_retries:
         return False
@@ -68,18 +68,18 @@ async def is_last_try(ctx: Context, feed_id: int) -> bool:
 
 
 async def clear_crashes(ctx: Context, feed_id: int) -> None:
-    """Forget that workers died of a feed, now that it was read."""
+    """Reset the crash count of a feed after a successful pull."""
     if ctx.job.crashes:
         await asyncio.to_thread(ctx.jobs.clear_crashes, feed_id)
 
 
 @register_task(Task.DISCOVER)
 async def discover(ctx: Context, *, key: int) -> dict[str, object]:
-    """Find the feeds of an address that somebody typed."""
+    """Find the feeds of an address that a user typed."""
     return dict(await ctx.services.discovery.run(key, ctx.fetcher, ctx.report_progress))
 
 
 @register_task(Task.RETAIN)
 def apply_retention(ctx: Context, *, feed_id: int) -> int:
-    """Drop a feed's oldest entries above the number that is kept."""
+    """Delete a feed's oldest entries beyond the number that is kept."""
     return int(ctx.services.pull.apply_retention(feed_id))

@@ -1,4 +1,4 @@
-"""The task of the hourly report: a thin door to its service."""
+"""The task of the hourly report; its service does the work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from workers.context import Context
 from workers.registry import register_task
 
 
-# Solo: what it loads leaves with its worker, which ends when it is idle for a minute.
+# Solo: its modules leave memory with the worker, which ends after a minute without jobs.
 @register_task(Task.REPORT, mode="solo", timeout=90)
 def report(ctx: Context, *, hour: int) -> dict[str, int]:
     """Send the report about an hour."""

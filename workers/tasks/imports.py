@@ -1,4 +1,4 @@
-"""The task of an import: a thin door to the service."""
+"""The task of an import; the service does the work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.client import AsyncResultReader
 from workers.context import Context
 from workers.registry import register_task
 
-#: A run that takes longer is ended, and the next one goes on, seconds.
+#: Seconds; a longer run is ended, and the next one continues.
 LONGEST = 3600.0
 
 
@@ -17,8 +17,8 @@ LONGEST = 3600.0
 async def run(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
     """Work on an import until it has ended."""
     if ctx.job.queue == Queue.SUSPECTS:
-        # Whoever is there runs alone, and this would wait for fetches that stand behind it. It ends;
-        # the updater finds it with nobody at work and queues it again.
+        # Suspects run alone, so an import would wait for fetches behind it in the queue. It ends; the updater
+        # finds it without a worker and queues it again.
         return {"state": "left"}
     async with AsyncResultReader.from_settings(ctx.settings) as results:
         return await ctx.services.import_runner.run(user_id, import_id, ctx.job.token, results)

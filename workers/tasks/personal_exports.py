@@ -1,4 +1,4 @@
-"""The task that makes a file of all that is somebody's own: a thin door to its service."""
+"""The task that collects a user's data into a file; its service does the work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from workers.context import Context
 from workers.registry import register_task
 
 
-# Solo: it packs and asks the store all the time, and in a loop worker it would hold pulls up.
+# Solo: it compresses and queries the store all the time, and would delay pulls in a loop worker.
 @register_task(Task.EXPORT, mode="solo", timeout=LONGEST)
 def export(ctx: Context, *, user_id: int) -> dict[str, str]:
-    """Make the file that a user has asked for."""
+    """Create the file that a user requested."""
     return ctx.services.personal_exports.run(user_id)

@@ -1,4 +1,4 @@
-"""Tasks that tell people on their devices: thin doors to their service."""
+"""Tasks of push notifications; their service does the work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.registry import register_task
 
 @register_task(Task.PUSH_RING)
 async def queue_pushes(ctx: Context, *, user_id: int, kind: str, subject: int, at: int) -> dict[str, int]:
-    """Queue a message to each device of somebody."""
+    """Queue a message to each of a person's devices."""
     count = await asyncio.to_thread(
         ctx.services.push.enqueue_messages, user_id, NotificationKind(kind), subject, at
     )

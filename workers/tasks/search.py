@@ -1,4 +1,4 @@
-"""The task that keeps the search up to date: a thin door to its service."""
+"""The task that updates the search index; its service does the work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from workers.context import Context
 from workers.registry import register_task
 
 
-# Solo: it is CPU work, and in a loop worker it would hold pulls up.
+# Solo: it is CPU work, and would delay pulls in a loop worker.
 @register_task(Task.INDEX, mode="solo", timeout=90)
 def index(ctx: Context) -> dict[str, int]:
-    """Index entries that are new or changed."""
+    """Index new and changed entries."""
     return ctx.services.indexing.run(clock.now(), seconds=30.0)

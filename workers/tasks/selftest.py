@@ -18,7 +18,7 @@ from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import register_task
 
-#: list · what EFFECT did, for tests that look from outside · none.
+#: list · the effects of EFFECT, for tests that look from outside · none.
 EFFECTS = "selftest:effects"
 _PAGE = 1 << 20
 
@@ -37,7 +37,7 @@ async def echo_arguments(ctx: Context, **values: Any) -> dict[str, Any]:
 
 @register_task(Task.SLEEP, timeout=30)
 async def sleep_seconds(ctx: Context, *, seconds: float, key: int = 0) -> dict[str, float]:
-    """Wait without work; ``key`` tells apart jobs that are otherwise the same."""
+    """Wait without work; ``key`` distinguishes jobs that are otherwise identical."""
     ctx.report_progress(step="asleep")
     await asyncio.sleep(seconds)
     return {"slept": seconds}
@@ -45,7 +45,7 @@ async def sleep_seconds(ctx: Context, *, seconds: float, key: int = 0) -> dict[s
 
 @register_task(Task.NAP, timeout=0.2)
 async def sleep_past_timeout(ctx: Context, *, seconds: float) -> None:
-    """Sleep, with little time for it."""
+    """Sleep under a short time limit."""
     await asyncio.sleep(seconds)
 
 
@@ -53,7 +53,7 @@ async def sleep_past_timeout(ctx: Context, *, seconds: float) -> None:
 async def record_effects(
     ctx: Context, *, keys: list[int], seconds: float = 0.0, poison: int | None = None
 ) -> int:
-    """Leave ``key token`` in the list :data:`EFFECTS` of Redis; the poisonous key crashes the worker."""
+    """Append ``key token`` to the Redis list :data:`EFFECTS`; the poisonous key crashes the worker."""
     await asyncio.sleep(seconds)
     for key in keys:
         if key == poison:
@@ -64,7 +64,7 @@ async def record_effects(
 
 @register_task(Task.CRASH)
 async def crash_worker(ctx: Context, *, how: str, key: int = 0) -> None:
-    """Go wrong in a named way."""
+    """Fail in a named way."""
     ctx.report_progress(step=how)
     if how not in _WAYS:
         raise InvalidError("This kind of crash doesn't exist.", how=how)
@@ -92,7 +92,7 @@ def _stall() -> None:
 
 
 def _hog() -> None:
-    # Shared pages count as resident and escape RLIMIT_DATA: only the manager's look at RSS stops this.
+    # Shared pages count as resident but escape RLIMIT_DATA: only the manager's RSS check stops this.
     held = []
     while True:
         pages = mmap.mmap(-1, 8 * _PAGE)

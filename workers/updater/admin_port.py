@@ -1,4 +1,4 @@
-"""The admin port of the updater, which has no event loop: it beats the pulse itself."""
+"""The admin port of the updater; without an event loop, the updater beats the pulse itself."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from app.monitoring.admin_port import AdminServer, Pulse
 def serve_admin_port(
     settings: Settings, services: Services, has_lease: Callable[[], bool]
 ) -> Iterator[Pulse]:
-    """Serve for the time of a block, if it is on; yields the pulse.
+    """Serve the admin port while the block runs, if it is configured; yield the pulse.
 
     Args:
-        holds: whether this updater is the one that works.
+        settings: The settings.
+        services: The services.
+        has_lease: Returns whether this updater holds the lease.
     """
     pulse = Pulse()
     if not settings.metrics_listen:

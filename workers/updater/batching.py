@@ -1,8 +1,8 @@
-"""What the updater decides: how much to queue, which feeds of which hosts, whom to put off. Pure.
+"""The updater's decisions: how many feeds to queue, which feeds of which hosts, which to put off. Pure.
 
-After hours of downtime everything is due at once. The herd is worked off at the pace that the workers
-show, the longest due first, all hosts in turn; ``app.feeds.schedule`` gives each feed its old place in
-the hour back, so that the herd does not return as one.
+After hours of downtime all feeds are due at once. The backlog is worked off at the workers' pace, longest
+due first, hosts in turn. ``app.feeds.schedule`` then restores each feed's old place in the hour, so that the
+feeds don't all become due together again.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRate
 
-#: Over so many seconds the measured pace forgets, and so long it takes until it is believed.
+#: Seconds over which the measured pace decays, and seconds until it counts as known.
 MEMORY, SETTLE = 60.0, 10.0
-#: Batches that wait while nothing is known of the pace; twice as many after each look that finds them done.
+#: Batches that may wait while the pace is unknown; doubled after each look that finds them done.
 FIRST = 4
-#: Feeds that wait at most, however quick the workers are: each look reads what is in hand again, and a look
+#: Most waiting feeds, however fast the workers are: each look reads all in-flight feeds again, and a look
 #: that takes longer than the lease queues nothing.
 MOST = 20_000
-#: A feed read by 2, 4, 8, … people goes before others that are due so many seconds longer.
+#: A feed with 2, 4, 8, … readers precedes feeds that have been due this many seconds longer.
 POPULAR = 60.0
 
 RateOf = Callable[[str], HostRate]
@@ -31,13 +31,13 @@ RateOf = Callable[[str], HostRate]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DueSnapshot:
-    """What a look found.
+    """The findings of a look.
 
     Attributes:
-        due: feeds that are due, those in hand included, the longest due first.
-        all: whether ``due`` is all there is.
-        in_hand: feeds that are in jobs which have not ended.
-        room: feeds to queue at most.
+        due: Due feeds, including those in flight, longest due first.
+        all: Whether ``due`` contains all due feeds.
+        in_flight: Feeds in jobs that haven't ended.
+        limit: Most feeds to queue.
     """
 
     due: Sequence[DueFeed]
@@ -48,12 +48,12 @@ class DueSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostState:
-    """What the updater remembers of a host or group of hosts between two looks.
+    """The updater's memory of a host or group of hosts between two looks.
 
     Attributes:
-        share: feeds of it that may be in hand.
-        held: feeds of it that were in hand after the last look.
-        promised: seconds from the last look until its next time not promised to a feed.
+        share: Most of its feeds that may be in flight.
+        held: Its feeds that were in flight after the last look.
+        promised: Seconds from the last look until its next time that isn't promised to a feed.
     """
 
     share: int
@@ -63,7 +63,7 @@ class HostState:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """What is done after a look: feeds to queue, feeds → seconds to put off, hosts to remember."""
+    """The decision of a look: feeds to queue, feeds → seconds to put off, hosts to remember."""
 
     feeds: list[DueFeed]
     postponed: dict[int, float]
@@ -72,12 +72,12 @@ class BatchChoice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the workers are, as seen from what ends.
+    """The pace of the workers, measured by ended jobs.
 
     Attributes:
-        mean: feeds per second over the last minute.
-        seconds: time over which it was seen.
-        kept_up: looks that found work done and nothing waiting.
+        mean: Feeds per second over the last minute.
+        seconds: Time over which it was measured.
+        kept_up: Looks that found work done and nothing waiting.
     """
 
     mean: float = 0.0
@@ -86,17 +86,19 @@ class Pace:
 
     @property
     def rate(self) -> float | None:
-        """Feeds per second that the workers manage, None while that is not known."""
+        """Feeds per second that the workers manage; None if unknown."""
         return self.mean if self.mean and self.seconds >= SETTLE else None
 
     def add_done(self, done: int, seconds: float, *, busy: bool) -> Pace:
-        """Return the pace with ``done`` feeds more in so many seconds.
+        """Return the pace after ``done`` more feeds in this many seconds.
 
-        Feeds end in bursts, as batches do: so it is the plain mean at first, and forgets slowly then.
+        Feeds end in bursts, as batches do. So the value is the plain mean at first, and decays slowly later.
 
         Args:
-            busy: something waited all the time. Else the workers might have managed more, so that what
-                they did is no reason to expect less of them.
+            done: Feeds that ended.
+            seconds: The time in which they ended.
+            busy: Whether jobs were always waiting. If not, the workers might have managed more, so a low
+                number doesn't lower the pace.
         """
         total = self.seconds + seconds
         if seconds <= 0 or not (done or busy or self.seconds):
@@ -108,12 +110,13 @@ class Pace:
 
 
 def count_to_queue(pace: Pace, waiting: int, batch: int, work: float) -> int:
-    """Return how many feeds to queue now.
+    """Return the number of feeds to queue now.
 
     Args:
-        waiting: feeds that wait in the queue.
-        batch: feeds per job.
-        work: seconds of work that may wait in the queue.
+        pace: The workers' pace.
+        waiting: Feeds that wait in the queue.
+        batch: Feeds per job.
+        work: Seconds of work that may wait in the queue.
     """
     if pace.rate is None:
         most = FIRST * batch << min(pace.kept_up, 16)
@@ -121,8 +124,8 @@ def count_to_queue(pace: Pace, waiting: int, batch: int, work: float) -> int:
         most = int(pace.rate * work)
     most = min(most, MOST)
     if waiting == 0:
-        return max(1, most)  # never nothing: only work that is done shows how much can be done
-    # Refilled when half of it is gone: each time all that is in hand is read again.
+        return max(1, most)  # never 0: the pace is measured by completed work
+    # Refill only when half is gone, since each look reads all in-flight feeds again.
     return most - waiting if waiting <= most / 2 else 0
 
 
@@ -132,8 +135,11 @@ def compute_pause(
     """Return the seconds until the next look, within bounds.
 
     Args:
-        backlog: feeds that are due and not queued; queued: by this look.
-        queued_s: seconds of work that wait; 0: unknown.
+        backlog: Feeds that are due and not queued.
+        queued: Feeds that this look queued.
+        queued_s: Seconds of waiting work; 0: unknown.
+        min_seconds: The lower bound.
+        max_seconds: The upper bound.
     """
     if not backlog:
         return max_seconds
@@ -149,19 +155,22 @@ def choose_feeds(
     seconds: float,
     pause: float,
 ) -> BatchChoice:
-    """Say which due feeds are queued now.
+    """Return which due feeds to queue now.
 
-    The longest due come first, a popular one some minutes before its time. Of a host only as many are in
-    hand as end in good time even when each takes its longest: ``least``. A host that is done with all of
-    them by the next look gets twice as many, up to what its rate allows.
+    The longest due come first; a popular feed moves up by some minutes. A host may only have as many feeds in
+    flight as end in time even if each takes its longest: ``min_share``. A host that has finished all of them
+    by the next look gets twice as many, up to its rate.
 
-    Where one host's feeds fill the whole view and hide what comes after them, those above its share are
-    put off, one after the other.
+    If the feeds of one host fill the whole snapshot and hide later ones, those above its share are put off,
+    one after the other.
 
     Args:
-        hosts: what the last choice said to remember.
-        least: feeds of one host that always may be in hand.
-        seconds: since the last look; pause: until the next.
+        snapshot: The due feeds.
+        hosts: The hosts that the last choice remembered.
+        rate_of: Returns the rate of a host.
+        min_share: Feeds of one host that may always be in flight.
+        seconds: Seconds since the last look.
+        pause: Seconds until the next look.
     """
     group_of = _Groups(rate_of)
     held = Counter(group_of(feed.host).group for feed in snapshot.due if feed.id in snapshot.in_flight)
@@ -189,15 +198,17 @@ def choose_feeds(
 
 
 def compute_lateness(due: Sequence[DueFeed], now: dt.datetime) -> float:
-    """Return for how many seconds the longest due feed has been due."""
+    """Return the seconds for which the longest due feed has been due."""
     return max(((now - feed.due_at).total_seconds() for feed in due if feed.due_at), default=0.0)
 
 
 def compute_host_share(timeout: float, fetch: float, per_host: int) -> int:
-    """Return how many feeds of a host end within three quarters of a job's time, each as slow as can be.
+    """Return the number of a host's feeds that end within 3/4 of a job's time, even if each is slow.
 
     Args:
-        timeout: longest run of a job; fetch: longest fetch; per_host: fetches at once from one host.
+        timeout: Longest run of a job, seconds.
+        fetch: Longest fetch, seconds.
+        per_host: Concurrent fetches from one host.
     """
     return max(1, int(timeout * 0.75 / fetch) * per_host)
 
@@ -221,7 +232,7 @@ def _rank(feed: DueFeed) -> float:
 
 
 def _seen(host: HostState, held: int, least: int, seconds: float) -> HostState:
-    """Return what is known of a host at this look: double its share when it was quick."""
+    """Return a host's state at this look, with double its share if it was fast."""
     share = host.share
     if host.held and not held:
         share = min(share * 2, MOST)
@@ -233,13 +244,13 @@ def _seen(host: HostState, held: int, least: int, seconds: float) -> HostState:
 def _share(host: HostState | None, rate: HostRate, least: int, pause: float) -> int:
     share = host.share if host else least
     if rate.rate:
-        # Twice what its tokens allow until the next look: the rest would only be put off.
+        # Twice what its rate allows until the next look; more would only be put off.
         share = min(share, max(least, math.ceil(rate.rate * pause * 2)))
     return share
 
 
 def _turns(count: int, host: HostState, rate: HostRate, pause: float) -> tuple[list[float], float]:
-    """Return when each of ``count`` feeds of a host may come back, and the time after the last of them."""
+    """Return when each of ``count`` feeds of a host may return, and the time after the last of them."""
     speed = _share(host, rate, host.share, pause) / pause
     step = 1 / (min(speed, rate.rate) if rate.rate else speed)
     first = max(pause, host.promised)

@@ -1,8 +1,8 @@
-"""What the updater has in hand: the jobs it queued that have not ended, and their feeds. In Redis.
+"""The updater's in-flight jobs: those that it queued and that haven't ended, with their feeds. In Redis.
 
-It is written in the same transaction as the jobs, so that the next updater knows of each job what the
-last one knew, and no feed is in two batches. It needs no expiry: a job that is not there any more has
-ended, and in an emptied Redis nothing is in hand.
+They are written in the same transaction as the jobs, so a new updater knows the same jobs as the last one,
+and no feed is in two batches. They need no expiry: a missing job has ended, and in an emptied Redis nothing
+is in flight.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from app.models.jobs.jobs import Job, Queue, State, Task
 
 _UNFINISHED = {State.QUEUED, State.STARTED, State.SCHEDULED}
 _FIELDS = ("status", "progress", "crashes")
-#: Counts of a pull's progress that together say how many of its feeds are done.
+#: Counts of a pull's progress that add up to the number of finished feeds.
 _DONE = ("feeds", "skipped", "put_off")
 
 
 @dataclasses.dataclass(slots=True)
 class _Held:
-    """One job in hand; ``done`` of its feeds are counted already."""
+    """One in-flight job; ``done`` of its feeds are counted already."""
 
     feeds: tuple[int, ...]
     done: int = 0
@@ -34,12 +34,12 @@ class _Held:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InFlightCount:
-    """What happened to the jobs in hand since they were looked at last.
+    """Changes to the in-flight jobs since the last look.
 
     Attributes:
-        done: feeds that were pulled.
-        waiting: feeds in jobs that no worker has taken, and other jobs of the queue.
-        running: feeds in jobs that a worker has.
+        done: Feeds that were pulled.
+        waiting: Feeds in jobs that no worker has claimed, and other jobs of the queue.
+        running: Feeds in jobs that workers have claimed.
     """
 
     done: int
@@ -48,18 +48,18 @@ class InFlightCount:
 
 
 class InFlightJobs:
-    """The jobs in hand, as the holder of the lease knows them."""
+    """The in-flight jobs, as known to the holder of the lease."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._jobs: dict[str, _Held] = {}
-        #: Entries of the hash that are to go, since their jobs have ended.
+        #: Entries of the hash to remove, since their jobs have ended.
         self._ended: set[str] = set()
-        #: … and those that are to come, since a batch was taken apart.
+        #: Entries to add, since a batch was split.
         self._parts: dict[str, tuple[int, ...]] = {}
 
     def load(self) -> None:
-        """Read what the last holder of the lease left."""
+        """Read the entries of the previous lease holder."""
         rows: Mapping[bytes, bytes] = self._client.hgetall(redis_keys.UPDATER_HAND)  # type: ignore[assignment]
         self._jobs = {job.decode(): _Held(_ids(text)) for job, text in rows.items()}
         self._ended, self._parts = set(), {}
@@ -70,7 +70,7 @@ class InFlightJobs:
         return frozenset(feed for held in self._jobs.values() for feed in held.feeds)
 
     def count(self) -> InFlightCount:
-        """Look at the jobs in hand, and let go of those that have ended."""
+        """Count the in-flight jobs, and drop those that have ended."""
         with self._client.pipeline(transaction=False) as pipe:
             pipe.llen(redis_keys.make_queue_key(Queue.PULL_SYSTEM))
             for job in self._jobs:
@@ -87,7 +87,8 @@ class InFlightJobs:
                 waiting, queued = waiting + len(held.feeds), queued + 1
             elif state not in _UNFINISHED:
                 self._let_go(job)
-                # A batch that crashed its worker ends by being taken apart; without its record, who knows.
+                # A crashed batch ends by being split. Without its record this is unknown, so look for the
+                # parts too.
                 if len(held.feeds) > 1 and (not status or int(crashes or 0)):
                     suspects.update(_parts(held.feeds))
         self._keep(suspects)
@@ -95,7 +96,7 @@ class InFlightJobs:
         return InFlightCount(done, waiting + max(0, length - queued), running)
 
     def write(self, pipe: Any, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
-        """Add to a transaction what changed since the last one, and new jobs with their feeds."""
+        """Add the changes since the last transaction to this one, and new jobs with their feeds."""
         new = {job: tuple(feeds) for job, feeds in tickets}
         entries = {job: ",".join(map(str, feeds)) for job, feeds in (self._parts | new).items()}
         if gone := self._ended - entries.keys():
@@ -104,7 +105,7 @@ class InFlightJobs:
             pipe.hset(redis_keys.UPDATER_HAND, mapping=entries)
 
     def confirm_written(self, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
-        """Note that the transaction took effect."""
+        """Record that the transaction took effect."""
         self._jobs |= {job: _Held(tuple(feeds)) for job, feeds in tickets}
         self._ended, self._parts = set(), {}
 
@@ -114,7 +115,7 @@ class InFlightJobs:
         self._ended.add(job)
 
     def _keep(self, parts: Mapping[str, tuple[int, ...]]) -> None:
-        """Take those of these jobs into hand that have not ended."""
+        """Add those of these jobs that haven't ended."""
         if not parts:
             return
         with self._client.pipeline(transaction=False) as pipe:
@@ -133,7 +134,7 @@ def build_pull(feeds: Sequence[int]) -> Job:
 
 
 def _parts(feeds: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the jobs that a batch is taken apart into: their ids follow from what they do."""
+    """Yield the jobs that a batch is split into: their ids follow from their content."""
     for feed in feeds:
         job = build_pull([feed])
         yield hash_job(job.task, job.args), (feed,)

@@ -20,7 +20,7 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class LostLeaseError(Exception):
-    """Somebody else holds the lease, or nobody: what was to be done has not been done."""
+    """This owner doesn't hold the lease: the transaction was not executed."""
 
 
 class LeaseState(enum.IntEnum):
@@ -28,14 +28,14 @@ class LeaseState(enum.IntEnum):
 
     NO = 0
     STILL = 1
-    ANEW = 2  #: it was free until now, so somebody else may have held it since
+    ANEW = 2  #: it was free until now, so another owner may have held it since
 
 
 class Lease:
-    """A lost owner blocks nobody for longer than ``seconds``, and changes nothing when it wakes up again.
+    """A lease that blocks others for at most ``seconds`` after its owner is lost, and fences off late writes.
 
-    Time decides when the lease passes on, but not who may write: :meth:`write` compares the token in Redis
-    in the same step in which it writes, so a process that was frozen in between writes nothing.
+    Time decides when the lease passes on, but not who may write: :meth:`write` compares the token in Redis in
+    the step that writes, so a process that was frozen in between writes nothing.
     """
 
     def __init__(self, client: redis.Redis, key: str, seconds: float) -> None:
@@ -44,24 +44,24 @@ class Lease:
         self._hold, self._release = client.register_script(_HOLD), client.register_script(_RELEASE)
 
     def acquire(self) -> LeaseState:
-        """Take or renew it."""
+        """Acquire or renew the lease."""
         return LeaseState(int(self._hold(keys=[self._key], args=[self._token, self._ms])))
 
     def release(self) -> None:
-        """Let the next one have it at once."""
+        """Release the lease, so that another owner can acquire it at once."""
         self._release(keys=[self._key], args=[self._token])
 
     def write(self, fill: Callable[[Any], None]) -> list[Any]:
         """Run commands in one transaction that takes effect only while this lease is held.
 
         Args:
-            fill: adds commands and scripts to the pipeline it gets.
+            fill: Adds commands and scripts to the given pipeline.
 
         Raises:
-            LostLeaseError: the lease is not held; nothing has changed.
+            LostLeaseError: The lease isn't held; nothing has changed.
         """
         with self._client.pipeline(transaction=True) as pipe:
-            # Whatever happens to the key from here on, its expiry included, voids the transaction.
+            # From here on, any change of the key, including its expiry, cancels the transaction.
             pipe.watch(self._key)  # type: ignore[no-untyped-call]
             if pipe.get(self._key) != self._token:
                 raise LostLeaseError

@@ -1,7 +1,7 @@
-"""The updater: asks which feeds are due and queues their pulls. One per system by a lease, others stand by.
+"""The updater: finds due feeds and queues their pulls. A lease allows one per system; others stand by.
 
-It keeps no truth: due feeds come from MongoDB, what it has in hand is in Redis beside the jobs. So an
-emptied Redis or a new updater goes on where the last one was. What it decides is in
+It stores no state of its own: due feeds come from MongoDB, in-flight jobs are in Redis. So it continues with
+an emptied Redis, and a new updater continues where the last one was. Its decisions are in
 ``workers.updater.batching``.
 """
 
@@ -39,20 +39,20 @@ from workers.wakeup import WakeupSignal
 
 _log = logs.get(__name__)
 
-#: A standby tries so often to take over, and a holder with a backlog looks so often, seconds.
+#: Seconds between a standby's attempts to take over, and between a holder's looks while there is a backlog.
 TICK = 1.0
-#: Feeds read beyond those there is room for, as a multiple of these and in number at most: popular ones and
-#: other hosts are chosen from them.
+#: Feeds to read beyond the number to queue, as a multiple of it and as a maximum: popular feeds and other
+#: hosts are chosen from them.
 _BEYOND, _BEYOND_MOST = 2, 2000
-#: Hubs asked, feeds pulled for pushes, callbacks asked by our own hub and streams pushed by it, per look.
+#: Per look: hubs contacted, feeds pulled for pushes, callbacks verified by our hub, streams it pushes.
 HUBS_AT_ONCE = 100
-#: A longer backlog is counted each ten seconds, and not beyond this.
+#: A longer backlog is counted every ten seconds, up to this maximum.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
 
 
 class DueFeedSource(Protocol):
-    """Where due feeds come from; ``app.services.feeds.pull.PullService``. All raise StoreError."""
+    """The source of due feeds: ``app.services.feeds.pull.PullService``. All methods raise StoreError."""
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
     def count_due(self, now: dt.datetime, limit: int) -> int: ...
@@ -62,15 +62,15 @@ class DueFeedSource(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UpdaterStats:
-    """What a look saw and did; its fields are those of the hash ``eventr:updater:stats``.
+    """The figures of a look; the fields are those of the hash ``eventr:updater:stats``.
 
     Attributes:
-        backlog: feeds that are due and not queued.
-        late_s: how long the longest due feed has been due, queued or not.
-        waiting, running: feeds in jobs that no worker has, or that one has.
-        pace: feeds per second that the workers manage, 0 while nothing is known.
-        queued_s: seconds of work that wait.
-        queued, put_off: feeds queued and put off by this look.
+        backlog: Feeds that are due and not queued.
+        late_s: Seconds for which the longest due feed has been due, queued or not.
+        waiting, running: Feeds in jobs that no worker has claimed, or that one has.
+        pace: Feeds per second that the workers manage; 0 if unknown.
+        queued_s: Seconds of waiting work.
+        queued, put_off: Feeds that this look queued and put off.
     """
 
     backlog: int = 0
@@ -83,15 +83,15 @@ class UpdaterStats:
     put_off: int = 0
 
     def to_hash(self) -> dict[str, str]:
-        """Return the fields as Redis keeps them."""
+        """Return the fields as Redis stores them."""
         return {name: f"{value:.10g}" for name, value in dataclasses.asdict(self).items()}
 
 
 class Updater:
     """Queues due feeds while it holds the lease. One call at a time.
 
-    All methods raise StoreError or a redis.RedisError when a store does not answer or does not write, and
-    can be repeated.
+    All methods raise StoreError or a redis.RedisError if a store doesn't answer or accept writes, and can be
+    repeated.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class Updater:
         self._least = batching.compute_host_share(
             settings.job_timeout, settings.fetch_total_timeout, settings.fetch_per_host
         )
-        self._known = False  # whether the hand is what Redis says
-        #: Whether it held the lease when it looked last.
+        self._known = False  # whether the known in-flight jobs match Redis
+        #: Whether it held the lease at the last look.
         self.holds = False
         self._forget()
 
@@ -121,24 +121,24 @@ class Updater:
         self._backlog = 0
 
     def queue_due_feeds(self) -> UpdaterStats | None:
-        """Queue what is due, as long as not too much waits already; None: another updater does."""
+        """Queue due feeds unless too much is waiting; return None if another updater holds the lease."""
         try:
             return self._look() if self._held() else None
         except LostLeaseError:
-            # It took so long that another one took over: he decides anew.
+            # This look took so long that another updater took over; that updater decides anew.
             _log.warning("lease_lost")
             self._known = False
             return None
         except BaseException:
-            self._known = False  # what was sent may have had its effect
+            self._known = False  # the sent commands may have had their effect
             raise
 
     def renew_lease(self) -> bool:
-        """Take or renew the lease between two looks."""
+        """Acquire or renew the lease between two looks."""
         return self._held()
 
     def release(self) -> None:
-        """Hand over to the standby."""
+        """Release the lease to a standby."""
         self._lease.release()
 
     def _held(self) -> bool:
@@ -151,7 +151,7 @@ class Updater:
     def _look(self) -> UpdaterStats:
         if not self._known:
             self._hand.load()
-            self._hand.count()  # what others saw done says nothing about the pace since then
+            self._hand.count()  # work that earlier updaters saw done says nothing about the pace since then
             self._forget()
         elapsed = self._timer() - self._looked
         self._looked += elapsed
@@ -160,7 +160,7 @@ class Updater:
         choice, sight = self._choose(count, elapsed)
         batches = self._pulls.make_batches(choice.feeds)
         if self._lease.acquire() is not LeaseState.STILL:
-            raise LostLeaseError  # MongoDB took its time
+            raise LostLeaseError  # MongoDB was slow
         refused = self._write(batches, sight)
         self._known = True
         self._hosts = choice.hosts
@@ -179,7 +179,8 @@ class Updater:
         rate = self._pace.rate
         room = batching.count_to_queue(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
         in_hand = self._hand.feeds
-        # What is in hand is due still, and comes first. Without room one look at the longest due will do.
+        # In-flight feeds are still due and come first. If nothing can be queued, the longest due feed is
+        # enough.
         limit = len(in_hand) + room + min(_BEYOND * room, _BEYOND_MOST) if room else 1
         due = self._pulls.find_due(now, limit)
         look = DueSnapshot(due, len(due) < limit, in_hand, room)
@@ -207,7 +208,7 @@ class Updater:
         )
 
     def _count_backlog(self, look: DueSnapshot, now: dt.datetime) -> int:
-        """Return how many due feeds are not in hand; of a long backlog what was counted last."""
+        """Return the number of due feeds not in flight; for a long backlog, the last count."""
         seen = sum(1 for feed in look.due if feed.id not in look.in_flight)
         if look.all:
             self._backlog = seen
@@ -218,7 +219,7 @@ class Updater:
         return self._backlog
 
     def _write(self, batches: Sequence[Sequence[int]], sight: UpdaterStats) -> int:
-        """Queue batches and note them in hand, in one step; return how many were refused."""
+        """Queue batches and record them as in flight, in one step; return the number refused."""
         tickets: list[tuple[str, Sequence[int]]] = []
 
         def write_batches(pipe: Any) -> None:
@@ -234,7 +235,7 @@ class Updater:
 
 
 def run(settings: Settings) -> int:
-    """Work until SIGTERM or SIGINT; returns the exit code."""
+    """Work until SIGTERM or SIGINT; return the exit code."""
     stop = WakeupSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.notify())
@@ -264,7 +265,7 @@ def _work(
     queue_more: Callable[[], None],
 ) -> None:
     ready = False
-    # A standby tries often, so that it takes over as soon as the lease has run out.
+    # A standby tries often, so that it takes over as soon as the lease has expired.
     tick = min(TICK, settings.updater_interval, settings.updater_lease / 3)
     due = reported = time.monotonic()
     while True:
@@ -290,10 +291,10 @@ def _work(
 
 
 def queue_due_work(services: bootstrap.Services) -> None:
-    """Queue what pushes wait for, hubs to be asked, pushes of our own, imports, the ended hour's report,
-    news for the search, accounts that go, files of all that is somebody's own.
+    """Queue all due work other than pulls of due feeds.
 
-    What is queued already stays one job.
+    That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
+    account deletions and personal exports. A job that is queued already isn't queued twice.
     """
     for due in (
         lambda now: services.websub.find_due_jobs(now, HUBS_AT_ONCE),
@@ -303,7 +304,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.erasure.find_due_jobs,
         services.personal_exports.find_due_jobs,
     ):
-        with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
+        with contextlib.suppress(DrainingError):  # the other queues still accept their jobs
             services.jobs.enqueue_many(due(clock.now()))
     with contextlib.suppress(DrainingError):
         reports = services.report.find_due_jobs(clock.now())
