@@ -96,8 +96,7 @@ class Stream(asyncio.Protocol):
         transport.set_write_buffer_limits(high=_BUFFER)
         sock = transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
-            # With its default buffer, the kernel would hide a stalled reader behind megabytes of buffered
-            # data.
+            # With its default buffer, the kernel would hide a stalled reader behind megabytes of data.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         self._browsers.add_stream(self)
 

@@ -142,15 +142,14 @@ class Hub:
         self, wanted: Subscribe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         subscriber = Subscriber(wanted)
-        # An event from before the hub knows its position would reach nobody. No await between these two
-        # lines.
+        # An event from before the hub knows its position would reach nobody. Don't await between these lines.
         position = await self._position()
         self._subscribers.add(subscriber)
         hung_up = asyncio.create_task(reader.read(1))
         lagging = asyncio.create_task(subscriber.lagging.wait())
         try:
-            # Before the confirmation: everything that the client does afterwards arrives as an event, not as
-            # a state.
+            # Before the confirmation, so that all later actions of the client arrive as events, not as
+            # states.
             earlier = await self._earlier(wanted.since, subscriber, position)
             await _send(writer, Subscribed(position))
             for happened in earlier:

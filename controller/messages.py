@@ -97,9 +97,9 @@ class Result:
     """Hub → client: the end of an awaited job, once for each ticket.
 
     Attributes:
-        since: the ticket's first stamp.
-        value: the task's return value, base64 of JSON as RQ's result streams hold it; None on failure.
-        error: error code, None on success; ``lost`` when its record is gone.
+        since: The ticket's first stamp.
+        value: The task's return value, base64 of JSON as RQ's result streams hold it; None on failure.
+        error: Error code, None on success; ``lost`` if the job's record is gone.
     """
 
     op: ClassVar[str] = "result"

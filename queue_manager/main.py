@@ -22,9 +22,9 @@ _log = logs.get(__name__)
 def run(settings: Settings) -> int:
     """Start and watch the workers of this server; return the exit code.
 
-    The first signal gives running jobs the grace period; the second ends the process at once. Either way,
-    unfinished jobs are back in their queues and no process is left. SIGHUP reads the queue settings again,
-    SIGUSR1 logs the state.
+    The first signal gives running jobs the grace period; the second kills them. Either way, unfinished jobs
+    are back in their queues and no process is left. SIGHUP reads the queue settings again, SIGUSR1 logs the
+    state.
 
     Raises:
         SettingsError: The queue settings aren't valid.

@@ -1,8 +1,8 @@
 """Finds jobs that no list holds after Redis has lost some of its keys, and queues them again.
 
 Scripts change a job and its list in one step, so a bug can't create a stray job. But a key can be lost,
-deleted by hand or by a lagging replica. A job with status ``started`` then blocks its identity forever.
-One manager of the system looks every :data:`PERIOD` seconds.
+deleted by hand or lost by a failover to a lagging replica. A job with status ``started`` then blocks its
+identity forever. One manager of the system looks every :data:`PERIOD` seconds.
 """
 
 from __future__ import annotations

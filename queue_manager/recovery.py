@@ -131,8 +131,7 @@ class Recovery:
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of lost managers; return the outcomes of their jobs."""
         seconds, _ = await self.client.time()
-        # Read the workers before the managers: a manager registers before its first worker, so none looks
-        # lost.
+        # Read workers before managers: a manager registers before its first worker, so none looks lost.
         workers = await self.client.hgetall(redis_keys.WORKERS)
         managers = {
             m.decode(): score

@@ -78,7 +78,7 @@ class Statistics:
 
         Returns:
             ``{"hours": [{"hour": ISO start, …}], "total": {…}}``; see
-            :func:`app.models.operations.hourly_stats.summary`.
+            :func:`app.models.operations.hourly_stats.summarise_hour`.
 
         Raises:
             StoreError: Redis doesn't answer.

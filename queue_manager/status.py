@@ -18,8 +18,7 @@ from app.runtime.redis_errors import OUTAGE
 from queue_manager.control.actions import Controls
 from queue_manager.statistics import cancel_task
 
-#: Seconds between two reports: a chart that refreshes every five seconds shows data at most seven seconds
-#: old.
+#: Seconds between reports: a chart that refreshes every five seconds shows data at most seven seconds old.
 PERIOD = 2.0
 
 

@@ -2,9 +2,8 @@
 --
 -- KEYS  1 in-flight list · 2 event stream
 -- ARGV  1 worker · 2 events kept
---       3.. tokens of the attempts that the worker knows: of a job that has ended and was queued again, it
---       may
---       know the previous run
+--       3.. tokens of the attempts that the worker knows; of a job that has ended and was queued again, this
+--       may be the previous run
 -- Returns the number of jobs put back to the front of their queues.
 local known = {}
 for i = 3, #ARGV do

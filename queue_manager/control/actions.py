@@ -40,10 +40,11 @@ class Controls:
         """Return the manager's state.
 
         Its fields: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups``, ``workers`` and ``unserved``,
-        the queues that none of its groups serves. A group: ``name``, ``mode``, ``queues``, ``min_workers``,
-        ``max_workers``, ``serving``, ``wanted``. A worker: ``name``, ``group``, ``pid``, ``age_s``,
-        ``jobs_done``, ``rss_mb``, ``state`` (ready, starting, leaving, killed) and ``current``, a list of
-        ``{id, task, for_s}``.
+        the queues that none of its groups serves.
+
+        A group: ``name``, ``mode``, ``queues``, ``min_workers``, ``max_workers``, ``serving``, ``wanted``.
+        A worker: ``name``, ``group``, ``pid``, ``age_s``, ``jobs_done``, ``rss_mb``, ``state`` (ready,
+        starting, leaving, killed) and ``current``, a list of ``{id, task, for_s}``.
         """
         now = time.monotonic()
         wanted = self._sizing.get_wanted()

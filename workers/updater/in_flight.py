@@ -87,8 +87,8 @@ class InFlightJobs:
                 waiting, queued = waiting + len(held.feeds), queued + 1
             elif state not in _UNFINISHED:
                 self._let_go(job)
-                # A crashed batch ends by being split. Without its record this is unknown, so look for the
-                # parts too.
+                # A crashed batch ends by being split. Without its record this is unknown, so look for parts
+                # too.
                 if len(held.feeds) > 1 and (not status or int(crashes or 0)):
                     suspects.update(_parts(held.feeds))
         self._keep(suspects)

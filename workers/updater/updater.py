@@ -179,8 +179,7 @@ class Updater:
         rate = self._pace.rate
         room = batching.count_to_queue(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
         in_hand = self._hand.feeds
-        # In-flight feeds are still due and come first. If nothing can be queued, the longest due feed is
-        # enough.
+        # In-flight feeds are still due and come first. With no room, the longest due feed is enough.
         limit = len(in_hand) + room + min(_BEYOND * room, _BEYOND_MOST) if room else 1
         due = self._pulls.find_due(now, limit)
         look = DueSnapshot(due, len(due) < limit, in_hand, room)

@@ -1,8 +1,9 @@
 """Joins ES modules into one file at startup, so that a page needs one request and no build step.
 
-The conventions of ``static/js`` reduce this to two patterns. Each import is one line: ``import { a, b } from
-"./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``. Exports are ``export
-function``, ``export async function``, ``export const`` or ``export class``. Each module keeps its own scope.
+The conventions of ``static/js`` reduce this to two patterns. Each import is one line:
+``import { a, b } from "./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``.
+Exports are ``export function``, ``export async function``, ``export const`` or ``export class``.
+Each module keeps its own scope.
 
 Code for a single screen is in ``static/js/screens``, one file per screen, loaded after the main bundle.
 There, ``import { t } from "../words.js";`` uses the module that is already running.

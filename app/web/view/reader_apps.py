@@ -29,10 +29,10 @@ class Connection:
     """One way to connect an app.
 
     Attributes:
-        kind: type of account, as the app calls it; not translated.
-        mount: the path after the server's address in the app's field.
-        notes: sentences about peculiarities.
-        config: lines of the app's configuration file, with ``{server}``, ``{user}`` and ``{password}``.
+        kind: Type of account, as the app calls it; not translated.
+        mount: The path after the server's address in the app's field.
+        notes: Sentences about peculiarities.
+        config: Lines of the app's configuration file, with ``{server}``, ``{user}`` and ``{password}``.
     """
 
     kind: str

@@ -11,7 +11,7 @@ from flask import Blueprint
 from app.web.api.greader import feeds, marks, people, streams
 from app.web.api.greader.wire import Api
 
-#: Where apps look for the API: at the root (newsboat, Liferea), or below FreshRSS's path (Reeder,
+#: Where apps look for the API: at the root (newsboat, Liferea), or where FreshRSS has it (Reeder,
 #: NetNewsWire).
 MOUNTS = {"greader": "", "greader_php": "/api/greader.php", "greader_api": "/api/greader"}
 
