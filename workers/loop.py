@@ -127,7 +127,7 @@ class LoopWorker:
     async def _take(self, thread: ThreadPoolExecutor) -> list[ClaimedJob]:
         free = self._spec.slots - len(self._running)
         if self._spec.slots == 1:
-            # A single slot means that a job runs alone; unrecorded jobs would share the next one's crash.
+            # A single slot means that a job runs alone; unrecorded jobs would share the next job's crash.
             free -= len(self._unrecorded)
         if free <= 0:
             return []

@@ -109,7 +109,7 @@ def get_caller() -> Caller:
     found = g.get("caller")
     if found is None:
         raise AuthRequiredError
-    return found  # type: ignore[no-any-return]  # set by recognise
+    return found  # type: ignore[no-any-return]  # set by recognise_caller
 
 
 def get_actor() -> Actor:
