@@ -1,3 +1,3 @@
-"""Storage operations of accounts: users, sessions, tokens, preferences and what admins see of accounts."""
+"""Storage operations of accounts: users, sessions, tokens, preferences and administration."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accounts and invitations: names, credentials, identity, invites."""
+"""Accounts and invites: names, credentials, identity and invite tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INVITE_LIFE = dt.timedelta(days=14)
 
 
 class AccountGateway:
-    """Users and invitations."""
+    """Reads and changes users and invites."""
 
     def __init__(
         self,
@@ -37,18 +37,18 @@ class AccountGateway:
 
     # -- users
     def has_users(self) -> bool:
-        """Return whether the server has an account yet."""
+        """Return whether the server has any account."""
         return self._users.has_users()
 
     def add_first(self, new: NewUser) -> User | None:
-        """Store the very first user, who is admin; None when somebody else came first."""
+        """Store the first user, who becomes admin; return None if another user came first."""
         return self._users.add(new, Role.ADMIN, first=True, vouched=True)
 
     def add_user(self, new: NewUser, role: Role = Role.USER, *, vouched: bool = False) -> User:
-        """Store a user; ``vouched``: somebody who may say so says that the address is his.
+        """Store a user; ``vouched``: an authorized person vouches for the email address.
 
         Raises:
-            ExistsError: the name is taken, or the address vouched for.
+            ExistsError: the name is taken, or another account has this address as vouched for.
         """
         user = self._users.add(new, role, vouched=vouched)
         assert user is not None  # noqa: S101 — None is answered to add(first=True) only
@@ -59,15 +59,17 @@ class AccountGateway:
         return self._users.find(user_id)
 
     def find_by_name(self, name: str) -> int | None:
-        """Return the account of this name, in whatever case; one who leaves is gone already."""
+        """Return the account with this name, in any case; an account being deleted isn't found."""
         return self._users.find_by_name(name)
 
     def find_by_former_name(self, name: str) -> int | None:
-        """Return the account that had this name, for as long as that is kept for it."""
+        """Return the account that had this name, while the name is still reserved for it."""
         return self._users.find_by_former_name(name, clock.now())
 
     def filter_names_of(self, user_id: int, names: Iterable[str]) -> set[str]:
-        """Return which of these names lead to an account: its own and those kept for it, in any case."""
+        """Return which of these names lead to an account: its name and its reserved former names, in any
+        case.
+        """
         return self._users.filter_names_of(user_id, names, clock.now())
 
     def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
@@ -75,7 +77,7 @@ class AccountGateway:
         return self._users.find_names(user_ids)
 
     def find_credentials(self, login: str) -> Credentials | None:
-        """Return the user with this name, or with this address that is vouched for, and his password hash."""
+        """Return the user with this name or vouched-for email address, and the password hash."""
         return self._users.find_credentials(login)
 
     def find_password_hash(self, user_id: int) -> str | None:
@@ -83,39 +85,39 @@ class AccountGateway:
         return self._users.find_password_hash(user_id)
 
     def set_password(self, user_id: int, password_hash: str) -> None:
-        """Replace the password hash; links for another password are good no more."""
+        """Replace the password hash, and revoke all reset links."""
         self._resets.revoke_all(user_id)
         self._users.set_password(user_id, password_hash)
 
     def replace_hash(self, user_id: int, old_hash: str, password_hash: str) -> None:
-        """Replace a password's hash by another one of it, unless the password is another one by now."""
+        """Replace the hash with a newer one of the same password, unless the password has changed."""
         self._users.set_password(user_id, password_hash, old_hash)
 
     def set_identity(self, user_id: int, name: str, email: str) -> None:
-        """Replace a user's name and address; the name of before is kept for him for a while.
+        """Replace a user's name and email address; the old name stays reserved for the user for a while.
 
         Raises:
-            ExistsError: the name is taken, or kept for who had it.
+            ExistsError: the name is taken, or reserved for its former owner.
         """
         self._store.run_in_transaction(
             lambda session: self._users.set_identity(user_id, name, email, self._keep, self._names, session)
         )
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
-        """Store some settings of a user, as models/preferences.py reads them; the others stay."""
+        """Store some preferences of a user, in the form of the preferences model; the others stay."""
         self._users.set_preferences(user_id, changes)
 
-    # -- invitations
+    # -- invites
     def create_invite(self, by: int) -> str:
-        """Make an invitation and return its token, which is shown once."""
+        """Create an invite and return its token, which is shown only once."""
         token = secrets.token_urlsafe(32)
         self._invites.add(hash_token(token), by, clock.now() + INVITE_LIFE)
         return token
 
     def consume_invite(self, token: str) -> bool:
-        """Use an invitation up; False when it is not good."""
+        """Consume an invite; return False if it's invalid."""
         return self._invites.consume(hash_token(token), clock.now())
 
     def restore_invite(self, token: str) -> None:
-        """Make an invitation good again whose sign-up failed."""
+        """Make a consumed invite valid again, after its sign-up failed."""
         self._invites.restore(hash_token(token))

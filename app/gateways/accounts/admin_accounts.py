@@ -1,4 +1,4 @@
-"""The rules of accounts that administrators change, over their mappers."""
+"""Administration of accounts: roles, closed accounts, password reset links and invites."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from app.models.accounts.actor import Role
 from app.models.accounts.admin_accounts import AccountPage, AccountRow, Invite
 from app.models.accounts.user import User
 
-#: Invitations that are listed at most.
+#: Most invites that are listed.
 INVITES_MOST = 200
 
 
 class AdminAccountGateway:
-    """Accounts by page, who may what, links for new passwords, invitations.
+    """Lists accounts, changes their roles and state, and manages reset links and invites.
 
     Args:
-        reset_ttl: how long a link for a new password is good, seconds.
+        reset_ttl: seconds for which a reset link is valid.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AdminAccountGateway:
         self._reset_life = dt.timedelta(seconds=reset_ttl)
 
     def list_accounts(self, text: str, after: str, limit: int) -> AccountPage:
-        """Return accounts by name, those whose name or address holds ``text``."""
+        """Return a page of the accounts whose name or email address contains ``text``, sorted by name."""
         users = self._people.list_accounts(text, after, limit + 1)
         more = len(users) > limit
         users = users[:limit]
@@ -57,7 +57,7 @@ class AdminAccountGateway:
         """Return one account.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such account.
         """
         user = self._users.find(user_id)
         if user is None:
@@ -74,22 +74,21 @@ class AdminAccountGateway:
         return [AccountRow(user, *uses.get(user.id, none), counts.get(user.id, 0)) for user in users]
 
     def set_role(self, user_id: int, role: Role) -> None:
-        """Make somebody an admin or a user.
+        """Make an account an admin or a user.
 
-        Raises, as :meth:`set_disabled`:
-            NotFoundError: there is no such account.
-            ConflictError: nobody would be left who may change anything.
+        Raises, like :meth:`set_disabled`: NotFoundError: there is no such account. ConflictError: the server
+            would have no admin left.
         """
         self._change(user_id, {"role": role.value})
 
     def set_disabled(self, user_id: int, disabled: bool) -> None:
-        """Close or open an account; a closed one's sessions end."""
+        """Close or open an account; closing it ends its sessions."""
         self._change(user_id, {"disabled": disabled})
         if disabled:
             self._sessions.remove_by_user(user_id)
 
     def mark_leaving(self, user_id: int, now: dt.datetime) -> None:
-        """Note that an account is being deleted.
+        """Record that an account is being deleted.
 
         Raises:
             As :meth:`set_role`.
@@ -97,11 +96,11 @@ class AdminAccountGateway:
         self._change(user_id, {"leaving": now})
 
     def find_leaving(self, limit: int, before: dt.datetime) -> list[int]:
-        """Return accounts that are being deleted since before a time."""
+        """Return accounts whose deletion began before a time."""
         return self._people.find_leaving(limit, before)
 
     def is_active(self, user_id: int) -> bool:
-        """Return whether there is this account, and nobody deletes it."""
+        """Return whether the account exists and isn't being deleted."""
         return self._people.is_active(user_id)
 
     def _change(self, user_id: int, changes: dict[str, Any]) -> None:
@@ -115,33 +114,33 @@ class AdminAccountGateway:
         self._store.run_in_transaction(update_account)
 
     def end_sessions(self, user_id: int) -> int:
-        """End all sessions of an account; return how many."""
+        """End all sessions of an account; return how many ended."""
         return self._sessions.remove_by_user(user_id)
 
-    # -- links for new passwords
+    # -- reset links
     def create_reset_link(self, user_id: int) -> str:
-        """Return the token of a link with which its owner chooses a new password; older ones are void."""
+        """Return the token of a new reset link; older links of the account become invalid."""
         token = secrets.token_urlsafe(32)
         self._resets.add(hash_token(token), user_id, clock.now() + self._reset_life)
         return token
 
     def find_reset_user(self, token: str) -> User | None:
-        """Return whose link this is, None when it is not good."""
+        """Return the owner of a reset link, or None if the link is invalid."""
         user_id = self._resets.find_user_id(hash_token(token), clock.now())
         user = None if user_id is None else self._users.find(user_id)
         return None if user is None or user.disabled else user
 
     def consume_reset_link(self, token: str) -> int | None:
-        """Use a link up; return whose it was, None when it is not good."""
+        """Consume a reset link; return its owner's id, or None if the link is invalid."""
         return self._resets.consume(hash_token(token), clock.now())
 
     def set_proved(self, key: bytes) -> None:
-        """Note that the password of a session was entered now."""
+        """Record that the user of a session has just entered their password."""
         self._sessions.set_proved(key, clock.now())
 
-    # -- invitations
+    # -- invites
     def list_invites(self) -> list[Invite]:
-        """Return the invitations that have not expired, the youngest first."""
+        """Return the invites that have not expired, newest first."""
         rows = self._invites.list_invites(INVITES_MOST)
         names = self._people.find_names([by for _, by, _, _ in rows])
         return [
@@ -150,10 +149,10 @@ class AdminAccountGateway:
         ]
 
     def revoke_invite(self, invite_id: str) -> None:
-        """Take an unused invitation back.
+        """Revoke an unused invite.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such invite.
         """
         try:
             key = bytes.fromhex(invite_id)

@@ -1,4 +1,4 @@
-"""Log-in sessions: how long they live, how they are found, renewed and ended."""
+"""Login sessions: their lifetime, and how they are found, renewed and ended."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.mappers.accounts.sessions import SessionMapper
 from app.mappers.accounts.users import UserMapper
 from app.models.accounts.user import Notice, Session, User
 
-#: How exact ``Session.seen`` is: one write in so long, not one per request.
+#: Precision of ``Session.seen``: one write per interval, not one per request.
 TOUCH_EVERY = dt.timedelta(minutes=5)
 
 
 def hash_token(token: str) -> bytes:
-    """Return what is stored of a token: its sha256, so that a copy of the store opens no session (W01)."""
+    """Return the SHA-256 of a token, which is stored so that a copy of the store opens no session (W01)."""
     return hashlib.sha256(token.encode()).digest()
 
 
 class SessionGateway:
-    """Sessions of the web pages. A session ends after a time without use, and after a time altogether."""
+    """Sessions of the web pages; each ends after ``session_idle`` without use, or after ``session_max``."""
 
     def __init__(self, sessions: SessionMapper, users: UserMapper, settings: Settings) -> None:
         self._sessions, self._users = sessions, users
@@ -31,7 +31,7 @@ class SessionGateway:
         self._max = dt.timedelta(seconds=settings.session_max)
 
     def open_session(self, user_id: int, *, agent: str, address: str) -> str:
-        """Start a session and return the 256-bit id for the cookie; only its sha256 is stored."""
+        """Start a session and return the 256-bit id for the cookie; only its SHA-256 is stored."""
         token = secrets.token_urlsafe(32)
         now = clock.now()
         session = Session(hash_token(token), user_id, now, now, agent[:200], address)
@@ -39,7 +39,7 @@ class SessionGateway:
         return token
 
     def find_session(self, token: str) -> tuple[Session, User] | None:
-        """Return a living session and its user, or None; notes the use."""
+        """Return a live session and its user, or None; record the use."""
         session = self._sessions.find(hash_token(token))
         if session is None or not self._alive(session, clock.now()):
             return None
@@ -62,12 +62,12 @@ class SessionGateway:
         return dataclasses.replace(session, seen=now)
 
     def list_sessions(self, user_id: int) -> list[Session]:
-        """Return a user's living sessions, the last used first."""
+        """Return a user's live sessions, most recently used first."""
         now = clock.now()
         return [s for s in self._sessions.find_by_user(user_id) if self._alive(s, now)]
 
     def is_session_alive(self, key: bytes, user_id: int) -> bool:
-        """Return whether a session of a user lives; asking is no use of it."""
+        """Return whether a user's session is live, without recording a use."""
         session = self._sessions.find(key)
         if session is None or session.user_id != user_id or not self._alive(session, clock.now()):
             return False
@@ -81,13 +81,13 @@ class SessionGateway:
     def end_sessions(
         self, user_id: int, *, except_key: bytes | None = None, prefix: bytes | None = None
     ) -> int:
-        """End a user's sessions: all, all ``but`` one, or the one whose key starts with ``prefix``."""
+        """End all of a user's sessions, except ``except_key``, or only those with a key prefix."""
         return self._sessions.remove_by_user(user_id, except_key=except_key, prefix=prefix)
 
     def add_notice(self, key: bytes, notice: Notice) -> None:
-        """Keep a message for the next page of a session."""
+        """Store a message for the next page of a session."""
         self._sessions.add_notice(key, notice)
 
     def clear_notices(self, key: bytes) -> None:
-        """Drop the messages that a page has shown."""
+        """Delete the messages that a page has shown."""
         self._sessions.clear_notices(key)

@@ -1,4 +1,4 @@
-"""The secrets of tokens: how they are made, and what of them is stored."""
+"""App passwords and access tokens: how their secrets are made, stored as hashes and looked up."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from app.mappers.accounts.users import UserMapper, make_name_key
 from app.models.accounts.token import Caller, Secrets, Token, TokenKind
 from app.models.accounts.user import User
 
-#: Letters and digits that nobody mistakes for others: some passwords are typed on a phone, and one client
-#: sends what it is given as it is, in a form (Liferea).
+#: Letters and digits that look different from each other, since some passwords are typed on a phone. No signs
+#: that need escaping, since Liferea sends the password unescaped in a form.
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
-#: Letters of an app password: 119 bits.
+#: Length of an app password: 119 bits.
 LENGTH = 24
 PREFIX = "evt_"
 AGENT = 200
 
 
 class TokenGateway:
-    """Makes tokens, and finds those of programs that come."""
+    """Makes tokens, and finds the token that a program authenticates with."""
 
     def __init__(self, tokens: TokenMapper, users: UserMapper) -> None:
         self._tokens, self._users = tokens, users
 
     def make(self, token: Token, user: User) -> tuple[Token, str]:
-        """Store a token and return it with its secret, which nobody can be shown again."""
+        """Store a token and return it with its secret, which can't be shown again."""
         if token.kind is TokenKind.API:
             secret = PREFIX + secrets.token_urlsafe(32)
             return self._tokens.add(token, Secrets(_hash(secret))), secret
@@ -41,11 +41,11 @@ class TokenGateway:
         return made, secret
 
     def find_api_caller(self, secret: str, agent: str) -> Caller | None:
-        """Return who comes with a token of the API."""
+        """Return the caller that an access token of the REST API belongs to."""
         return self._caller(self._tokens.find_by_secret(_hash(secret), TokenKind.API), agent)
 
     def find_app_caller(self, login: str, password: str, agent: str) -> Caller | None:
-        """Return who logs in with an app password; the name or address must be his."""
+        """Return the caller that an app password belongs to, if the name or address is theirs too."""
         found = self._caller(self._tokens.find_by_secret(_hash(password), TokenKind.APP), agent)
         if found is None or make_name_key(login) not in (
             make_name_key(found.user.name),
@@ -55,16 +55,16 @@ class TokenGateway:
         return found
 
     def find_reader_caller(self, auth: str, agent: str) -> Caller | None:
-        """Return who comes with what his app got when it logged in."""
+        """Return the caller that a Google Reader auth value belongs to."""
         return self._caller(self._tokens.find_by_auth(_hash(auth)), agent)
 
     def find_fever_caller(self, key: str, agent: str) -> Caller | None:
-        """Return who comes with a Fever key, in whatever case it is sent; it dies when his name changes."""
+        """Return the caller of a Fever key, in any case; a change of the user name invalidates the key."""
         return self._caller(self._tokens.find_by_fever(_hash(key.lower())), agent, named=True)
 
     def _caller(self, token: Token | None, agent: str, *, named: bool = False) -> Caller | None:
         now = clock.now()
-        # MongoDB removes what has expired a minute later.
+        # MongoDB removes expired documents up to a minute late.
         if token is None or (token.expires is not None and token.expires <= now):
             return None
         user = self._users.find(token.user_id)
@@ -75,7 +75,7 @@ class TokenGateway:
         return Caller(token, user)
 
     def find_by_user(self, user_id: int) -> list[Token]:
-        """Return a user's tokens that are good, the newest first; ``fever`` while his name is the same."""
+        """Return a user's valid tokens, newest first; ``fever`` is False once the user name has changed."""
         now, user = clock.now(), self._users.find(user_id)
         name = make_name_key(user.name) if user else ""
         return [
@@ -85,30 +85,30 @@ class TokenGateway:
         ]
 
     def is_token_alive(self, user_id: int, token_id: int) -> bool:
-        """Return whether a user has this token, and is let in."""
+        """Return whether a user has this valid token and isn't disabled."""
         user = self._users.find(user_id)
         mine = self.find_by_user(user_id) if user and not user.disabled else []
         return any(token.id == token_id for token in mine)
 
     def remove(self, user_id: int, token_id: int) -> bool:
-        """Delete a token: it opens nothing from now on; False: he has no such one."""
+        """Delete a token; return False if the user has no such token."""
         return self._tokens.remove(user_id, token_id)
 
     def remove_by_user(self, user_id: int) -> int:
-        """Delete all tokens of a user; return how many."""
+        """Delete all tokens of a user; return how many there were."""
         return self._tokens.remove_by_user(user_id)
 
 
 def build_reader_auth(password: str) -> str:
-    """Return what an app gets when it logs in: always the same for one password, so nothing is stored.
+    """Return the auth value for an app's login; the password determines it, so only its hash is stored.
 
-    Hexadecimal: NetNewsWire splits the line at each ``=``, others hold to letters and digits.
+    Hexadecimal, because NetNewsWire splits the line at each ``=``, and others expect letters and digits.
     """
     return hashlib.sha256(b"eventr reader|" + password.encode()).hexdigest()
 
 
 def _fever_keys(user: User, password: str) -> set[str]:
-    """Return md5(name:password) for what a user may type as his name (Fever API, Authentication)."""
+    """Return md5(name:password) for every name that a user may type (Fever API, Authentication)."""
     names = {user.name, user.email, user.name.lower(), user.email.lower()}
     return {hashlib.md5(f"{name}:{password}".encode(), usedforsecurity=False).hexdigest() for name in names}
 
