@@ -1,7 +1,7 @@
-"""What is said to shares: likes, and comments as threads. Who may see the share may read and say it.
+"""Likes of shares, and comments as threads. Anyone who may see a share may read and write comments on it.
 
-Counts are asked of the store, not kept: they cannot drift, they leave out whom the reader does not hear,
-and as they end at a limit they cost the same for a share that the whole world talks about.
+Counts are queried, not stored: so they can't drift, they leave out people whom the viewer mutes or blocks,
+and their limit keeps them cheap for very popular shares.
 """
 
 from __future__ import annotations
@@ -36,21 +36,23 @@ from app.models.discussion.comments import (
 from app.models.sharing.sharing import Share
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
-#: Tries of a comment whose id another one took at the same moment.
+#: Attempts to store a comment whose id another comment gets at the same moment.
 ROUNDS = 8
-#: Reads of the store for one page, where many comments are by people whom the reader does not hear.
+#: Most reads for one page, when many comments are by people whom the viewer mutes or blocks.
 LOOKS = 10
-#: Different names on one page that are looked for; the others are words.
+#: Most names on a page that are looked up; further names stay plain text.
 NAMES = 50
-#: Comments or shares of who leaves that are taken at once.
+#: Comments or shares of a deleted account per batch.
 TOGETHER = 200
 
 
 class DiscussionGateway:
-    """Likes and comments.
+    """Stores and reads likes and comments.
 
     Args:
-        depth: levels of answers. rows: comments on a page. most: up to how many are counted.
+        depth: levels of answers.
+        rows: comments per page.
+        limit: the highest number that is counted.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class DiscussionGateway:
         """Return a share that a viewer may see.
 
         Raises:
-            NotFoundError: there is none, it was taken back, or he may not.
+            NotFoundError: there is no such share, it was unshared, or the viewer may not see it.
         """
         share = self.find_share(viewer, share_id, cache)
         if share is None:
@@ -85,7 +87,7 @@ class DiscussionGateway:
     def find_share(
         self, viewer: int | None, share_id: int, cache: RequestCache | None = None
     ) -> Share | None:
-        """Return a share that a viewer may see, None: there is none."""
+        """Return a share, or None if it doesn't exist or the viewer may not see it."""
         cache = cache or RequestCache()
         share = self._sight.find_shares([share_id], cache).get(share_id)
         return share if share and self._sight.can_see(viewer, share, cache) else None
@@ -93,10 +95,10 @@ class DiscussionGateway:
     def get_commented_share(
         self, viewer: int | None, share: Share, cache: RequestCache | None = None
     ) -> CommentedShare:
-        """Return a share as what is talked of.
+        """Return a share for the head of its comment thread.
 
         Raises:
-            NotFoundError: the viewer may not see it any more.
+            NotFoundError: the viewer may not see the share anymore.
         """
         by = self._sight.find_sharers(viewer, [share], cache).get(share.id)
         if by is None:
@@ -105,24 +107,24 @@ class DiscussionGateway:
 
     # -- likes
     def set_liked(self, user_id: int, share: Share, on: bool, now: dt.datetime) -> bool:
-        """Like a share, or no more; return whether that changed anything."""
+        """Like or unlike a share; return whether that changed anything."""
         return self._likes.add(user_id, share, now) if on else self._likes.remove(user_id, share.id)
 
     def unlike(self, user_id: int, share_id: int) -> bool:
-        """Take back that somebody likes a share, whether he may still see it or not; False: he does not."""
+        """Remove a user's like, even of a share they can't see anymore; return False if there is none."""
         return self._likes.remove(user_id, share_id)
 
     def list_likers(
         self, viewer: int, share: Share, after: str, limit: int
     ) -> tuple[list[PersonSummary], str | None]:
-        """Return who likes a share, the last ones first, and the place to go on from."""
+        """Return a page of the people who like a share, latest first, and the next cursor."""
         found = self._likes.list_likers(share.id, limit + 1, after)
         faces = self._sight.find_unmuted_people(viewer, [i for _, i in found])
         shown = [faces[i] for _, i in found[:limit] if i in faces]
         return shown, found[limit - 1][0] if len(found) > limit else None
 
     def count_reactions(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, ShareReactions]:
-        """Return how shares that the viewer may see are received, by share."""
+        """Return the likes and comments of shares that the viewer may see, by share id."""
         most = self._most + 1
         ids = list({s.id: None for s in shares})
         likes, said = self._likes.find_likers(ids, most), self._comments.find_authors(ids, most)
@@ -144,10 +146,10 @@ class DiscussionGateway:
     def comment(
         self, user_id: int, share: Share, text: str, parent: int | None, now: dt.datetime
     ) -> tuple[Comment, Comment | None]:
-        """Store a comment; return it with the one that it answers.
+        """Store a comment; return it with the comment that it answers, if any.
 
         Raises:
-            NotFoundError: that one is gone.
+            NotFoundError: the answered comment is gone.
         """
         for _ in range(ROUNDS):
             new = Comment(
@@ -169,7 +171,7 @@ class DiscussionGateway:
     def find_comment_by_text(
         self, user_id: int, share: Share, text: str, since: dt.datetime
     ) -> Comment | None:
-        """Return what somebody has said to a share in these words since then, None: nothing."""
+        """Return a user's comment with this text on a share since a time, or None."""
         return self._comments.find_by_text(share.id, user_id, text, since)
 
     def _add(self, new: Comment, session: Session) -> tuple[Comment, Comment | None]:
@@ -187,7 +189,7 @@ class DiscussionGateway:
         """Return a comment on a share that the viewer may see.
 
         Raises:
-            NotFoundError: there is none, it was removed, or he may not.
+            NotFoundError: there is no such comment, it was removed, or the viewer may not see the share.
         """
         found = self._comments.find(comment_id)
         share = self.find_share(viewer, found.share_id) if found and not found.removed else None
@@ -196,12 +198,13 @@ class DiscussionGateway:
         return found, share
 
     def get_removable_comment(self, user_id: int, comment_id: int) -> tuple[Comment, bool]:
-        """Return a comment that somebody may remove, his own or one on his share, and whether he sees it.
+        """Return a comment that a user may remove (their own, or on their share), and whether they see the
+        share.
 
-        His own words are his to take away also where he was blocked since, or the share is for fewer.
+        Users may remove their own comments even after being blocked, or after the audience became smaller.
 
         Raises:
-            NotFoundError: there is none, or it is not his to remove.
+            NotFoundError: there is no such comment, or the user may not remove it.
         """
         found = self._comments.find(comment_id)
         if found is None or found.removed:
@@ -212,16 +215,16 @@ class DiscussionGateway:
         return found, share is not None
 
     def can_see_author(self, viewer: int, comment: Comment) -> bool:
-        """Return whether a viewer gets the words of who wrote this."""
+        """Return whether a viewer sees comments of this comment's author."""
         return comment.user_id is not None and comment.user_id in self._sight.find_unmuted_people(
             viewer, [comment.user_id]
         )
 
     def update_comment(self, user_id: int, comment_id: int, text: str, now: dt.datetime) -> Comment:
-        """Change one's comment.
+        """Change a user's own comment.
 
         Raises:
-            NotFoundError: he has no such comment.
+            NotFoundError: the user has no such comment.
         """
         done = self._comments.update(comment_id, user_id, text, now)
         if done is None:
@@ -229,10 +232,10 @@ class DiscussionGateway:
         return done
 
     def remove_comment(self, user_id: int, comment_id: int, expires: dt.datetime, now: dt.datetime) -> str:
-        """Remove a comment; return a token for :meth:`restore`, good until ``expires``.
+        """Remove a comment; return a token for :meth:`restore_comment`, valid until ``expires``.
 
         Raises:
-            NotFoundError: it is gone.
+            NotFoundError: the comment is gone.
         """
         token = secrets.token_urlsafe(16)
 
@@ -246,15 +249,15 @@ class DiscussionGateway:
         return token
 
     def remove_undo(self, user_id: int, comment_id: int) -> None:
-        """Let a comment of somebody that was removed stay so."""
+        """Delete the undo of a removed comment, so that it stays removed."""
         self._comments.remove_undo(user_id, comment_id)
 
     def restore_comment(self, user_id: int, token: str, now: dt.datetime) -> Comment:
-        """Bring back a comment that somebody removed.
+        """Restore a comment that a user removed.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his; or what it answers is gone, or
-                the share is, for him.
+            NotFoundError: the token has expired, was used, or isn't the user's; or the answered comment or
+                the share is gone, or the user may not see it.
         """
 
         def restore_from_undo(session: Session) -> Comment:
@@ -269,13 +272,14 @@ class DiscussionGateway:
     def get_thread(
         self, viewer: int | None, share: Share, cursor: str | None, at: int | None = None
     ) -> CommentThread:
-        """Return a page of comments that a viewer hears, with what stands above them.
+        """Return a page of the comments that a viewer sees, with the comments above them.
 
         Args:
-            cursor: where the page before ended. at: a comment to be on the page, wherever that begins.
+            cursor: where the previous page ended; None: the first page.
+            at: id of a comment that the page must contain, wherever the page then starts.
 
         Raises:
-            InvalidError: the cursor is none.
+            InvalidError: the cursor is invalid.
         """
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidError("Can't load more of this list. Reload it.", field="cursor")
@@ -291,7 +295,7 @@ class DiscussionGateway:
     def _read(
         self, viewer: int | None, share: Share, after: str = "", since: str = ""
     ) -> tuple[list[Comment], str | None]:
-        """Return the comments of a page, and the place to go on from."""
+        """Return the comments of a page, and the cursor of the next page."""
         rows: list[Comment] = []
         for _ in range(LOOKS):
             limit = self._rows + 1 - len(rows)
@@ -359,15 +363,15 @@ class DiscussionGateway:
         )
 
     def _people(self, comments: Iterable[Comment]) -> dict[str, str]:
-        """Return whose pages the names in these comments lead to."""
+        """Return the pages that the names in these comments lead to, by name."""
         names = list(dict.fromkeys(n for c in comments for n in find_mentions(c.text)))[:NAMES]
         return self._sight.find_pages(names)
 
     # -- the end of accounts
     def erase(self, user_id: int, now: dt.datetime) -> None:
-        """Take away all that somebody said, and what was said to what he shared; safe to run again.
+        """Remove all comments and likes of a user, and all comments on their shares; safe to run again.
 
-        Where others answered him his place stays, with nothing in it.
+        A comment with answers leaves an empty placeholder.
         """
         shares = self._shares.find_ids_by_user(user_id)
         for start in range(0, len(shares), TOGETHER):

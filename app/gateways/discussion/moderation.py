@@ -1,4 +1,4 @@
-"""Reports and what they are about. What is read here is for administrators, whoever else may see it."""
+"""Reports and the things they are about, for administrators, regardless of other visibility rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.models.sharing.sharing import Audience, Profile, Share
 
 
 class ModerationGateway:
-    """Keeps reports, and joins them with what they are about."""
+    """Stores reports, and joins them with the reported things."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class ModerationGateway:
         """Store a report.
 
         Raises:
-            ExistsError: this person has reported this, and it is not decided yet.
+            ExistsError: this person has an open report about this thing.
         """
         self._reports.add(report)
 
     def close(self, accused_id: int, about: ReportSubject | None = None, thing: int = 0) -> int:
-        """Forget the reports about one thing of a person, or about all of his; return how many."""
+        """Delete the reports about one thing of a person, or about all; return how many there were."""
         return self._reports.close(accused_id, about, thing)
 
     def get_share(self, share_id: int) -> Share:
-        """Return a share, whoever may see it.
+        """Return a share, regardless of its audience.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such share.
         """
         found = self._shares.find(share_id)
         if found is None:
@@ -60,10 +60,10 @@ class ModerationGateway:
         return found
 
     def get_accused(self, about: ReportSubject, thing: int) -> int:
-        """Return whom open reports about something accuse; the thing itself may be gone.
+        """Return the person whom open reports about a thing accuse; the thing itself may be gone.
 
         Raises:
-            NotFoundError: there are none.
+            NotFoundError: there are no such reports.
         """
         found = self._reports.find_accused(about, thing)
         if found is None:
@@ -74,7 +74,7 @@ class ModerationGateway:
         """Return an account.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such account.
         """
         found = self._users.find(user_id)
         if found is None:
@@ -82,10 +82,10 @@ class ModerationGateway:
         return found
 
     def get_comment(self, comment_id: int) -> Comment:
-        """Return a comment, whoever may see it.
+        """Return a comment, regardless of its share's audience.
 
         Raises:
-            NotFoundError: there is none, or it was removed.
+            NotFoundError: there is no such comment, or it was removed.
         """
         found = self._comments.find(comment_id)
         if found is None or found.removed:
@@ -93,9 +93,9 @@ class ModerationGateway:
         return found
 
     def list_cases(self, limit: int) -> tuple[list[Case], bool]:
-        """Return the open reports by what they are about, the longest waiting first; and if there are more.
+        """Return the open reports, grouped by thing, longest waiting first; and whether there are more.
 
-        What is gone with its owner's account is not in it.
+        Things of deleted accounts are left out.
         """
         reports = self._reports.list_reports(limit + 1)
         by_thing: dict[tuple[ReportSubject, int], list[Report]] = {}
@@ -123,7 +123,7 @@ class ModerationGateway:
         return cases, len(reports) > limit
 
     def get_author(self, user_id: int) -> Profile:
-        """Return the profile of who wrote something, or what stands for one who shares nothing.
+        """Return the profile of an author, or a stand-in for one who has no profile.
 
         Raises:
             NotFoundError: the account is gone.
@@ -134,7 +134,7 @@ class ModerationGateway:
         return found
 
     def _authors(self, user_ids: Sequence[int], names: Mapping[int, str]) -> dict[int, Profile]:
-        """Return profiles by person; who comments need not have one."""
+        """Return profiles by user id, with stand-ins for people who only comment."""
         none = {
             i: Profile(user_id=i, feed_id=0, private_feed_id=0, handle=names[i], audience=Audience.PRIVATE)
             for i in user_ids
@@ -145,10 +145,10 @@ class ModerationGateway:
     def describe_comment(
         self, author: Profile, comment: Comment | None, comment_id: int, viewer: int | None = None
     ) -> ReportedItem:
-        """Return what a comment says, and where it stands; of one that was removed there is nothing left.
+        """Return the text and the place of a reported comment; a removed comment has neither.
 
         Args:
-            viewer: as for :meth:`shown`.
+            viewer: as for :meth:`describe_share`.
         """
         if comment is None or comment.removed:
             return ReportedItem(about=ReportSubject.COMMENT, thing=comment_id, profile=author, live=False)
@@ -170,10 +170,10 @@ class ModerationGateway:
     def describe_share(
         self, profile: Profile, share: Share | None, share_id: int, viewer: int | None = None
     ) -> ReportedItem:
-        """Return what a share says; of one that was taken back there is nothing left.
+        """Return the content of a reported share; a removed share has none.
 
         Args:
-            viewer: who is about to report it, and sees no more than anywhere else; None: an administrator.
+            viewer: the person about to report, who sees no more than elsewhere; None: an administrator.
         """
         if share is None or not share.live:
             return ReportedItem(about=ReportSubject.SHARE, thing=share_id, profile=profile, live=False)
@@ -190,7 +190,7 @@ class ModerationGateway:
         )
 
     def _root(self, share: Share, viewer: int | None) -> Entry | None:
-        """Return what is shared, None: it is gone, or a post that is not for this viewer."""
+        """Return the shared entry; None: it's gone, or a post that the viewer may not see."""
         root = self._entries.find(share.of.entry_id, [share.of.feed_id])
         if root is None or root.of is None or viewer is None:
             return root
@@ -203,7 +203,7 @@ class ModerationGateway:
 
 
 def describe_person(profile: Profile) -> ReportedItem:
-    """Return what a person says of himself."""
+    """Return the profile text of a reported person."""
     return ReportedItem(
         about=ReportSubject.PERSON,
         thing=profile.user_id,
