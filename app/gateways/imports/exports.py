@@ -1,4 +1,4 @@
-"""Subscriptions as OPML files."""
+"""Export of subscriptions as OPML files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.models.subscriptions.subscription import TOP
 
 
 class ExportGateway:
-    """What leaves as a file, in the order of the tree."""
+    """Exports subscriptions in the order of the tree."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class ExportGateway:
         self._folders = folders
 
     def export_subscriptions(self, user_id: int) -> bytes:
-        """Return all of a user's subscriptions, by the names that he gave them.
+        """Return all of a user's subscriptions as OPML, with the user's titles.
 
-        A feed in several folders is in each of them; empty folders are there too. A person is there by his
-        Atom feed; who does not share with everybody has none, and is left out.
+        A feed in several folders appears in each of them; empty folders are included. A person appears as
+        their Atom feed; people who don't share publicly have none, and are left out.
         """
         mine = self._subscriptions.find_by_user(user_id)
         cards = self._open(self._feeds.find_cards([one.feed_id for one in mine]))
@@ -54,7 +54,7 @@ class ExportGateway:
         return opml.write("Eventr subscriptions", [outline for _, outline in ranked], places.values())
 
     def _open(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
-        """Put the Atom feeds of people in the place of their streams; leave out who has none."""
+        """Replace people's streams by their Atom feeds; leave out people without a public feed."""
         people = self._profiles.find_many([c.owner for c in cards.values() if c.owner is not None])
         found = {}
         for feed_id, card in cards.items():
@@ -66,7 +66,7 @@ class ExportGateway:
 
 
 def export_items(one: Import, items: Sequence[ImportItem]) -> bytes:
-    """Return some outlines of an import as a file that can be imported again."""
+    """Return outlines of an import as an OPML file that can be imported again."""
     places = build_import_paths(one.folders)
     outlines = []
     for item in items:

@@ -1,4 +1,4 @@
-"""Imports: what a file becomes, what is chosen of it, where its folders go, and whose turn it is."""
+"""Imports: reading files, selecting outlines, mapping folders, taking turns, and progress."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from app.models.imports.opml import SubscriptionList
 from app.models.names import to_one_line
 from app.models.sharing import own_addresses
 
-#: A preview that nobody starts goes by itself after so long.
+#: A preview that isn't started expires after this time.
 PREVIEW_KEPT = dt.timedelta(days=7)
-#: Jobs of imports that were begun so often without getting on are given up.
+#: An import is given up after so many runs without progress.
 TRIES = 25
-#: An import on which nobody worked for so long is queued again, seconds; workers write each second or two.
+#: Seconds without progress after which an import is queued again; workers write every second or two.
 SILENT = 10.0
 _AT_ONCE = 1000
 _PREVIEW, _CANCELLED = (ImportState.PREVIEW,), (ImportState.CANCELLED,)
@@ -52,10 +52,10 @@ _STOPPED = (ImportState.CANCELLED, ImportState.QUEUED)
 
 
 class ImportGateway:
-    """Everything about imports but the subscribing itself.
+    """Manages imports, except for the subscribing itself.
 
-    What a person chooses and what he starts are in one transaction each: it reads the outlines and writes
-    the import, so of two at once the later one sees what the earlier one did.
+    Selecting outlines and starting an import are one transaction each. It reads the outlines and writes the
+    import, so of two concurrent requests the later one sees the changes of the earlier one.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class ImportGateway:
     # -- before it starts
 
     def read_file(self, body: bytes) -> SubscriptionList:
-        """Read a file.
+        """Read an OPML file.
 
         Raises:
-            InvalidError: it is no OPML; the sentence says what it is and names the line.
-            TooLargeError: longer, deeper or with more outlines or folders than may be.
+            InvalidError: the file isn't OPML; the message says what it is and names the line.
+            TooLargeError: too long, too deep, or too many outlines or folders.
         """
         check_is_opml(body)
         found = opml.read(body, self._limits)
@@ -95,7 +95,7 @@ class ImportGateway:
         return found
 
     def add(self, user_id: int, subscription_list: SubscriptionList, name: str, now: dt.datetime) -> Import:
-        """Keep what was found in a file, with what he has already and what is there twice marked."""
+        """Store the outlines of a file; mark duplicates, and feeds that the user already has."""
         new, items = plan_import(
             subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own
         )
@@ -103,7 +103,7 @@ class ImportGateway:
         return self._imports.add(named, items, now + PREVIEW_KEPT)
 
     def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
-        """Return address key → feed of those that he is subscribed to."""
+        """Return address key → feed id, for feeds that the user subscribes to."""
         mine = set(self._subscriptions.find_feed_ids(user_id))
         found: dict[str, int] = {}
         for start in range(0, len(keys) if mine else 0, _AT_ONCE):
@@ -114,11 +114,11 @@ class ImportGateway:
     def choose_items(
         self, user_id: int, import_id: int, first: int, count: int, chosen: Collection[int]
     ) -> Import:
-        """Take in which of these outlines are ticked.
+        """Store which of these outlines are selected.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has been started.
+            NotFoundError: the user has no such import.
+            ConflictError: the import has already started.
         """
         refusal = ConflictError("This import has already been started.")
 
@@ -151,12 +151,12 @@ class ImportGateway:
     def start(
         self, user_id: int, import_id: int, *, keep_folders: bool, into: str, now: dt.datetime
     ) -> Import:
-        """Let a preview wait for its turn.
+        """Queue a preview for running.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has been started.
-            InvalidError: nothing is chosen.
+            NotFoundError: the user has no such import.
+            ConflictError: the import has already started.
+            InvalidError: nothing is selected.
         """
         refusal = ConflictError("This import has already been started.")
 
@@ -187,13 +187,13 @@ class ImportGateway:
         values = {**fresh, **values, "goal": goal, "failed_before": failed, "tries": 0, "ended": None}
         return self._set(user_id, import_id, states, values, session)
 
-    # -- afterwards
+    # -- after the start
 
     def get(self, user_id: int, import_id: int) -> Import:
         """Return a user's import.
 
         Raises:
-            NotFoundError: he has no such import.
+            NotFoundError: the user has no such import.
         """
         found = self._imports.find(user_id, import_id)
         if found is None:
@@ -201,7 +201,7 @@ class ImportGateway:
         return found
 
     def is_stored(self, one: Import) -> bool:
-        """Return whether an import was not removed."""
+        """Return whether an import still exists."""
         return self._imports.find(one.user_id, one.id) is not None
 
     def find_by_user(self, user_id: int, limit: int) -> list[Import]:
@@ -209,7 +209,7 @@ class ImportGateway:
         return self._imports.find_by_user(user_id, limit)
 
     def find_active_by_user(self, user_id: int) -> Import | None:
-        """Return the import of a user that runs or waits for its turn."""
+        """Return the user's import that is running or queued, if there is one."""
         return self._imports.find_active_by_user(user_id)
 
     def find_items(
@@ -219,7 +219,7 @@ class ImportGateway:
         return self._imports.find_items(user_id, import_id, first, count)
 
     def find_imported_feeds(self, one: Import) -> ImportedFeeds:
-        """Return the feeds that its owner followed by it, fetched or not, as they are named now."""
+        """Return the feeds that an import subscribed its owner to, fetched or not, after any merges."""
         own_addresses = (ItemState.ADDED, ItemState.FAILED, *UNDER_WAY)
         items = self._imports.find_items(one.user_id, one.id)
         wanted = [i.feed_id for i in items if i.state in own_addresses and i.feed_id]
@@ -231,17 +231,17 @@ class ImportGateway:
         return ImportedFeeds(tuple(feeds), frozenset(f for f in wanted if into.get(f, f) not in mine))
 
     def _before(self, one: Import, feed_ids: Iterable[int]) -> set[int]:
-        """Return those of these feeds that its owner followed before it."""
+        """Return which of these feeds the owner followed before the import."""
         since = one.created.timestamp() * 1_000_000
         mine = self._subscriptions.find_by_user(one.user_id, list(set(feed_ids)))
         return {subscription.feed_id for subscription in mine if subscription.id < since}
 
     def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
-        """Let failed outlines be tried again: one, or all.
+        """Queue failed outlines for a retry: one, or all if ``index`` is None.
 
         Raises:
-            NotFoundError: he has no such import, or there is no such failure in it.
-            ConflictError: it has not ended.
+            NotFoundError: the user has no such import, or it has no such failed outline.
+            ConflictError: the import has not ended.
         """
         refusal = ConflictError("This import isn't finished yet.")
 
@@ -260,11 +260,11 @@ class ImportGateway:
         return self._store.run_in_transaction(queue_failures)
 
     def resume(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
-        """Take back a cancel: what was left waits for its turn.
+        """Resume a canceled import: queue its remaining outlines.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it was not cancelled.
+            NotFoundError: the user has no such import.
+            ConflictError: the import was not canceled.
         """
         refusal = ConflictError("This import has changed in the meantime. Reload the page.")
 
@@ -276,11 +276,11 @@ class ImportGateway:
         return self._store.run_in_transaction(queue_cancelled)
 
     def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
-        """Stop an import; what is subscribed stays, and is fetched by itself.
+        """Cancel an import; subscriptions added so far stay, and the updater fetches their feeds.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has ended.
+            NotFoundError: the user has no such import.
+            ConflictError: the import has ended.
         """
 
         def store_cancellation(session: Session) -> Import:
@@ -294,7 +294,7 @@ class ImportGateway:
         return found
 
     def _settle(self, one: Import, session: Session) -> dict[str, int]:
-        """Let what is under way end as its feeds stand now, and return the counts."""
+        """End all pending outlines by the current state of their feeds, and return the counts."""
         items = self._imports.find_items(one.user_id, one.id, session=session)
         asked = {i.index: i.feed_id for i in items if i.state in UNDER_WAY and i.feed_id}
         asked |= self._unnoted(one, items)
@@ -306,7 +306,7 @@ class ImportGateway:
         return dict(Counter(state.value for state in states.values()))
 
     def _unnoted(self, one: Import, items: Sequence[ImportItem]) -> dict[int, int]:
-        """Return outline → feed of what this run subscribed to in a step that it has not written (yet)."""
+        """Return outline → feed id for subscriptions of this run that it hasn't saved (yet)."""
         if one.started is None:
             return {}
         since = one.started.timestamp() * 1_000_000
@@ -317,11 +317,11 @@ class ImportGateway:
         return {waiting[key]: feed_id for key, feed_id in have.items() if feed_id in new}
 
     def remove(self, user_id: int, import_id: int) -> None:
-        """Forget a preview or an import that has ended.
+        """Delete a preview or an import that has ended.
 
         Raises:
-            NotFoundError: he has no such import.
-            ConflictError: it has not ended.
+            NotFoundError: the user has no such import.
+            ConflictError: the import has not ended.
         """
         self.get(user_id, import_id)
         if not self._imports.remove(user_id, import_id):
@@ -344,12 +344,12 @@ class ImportGateway:
     # -- while it runs
 
     def find_due(self, now: dt.datetime) -> list[ActiveImport]:
-        """Return the imports whose turn it is and on which nobody works."""
+        """Return the imports whose turn it is and that have no live run."""
         active = self._imports.find_active(_AT_ONCE)
         slots = self._imports.find_slots()
         gone = set(slots.values()) - {found.id for found in active}
         if gone and len(active) < _AT_ONCE:
-            self._imports.release_slots(list(gone))  # whoever had it died just before he let it go
+            self._imports.release_slots(list(gone))  # their runs died before releasing them
         held = set(slots.values()) - gone
         late = now - dt.timedelta(seconds=SILENT)
         silent = [a for a in active if a.id in held and (a.touched is None or a.touched < late)]
@@ -357,9 +357,9 @@ class ImportGateway:
         return silent + waiting[: max(0, self._places - len(held))]
 
     def begin_run(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
-        """Take an import over; None: it is not its turn, or it has ended.
+        """Take over an import; return None if it isn't its turn, or if it has ended.
 
-        Whoever worked on it until now finds that out with his next :meth:`note`.
+        A previous run notices that at its next :meth:`save_progress`.
         """
         found = self._imports.find(user_id, import_id)
         if found is None or not found.is_active or not self._imports.claim_slot(import_id, self._places):
@@ -368,7 +368,7 @@ class ImportGateway:
         values["started"] = found.started or now
         found = self._imports.update(user_id, import_id, ACTIVE, values, begin=True)
         if found is None or found.tries > TRIES:
-            # It has ended meanwhile; or it takes its workers down again and again.
+            # It has ended meanwhile, or it repeatedly crashes its workers.
             if found is not None:
                 self.end_run(found, run, now)
             self._imports.release_slots([import_id])
@@ -385,7 +385,7 @@ class ImportGateway:
         *,
         has_progressed: bool,
     ) -> Import | None:
-        """Write how far it is and what came of outlines; None: it was cancelled, or is not his any more."""
+        """Save progress and results of outlines; return None if it was canceled or taken over."""
         values: dict[str, Any] = {"counts": dict(counts), "touched": now}
         if has_progressed:
             values["tries"] = 0
@@ -402,25 +402,25 @@ class ImportGateway:
     def save_late_progress(
         self, running: Import, run: str, changes: Mapping[int, ItemChange], now: dt.datetime
     ) -> Import | None:
-        """Write what the step did during which it was cancelled; None: somebody has begun it again."""
+        """Save the step during which an import was canceled; return None if a new run has begun."""
         one = (running.user_id, running.id)
 
         def write_late_progress(session: Session) -> Import | None:
-            # Written first: of this and a run that begins meanwhile one has to wait for the other.
+            # Written first, so that this and a run that begins meanwhile wait for each other.
             found = self._imports.update(*one, _STOPPED, {"touched": now}, run=run, session=session)
             if found is None:
                 return None
             self._imports.update_items(*one, changes, session)
             if found.state is ImportState.CANCELLED:
                 counts = self._settle(found, session)
-            else:  # it is to go on, and awaits what was asked for
+            else:  # it was resumed, and awaits the pending fetches
                 counts = count_states(self._imports.find_items(*one, session=session))
             return self._imports.update(*one, _STOPPED, {"counts": counts}, run=run, session=session)
 
         return self._store.run_in_transaction(write_late_progress)
 
     def end_run(self, running: Import, run: str, now: dt.datetime) -> Import | None:
-        """Note that all is done, by what is stored of each outline; None: it is not his any more."""
+        """Record that a run is done, by the stored outlines; return None if it was taken over."""
         one = (running.user_id, running.id)
 
         def write_end(session: Session) -> Import | None:
@@ -428,7 +428,7 @@ class ImportGateway:
             found = self._imports.update(*one, (ImportState.RUNNING,), values, run=run, session=session)
             if found is None:
                 return None
-            counts = self._settle(found, session)  # who is given up may have left some under way
+            counts = self._settle(found, session)  # a run given up may leave some pending
             return self._imports.update(*one, ENDED, {"counts": counts}, run=run, session=session)
 
         found = self._store.run_in_transaction(write_end)
@@ -441,18 +441,19 @@ class ImportGateway:
         self._imports.set_expiry(ended.user_id, ended.id, now + self._kept)
 
     def find_successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return feed → the one that it was merged into, for those that were."""
+        """Return feed → the feed that it was merged into, for merged feeds."""
         return self._ends.find_successors(feed_ids)
 
     def find_poll_results(self, feed_ids: Sequence[int]) -> dict[int, PollResult]:
-        """Return how the last polls of these feeds ended."""
+        """Return the results of the last polls of these feeds."""
         return self._ends.find_poll_results(feed_ids)
 
     def get_or_create_folders(self, running: Import, used: Iterable[int]) -> dict[int, int]:
-        """Return place → folder of the user for these places and those of empty folders, made where missing.
+        """Return file folder → the user's folder, for the used and the empty file folders; create missing
+        ones.
 
-        What lies deeper than folders may is put into the deepest that may be; where he has as many folders
-        as he may, what would lie in a new one lies above it, and what would lie nowhere has no place here.
+        A folder that is too deep becomes its deepest allowed ancestor. When the user has the maximum number
+        of folders, a new folder is replaced by its parent, and left out if it has none.
         """
         if not running.keep_folders:
             return self._one_folder(running)
@@ -483,8 +484,8 @@ class ImportGateway:
             try:
                 mine[key] = self._folders.add(user_id, name, parent).id
             except ExistsError:
-                # Made a moment ago, by him or by whoever worked on this before.
+                # Created a moment ago, by the user or by a previous run.
                 mine |= {(f.parent, f.name.casefold()): f.id for f in self._folders.find_by_user(user_id)}
             except InvalidError:
-                return parent  # he has as many as he may; his feeds come all the same
+                return parent  # too many folders; the feeds are still imported
         return mine[key]

@@ -1,4 +1,4 @@
-"""Starter packs: OPML files that came with Eventr, under those that an administrator stored."""
+"""Starter packs: OPML files shipped with Eventr, overridden by those that administrators stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from app.mappers.imports.packs import PackMapper
 from app.models.imports.imports import Pack
 from app.models.imports.opml import SubscriptionList
 
-#: Packs in all; a page shows them side by side.
+#: Most packs in total; a page shows them side by side.
 MOST = 60
 _SLUG = re.compile(r"[^a-z0-9]+")
 _ABOUT = re.compile(r"<description>([^<]{1,400})</description>")
 
 
 class PackGateway:
-    """Everything about starter packs."""
+    """Reads, stores and hides starter packs."""
 
     def __init__(self, packs: PackMapper, settings: Settings) -> None:
         self._packs = packs
@@ -33,7 +33,7 @@ class PackGateway:
         self._limits = opml.Limits.from_settings(settings)
 
     def list_packs(self) -> list[Pack]:
-        """Return the packs by title."""
+        """Return the packs, sorted by title."""
         found: dict[str, Pack | None] = {**load_shipped(self._folder), **self._packs.list_packs()}
         return sorted((p for p in found.values() if p is not None), key=lambda p: p.title.casefold())
 
@@ -41,7 +41,7 @@ class PackGateway:
         """Return a pack.
 
         Raises:
-            NotFoundError: there is none of this name.
+            NotFoundError: there is no such pack.
         """
         found = next((pack for pack in self.list_packs() if pack.slug == slug), None)
         if found is None:
@@ -49,16 +49,16 @@ class PackGateway:
         return found
 
     def read(self, pack: Pack) -> SubscriptionList:
-        """Return what is in a pack."""
+        """Return the feeds and folders of a pack."""
         return opml.read(pack.body, self._limits)
 
     def add(self, title: str, about: str, body: bytes) -> Pack:
         """Store a new pack.
 
         Raises:
-            InvalidError: it is no OPML, or has no feed in it; or there are too many packs.
-            TooLargeError: a limit of the settings ``opml_…``.
-            ExistsError: there is one whose name is spelled alike.
+            InvalidError: the file isn't OPML, or has no feeds; or there are too many packs.
+            TooLargeError: the file exceeds one of the settings ``opml_…``.
+            ExistsError: there is a pack with the same or a very similar name.
         """
         packs = self.list_packs()
         if len(packs) >= MOST:
@@ -70,12 +70,12 @@ class PackGateway:
         return pack
 
     def update(self, slug: str, title: str, about: str, body: bytes | None) -> Pack:
-        """Give a pack another title, description or list; None: the list stays.
+        """Change a pack's title, description or list; if ``body`` is None, the list stays.
 
         Raises:
-            NotFoundError: there is none of this name.
-            InvalidError: it is no OPML, or has no feed in it.
-            TooLargeError: a limit of the settings ``opml_…``.
+            NotFoundError: there is no such pack.
+            InvalidError: the file isn't OPML, or has no feeds.
+            TooLargeError: the file exceeds one of the settings ``opml_…``.
         """
         old = self.get(slug)
         body = old.body if body is None else self._checked(body)
@@ -84,10 +84,10 @@ class PackGateway:
         return pack
 
     def remove(self, slug: str) -> None:
-        """Let there be no pack of this name.
+        """Hide a pack, even one shipped with Eventr.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such pack.
         """
         self._packs.hide_pack(self.get(slug).slug)
 
@@ -105,7 +105,7 @@ class PackGateway:
 
 @functools.cache
 def load_shipped(folder: Path | None) -> dict[str, Pack]:
-    """Return the packs of a folder, those of Eventr without one; read once per process."""
+    """Return the packs in a folder (None: those shipped with Eventr); read once per process."""
     place = resources.files("app").joinpath("packs") if folder is None else folder
     files = [f for f in place.iterdir() if f.name.endswith(".opml")]
     packs = (_pack(f.name.removesuffix(".opml"), f.read_bytes()) for f in files)

@@ -1,4 +1,4 @@
-"""What a file becomes before it is imported: outlines with their folders, doubles and faults marked. Pure."""
+"""The plan of an import: outlines with folders, duplicates and errors; pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.models.names import to_one_line
 from app.models.sharing import own_addresses
 
 NAME_MAX, TITLE_MAX, URL_MAX = 128, 512, 2048
-#: Asked for address keys, tells feeds by key: those that somebody has.
+#: Returns feed ids by address key, for those of the given keys that the user subscribes to.
 Have = Callable[[list[str]], Mapping[str, int]]
 _NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -25,10 +25,10 @@ _NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def plan_import(
     subscription_list: SubscriptionList, find_subscribed: Have, policy: Policy, own_host: str = ""
 ) -> tuple[Import, list[ImportItem]]:
-    """Return an import, still without name, owner and time, and its outlines, folder by folder.
+    """Return an import (still without name, owner and time) and its outlines, folder by folder.
 
     Args:
-        own_host: of this server: what it names there is followed, not fetched.
+        own_host: this server's host: people on it are followed, not fetched.
     """
     folders = _Folders(subscription_list)
     items = _Planner(folders, policy, own_host).plan_items(subscription_list.feeds, find_subscribed)
@@ -57,7 +57,7 @@ class _Planner:
         ordered = sorted(feeds, key=lambda feed: self._folders.find_index(feed.folders))
         addresses = [self._address(feed.url) for feed in ordered]
         ordered = [dataclasses.replace(f, url=url) for f, (url, _) in zip(ordered, addresses, strict=True)]
-        # What is too long to be an address is not taken apart like one.
+        # Don't parse texts that are too long to be an address.
         keys = [hash_url(feed.url) if len(feed.url) <= URL_MAX else feed.url for feed in ordered]
         first: dict[str, int] = {}
         places: dict[str, dict[int, None]] = {}
@@ -74,7 +74,7 @@ class _Planner:
         ]
 
     def _address(self, text: str) -> tuple[str, str | None]:
-        """Return the address that an outline names, and why it can never be subscribed to."""
+        """Return the address that an outline names, and the error code if it can never be subscribed to."""
         if len(text) > URL_MAX:
             return text, "invalid_url"
         url, problem = opml.resolve_address(text, self._policy)
@@ -111,7 +111,7 @@ class _Folders:
             self.find_index(path)
 
     def find_index(self, path: tuple[str, ...]) -> int:
-        """Return the place of a folder, -1 for none; folders whose names look alike are one."""
+        """Return the index of a folder, -1 for none; folders with equal cleaned names are the same."""
         if path not in self._places:
             above = self.find_index(path[:-1])
             row = ImportFolder(to_one_line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
@@ -123,7 +123,7 @@ class _Folders:
 
 
 def _unused(rows: Sequence[ImportFolder], used: set[int]) -> list[int]:
-    """Return the folders that nothing lies in, not even in a folder of theirs."""
+    """Return the folders that contain no feed, not even in a subfolder."""
     busy = set(used)
     for place in range(len(rows) - 1, -1, -1):
         parent = rows[place].parent
@@ -133,5 +133,5 @@ def _unused(rows: Sequence[ImportFolder], used: set[int]) -> list[int]:
 
 
 def count_states(items: Iterable[ImportItem]) -> dict[str, int]:
-    """Return state → outlines."""
+    """Return state → number of outlines."""
     return dict(Counter(item.state.value for item in items))

@@ -1,4 +1,4 @@
-"""What becomes of an import's outlines, and whose turn it is. Pure."""
+"""Rules of imports: states of outlines, and the order of waiting imports; pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.imports.imports import ActiveImport, ImportItem, ItemChange, Ite
 
 
 def settle_item(feed_id: int, poll_result: PollResult | None) -> ItemChange:
-    """Return what to say of a subscribed feed that is awaited no longer; its fetches come by themselves."""
+    """Return the final state of a subscribed feed's outline; the updater continues to fetch the feed."""
     if poll_result is None:
         return ItemChange(ItemState.FAILED, "gone", feed_id)
     if poll_result.error and poll_result.error != CUT:
@@ -19,7 +19,7 @@ def settle_item(feed_id: int, poll_result: PollResult | None) -> ItemChange:
 
 
 def sort_by_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[ActiveImport]:
-    """Return what waits, first that of people who have the fewest: one with ten holds nobody up."""
+    """Return waiting imports, those of users with the fewest first, so that no user blocks others."""
     running = Counter(a.user_id for a in active if a.id in held)
     waiting = [a for a in active if a.id not in held]
     rounds: dict[int, int] = {}
@@ -30,7 +30,7 @@ def sort_by_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[
 
 
 def tick_item(item: ImportItem, *, ticked: bool) -> ItemChange | None:
-    """Return what a tick makes of an outline, None where it says nothing new."""
+    """Return the change that selecting or deselecting an outline makes, or None for no change."""
     if item.state not in (ItemState.WAITING, ItemState.SKIPPED, ItemState.ALREADY):
         return None
     unticked = ItemState.ALREADY if item.feed_id else ItemState.SKIPPED
@@ -39,5 +39,5 @@ def tick_item(item: ImportItem, *, ticked: bool) -> ItemChange | None:
 
 
 def retry_item(item: ImportItem) -> ItemChange:
-    """Return what becomes of a failure that is tried again: a feed is subscribed already, a person is not."""
+    """Return the state of a retried outline: RETRY for a subscribed feed, otherwise WAITING."""
     return ItemChange(ItemState.RETRY if item.feed_id else ItemState.WAITING, None, item.feed_id)
