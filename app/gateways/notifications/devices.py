@@ -1,4 +1,4 @@
-"""Devices on which somebody is told of things: whose they are, what is sent to them, when they go."""
+"""Web push devices: registration, messages to them, and removal of dead devices."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ AGENT_MAX = 200
 
 
 class DeviceGateway:
-    """Business rules of devices.
+    """Registers devices, builds requests to them and records the results.
 
     Args:
-        rng: draws the jitter of further tries.
+        rng: draws the jitter of retries.
     """
 
     def __init__(
@@ -42,26 +42,26 @@ class DeviceGateway:
         self._policy = Policy(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._key: bytes | None = None
-        #: Why nobody can be told, None: everybody can.
+        #: Why web push is off on this server; None: it is on.
         self.disabled_reason: PushDisabledReason | None = push.find_disabled_reason(settings)
 
     # -- our key
     def find_public_key(self) -> str | None:
-        """Return the key that browsers are to know us by; None: nobody has asked for one yet."""
+        """Return our public VAPID key; None: the key hasn't been made yet."""
         from app.feeds.webpush import crypto
 
         key = self._known_key()
         return push.encode_key(crypto.derive_public_key(key)) if key else None
 
     def make_key(self, now: dt.datetime) -> None:
-        """Make the one key of this system, where there is none."""
+        """Create the VAPID key of this system if there is none."""
         from app.feeds.webpush import crypto
 
         if self._known_key() is None:
             self._key = self._devices.add_key(crypto.create_key(), now)
 
     def _known_key(self) -> bytes | None:
-        # It never changes, so one look is enough.
+        # The key never changes, so it is read once.
         if self._key is None:
             self._key = self._devices.find_key()
         return self._key
@@ -78,19 +78,19 @@ class DeviceGateway:
         language: str,
         now: dt.datetime,
     ) -> Device:
-        """Store a device, or what is new of it.
+        """Store a device, or update a known one.
 
         Args:
-            keys: ``p256dh`` and ``auth`` as the browser gives them, base64url.
+            keys: ``p256dh`` and ``auth`` from the browser, base64url.
 
         Raises:
-            InvalidError: endpoint or keys do not fit.
-            TooLargeError: he has as many devices as may be.
+            InvalidError: the endpoint or the keys are invalid.
+            TooLargeError: the user has the maximum number of devices.
         """
         address = push.check_endpoint(endpoint, self._policy, self._settings.push_endpoint_length)
         p256dh, auth = push.read_keys(*keys)
         others = [d for d in self.list_devices(user_id) if d.endpoint != address and d.session != session]
-        # Requests at the same moment may go beyond it by their number: that is no matter.
+        # Concurrent requests may exceed the limit slightly, which does no harm.
         if len(others) >= self._settings.push_devices:
             raise TooLargeError(
                 "You can have at most %(limit)s devices. Remove one first.",
@@ -110,14 +110,14 @@ class DeviceGateway:
         return self._devices.put(new)
 
     def list_devices(self, user_id: int) -> list[Device]:
-        """Return somebody's devices, the newest first; those whose sessions have ended go."""
+        """Return a user's devices, newest first; delete devices whose sessions have ended."""
         living, gone = self._sorted(user_id)
         for device in gone:
             self._devices.remove(device.id, user_id, device.session)
         return living
 
     def read_devices(self, user_id: int) -> list[Device]:
-        """The same for who looks: nothing is written."""
+        """Return a user's devices like :meth:`list_devices`, but write nothing."""
         return self._sorted(user_id)[0]
 
     def _sorted(self, user_id: int) -> tuple[list[Device], list[Device]]:
@@ -126,12 +126,12 @@ class DeviceGateway:
         return [d for d in found if d.session in alive], [d for d in found if d.session not in alive]
 
     def remove(self, user_id: int, device_id: int) -> bool:
-        """Delete somebody's device; False: he has none of this id."""
+        """Delete a user's device; return False if the user has no such device."""
         return self._devices.remove(device_id, user_id)
 
     # -- sending
     def wants_push(self, user_id: int, kind: NotificationKind) -> bool:
-        """Return whether somebody is to be told of such a thing on his devices, as far as he has any."""
+        """Return whether a user has devices and wants this kind of notification on them."""
         if (
             self.disabled_reason is not None
             or not kind.push_setting
@@ -142,7 +142,7 @@ class DeviceGateway:
         return user is not None and not user.disabled and bool(getattr(user.preferences, kind.push_setting))
 
     def find_live_device(self, device_id: int) -> Device | None:
-        """Return a device whose session lives; one whose session has ended goes."""
+        """Return a device with a live session; delete a device whose session has ended."""
         device = self._devices.find(device_id)
         if device is None or self.disabled_reason is not None:
             return None
@@ -152,12 +152,12 @@ class DeviceGateway:
         return device
 
     def get_language(self, device: Device) -> str:
-        """Return what somebody reads on a device: chosen for the account, else as it was on its page."""
+        """Return the language of a device: the account's preference, or else the page's at registration."""
         user = self._accounts.find_user(device.user_id)
         return (user.preferences.language if user else "") or device.language
 
     def build_request(self, device: Device, message: Message, ttl: int, now: dt.datetime) -> FetchRequest:
-        """Return a message as its push service takes it: encrypted, signed."""
+        """Return the encrypted and signed request that sends a message to a push service."""
         from app.feeds.webpush import crypto
 
         self.make_key(now)
@@ -170,16 +170,16 @@ class DeviceGateway:
 
     @staticmethod
     def is_unanswered(fetched: Fetched | None) -> bool:
-        """Return whether a push service took all its time, or did not answer at all."""
+        """Return whether a push service timed out or did not answer."""
         return push.is_unanswered(fetched)
 
     def record_result(
         self, device: Device, fetched: Fetched | None, tries: int, now: dt.datetime
     ) -> tuple[DeliveryOutcome, float]:
-        """Note how a message ended; return what that means, and of "later" the seconds until then.
+        """Record the result of a message; return the outcome and, for "later", the seconds to wait.
 
         Args:
-            tries: how often it was sent, this time included.
+            tries: attempts so far, including this one.
         """
         verdict = push.classify_response(fetched)
         if verdict is DeliveryOutcome.LATER and tries < self._settings.push_tries:

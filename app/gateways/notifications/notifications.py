@@ -1,9 +1,9 @@
-"""What people are told of: written for few, decided when it is read.
+"""Notifications: stored for the people they concern, with visibility checked when they are read.
 
-Whether somebody may know of something can change at any time: a share is taken back, a person suspended or
-blocked. So a row is checked by sight when it is written and each time it is read, and holds ids alone.
-Feeds that do not work any more are not written at all: one has a hundred thousand readers, so each of them
-finds his own by his subscriptions when he looks.
+What a person may see can change at any time: a share is unshared, a person suspended or blocked. So a row
+holds only ids, and its visibility is checked when it is written and each time it is read. Failing feeds are
+not stored as rows: such a feed may have a hundred thousand readers, so each reader finds it through their
+subscriptions.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from app.models.discussion.comments import (
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import RelationshipKind, Share
 
-#: Rows that a badge counts; nobody reads a higher number.
+#: Highest number that the badge of unread notifications shows.
 BADGE = 99
-#: Reads of the store for one page, where much is no longer to be seen.
+#: Most reads for one page, when many rows are not visible anymore.
 LOOKS = 5
-#: Feeds that fail of which somebody is told at once; the others follow when he knows of these.
+#: Failing feeds listed at once; others follow when these are marked as read.
 BROKEN_MOST = 100
-#: Characters of what is told of something without a title.
+#: Longest excerpt of an entry without a title, in characters.
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
-#: Kinds of which each subject is told of once.
+#: Kinds with one event per subject.
 _ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Known:
-    """What rows are about, as far as their reader may see it; ``likers`` and ``asking`` by newness."""
+    """The visible subjects and people of rows; ``likers`` and ``asking`` newest first."""
 
     seen: Mapping[int, Share]
     comments: Mapping[int, Comment]
@@ -60,11 +60,14 @@ class _Known:
 
 
 class NotificationGateway:
-    """Writes and reads what people are told of.
+    """Writes and reads notifications.
 
     Args:
-        keep: how long a row is kept after it was last written. most: rows of one user. rows: of a page.
-        broken: after so long without success a feed is told of. likes: up to how many are counted.
+        keep_for: time for which a row is kept after its last change.
+        limit: rows per user.
+        rows: rows per page.
+        failing_after: time without success after which a feed is reported.
+        likes_limit: the highest number of likes that is counted.
     """
 
     def __init__(
@@ -107,14 +110,16 @@ class NotificationGateway:
         target_id: int = 0,
         also_about: Share | None = None,
     ) -> bool:
-        """Tell somebody of something, unless he did it, does not want to know, or may not.
+        """Notify a user, unless they did it themselves, don't want to know, or may not see it.
 
         Args:
-            by: who did it, 0: nobody. share: what it is about. what: the comment or share that was made.
-            also: another share that he must see to know of it.
+            by: the user who did it; 0: nobody.
+            share: the share that it is about.
+            target_id: the comment or share that was made.
+            also_about: another share that the user must be able to see.
 
         Returns:
-            Whether he is told.
+            Whether the user is notified.
         """
         if by == user_id or not self._wants(user_id, kind):
             return False
@@ -141,25 +146,25 @@ class NotificationGateway:
         return user is not None and bool(getattr(user.preferences, kind.setting))
 
     def find_mentioned(self, share: Share, names: Sequence[str]) -> list[int]:
-        """Return the people whom these names mean and who may see a share."""
+        """Return the people with these names who may see a share."""
         return [face.user_id for face in self._sight.find_mentioned(names, share).values()]
 
     def find_author(self, comment_id: int | None) -> int:
-        """Return who wrote a comment, 0: there is none, or nobody's any more."""
+        """Return the author of a comment; 0: there is no such comment, or no author anymore."""
         found = None if comment_id is None else self._comments.find(comment_id)
         return (found.user_id or 0) if found else 0
 
     def can_see(self, user_id: int, share: Share) -> bool:
-        """Return whether somebody may see a share."""
+        """Return whether a user may see a share."""
         return self._sight.can_see(user_id, share)
 
     def find_share(self, share_id: int) -> Share | None:
-        """Return a share by whose person is to be told."""
+        """Return a share, regardless of its audience."""
         return self._shares.find(share_id)
 
     # -- reading
     def list_notifications(self, user_id: int, cursor: str) -> NotificationRows:
-        """Return a page of rows that the user may see, the newest first."""
+        """Return a page of the rows that the user may see, newest first."""
         shown: list[NotificationRow] = []
         after = cursor
         for _ in range(LOOKS):
@@ -174,10 +179,10 @@ class NotificationGateway:
         return NotificationRows(self._titled(user_id, shown), after)
 
     def count_unread(self, user_id: int) -> int:
-        """Return how many unread rows a user would see, up to :data:`BADGE`; feeds are not among them."""
+        """Return how many unread rows a user would see, without failing feeds, up to :data:`BADGE`."""
         found = self._notes.find_unread(user_id, BADGE)
         shown = self._visible(user_id, found, KEPT) if found else []
-        # Where he hears none of the last who like something, those before them tell, as on the page.
+        # If the user sees none of the latest likers, check earlier ones, as the page does.
         seen = {note.ref for note in shown}
         rest = [note for note in found if note.kind is NotificationKind.LIKE and note.ref not in seen]
         return len(shown) + (len(self._visible(user_id, rest, self._likes_most)) if rest else 0)
@@ -197,7 +202,7 @@ class NotificationGateway:
         likers = {s: [i for _, i in self._likes.list_likers(s, likes) if i != user_id] for s in liked}
         asks = any(n.kind is NotificationKind.REQUEST for n in notes)
         asking = self._ties.find_initiators(user_id, RelationshipKind.REQUEST, BADGE) if asks else []
-        # Who likes something is asked of the likes: what a row remembers of them is who was told of.
+        # Likers come from the likes: the row only remembers which of them were notified.
         rows = [n for n in notes if n.kind is not NotificationKind.LIKE]
         people = {by for n in rows for by, _ in n.last} | {i for some in likers.values() for i in some}
         faces = self._sight.find_unmuted_people(user_id, people | set(asking))
@@ -211,17 +216,17 @@ class NotificationGateway:
         return tuple(dataclasses.replace(n, title=titles.get(n.share_id, "")) for n in notes)
 
     def find_notification(self, user_id: int, kind: NotificationKind, subject: int) -> NotificationRow | None:
-        """Return a row as the user sees it, None: there is none, or not for him."""
+        """Return a row as the user sees it; None: it doesn't exist, or the user may not see it."""
         found = self._notes.find_by_kind(user_id, kind, [subject])
         shown = self._visible(user_id, list(found.values()), self._likes_most)
         return self._titled(user_id, shown)[0] if shown else None
 
     def mark_pushed(self, note: NotificationRow, now: dt.datetime, pause: dt.timedelta) -> bool:
-        """Return whether devices are to be told of a row that changed ``now``: not again within a pause."""
+        """Return whether to push a row that changed ``now``: not twice within ``pause``."""
         return self._notes.mark_pushed(note, now, now - pause)
 
     def list_failing_feeds(self, user_id: int, now: dt.datetime) -> list[NotificationRow]:
-        """Return the user's feeds that have failed for long, and about which he does not know yet."""
+        """Return rows for the user's long-failing feeds that are not marked as read."""
         if not self._wants(user_id, NotificationKind.FEED):
             return []
         mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id) if not (s.paused or s.person)}
@@ -252,13 +257,13 @@ class NotificationGateway:
         now: dt.datetime,
         until: dt.datetime | None = None,
     ) -> None:
-        """Mark a row as read; again, or one that is not there, changes nothing.
+        """Mark a row as read; a missing row, or one already read, changes nothing.
 
         Args:
-            until: what came into it after this is not read yet.
+            until: events after this time stay unread.
 
         Raises:
-            NotFoundError: it is about a feed that he does not follow.
+            NotFoundError: the row is about a feed that the user doesn't follow.
         """
         if kind is not NotificationKind.FEED:
             self._notes.mark_read(user_id, kind, subject, until=until)
@@ -270,25 +275,25 @@ class NotificationGateway:
             self._notes.mark_read(user_id, kind, subject, now)
 
     def mark_all_read(self, user_id: int, now: dt.datetime, until: dt.datetime | None = None) -> None:
-        """Mark all as read, ``until``: without what came after it."""
+        """Mark all rows as read, up to the time ``until`` if given."""
         self._notes.mark_all_read(user_id, until)
         for note in self.list_failing_feeds(user_id, now):
             self.mark_read(user_id, NotificationKind.FEED, note.subject, now)
 
     def remove_like(self, by: int, share: Share) -> None:
-        """Tell of somebody's like no more.
+        """Remove a person from a notification of likes.
 
-        The row stays, and is not seen where nobody else is in it: it knows when devices rang, and what was
-        read, when he likes the share again.
+        The row stays, hidden if nobody else is in it. It remembers pushes and what was read, in case the
+        person likes the share again.
         """
         self._notes.remove_actor(share.user_id, NotificationKind.LIKE, share.id, by)
 
 
 def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
-    """Return a row with the people whom its reader sees, None: he does not see it."""
+    """Return a row with the people whom its reader sees; None: the reader may not see the row."""
     match note.kind:
         case NotificationKind.FEED:
-            return None  # that he knows of it
+            return None  # the row only records that it was read
         case NotificationKind.IMPORT | NotificationKind.EXPORT:
             return note
         case kind if kind.is_about_share and note.share_id not in known.seen:
@@ -301,7 +306,7 @@ def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
             return _with(note, people, len(people), known)
     last = [(by, what) for by, what in note.last if by in known.faces and _is_there(note.kind, what, known)]
     if note.kind in _SAID:
-        last.sort(key=lambda one: one[1])  # they are kept by person, and the newest may be gone
+        last.sort(key=lambda one: one[1])  # stored by person, and the newest may be gone
     shown = dataclasses.replace(note, last=tuple(last))
     people = list(dict.fromkeys(by for by, _ in reversed(last)))
     return _with(shown, people, note.count - len(note.last) + len(last), known)
