@@ -1,4 +1,4 @@
-"""Lists of all feeds for administrators, without what is secret in their addresses."""
+"""Lists of all feeds for administrators, without the secret parts of their addresses."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from app.models.feeds.feed import Feed
 from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
 
 _DAY = dt.timedelta(days=1)
-#: Slots of the plan, minutes.
+#: Length of a slot of the plan, minutes.
 SLOT = 15
 
 
 class FeedListGateway:
-    """Reads lists of feeds, and does what an administrator may do to a feed."""
+    """Reads lists of feeds; pauses, resumes and clears feeds."""
 
     def __init__(self, lists: FeedListMapper) -> None:
         self._lists = lists
 
     def list_feeds(self, query: FeedQuery, now: dt.datetime, limit: int) -> FeedList:
-        """Return a page of a list.
+        """Return a page of the feeds that match a query.
 
         Raises:
-            InvalidError: the cursor is none of ours.
+            InvalidError: the cursor is invalid.
         """
         if query.filter is FeedFilter.SLOW:
             return self._slow(now)
@@ -40,7 +40,7 @@ class FeedListGateway:
         return FeedList(tuple(_row(feeds[i], slowest=ms) for i, ms in slowest.items() if i in feeds))
 
     def count_feeds(self) -> FeedCounts:
-        """Return how many feeds there are of which kind."""
+        """Return the number of feeds of each kind."""
         words = self._lists.count_error_words()
         return FeedCounts(
             total=self._lists.count(FeedFilter.ALL),
@@ -52,23 +52,22 @@ class FeedListGateway:
         )
 
     def count_planned(self, now: dt.datetime, until: dt.datetime) -> dict[dt.datetime, int]:
-        """Return how many feeds are to be polled from now on, by the start of a slot of 15 minutes."""
+        """Return how many polls are planned from now on, by the start of a slot of 15 minutes."""
         return self._lists.count_planned(now, until, SLOT)
 
     def pause(self, feed_id: int) -> None:
-        """Poll a feed no more; whoever asks for it by hand still gets it.
+        """Stop polling a feed; its readers can still refresh it by hand.
 
-        Raises, as the next two:
-            NotFoundError: there is no such feed.
+        Raises, like :meth:`resume` and :meth:`clear`: NotFoundError: there is no such feed.
         """
         _found(self._lists.pause(feed_id), feed_id)
 
     def resume(self, feed_id: int, now: dt.datetime) -> None:
-        """Poll a feed again, at once."""
+        """Resume polling a feed, starting now."""
         _found(self._lists.resume(feed_id, now), feed_id)
 
     def clear(self, feed_id: int, now: dt.datetime) -> None:
-        """Forget a feed's errors and poll it at once."""
+        """Clear a feed's errors and poll it now."""
         _found(self._lists.clear(feed_id, now), feed_id)
 
 
