@@ -1,7 +1,8 @@
-"""The end of an account: everything of a user goes, and what others count of him is counted down (G02).
+"""Erasure of an account: deletes all data of a user, and corrects the counts that include them (G02).
 
-It is begun in the account's document: from then on nobody logs in to it, a crash leaves something to go on
-from, and whoever works for that user at that moment, an import above all, finds out and clears up.
+The beginning is recorded in the account's document. From then on nobody can log in to the account, and a
+later run can continue after a crash. Any job that works for the user at that time, above all an import,
+notices and cleans up.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from app.mappers.mongo.store import Session, Store
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.reading.marks import MarkMapper
 
-#: Marks that go in one transaction.
+#: Marks that are deleted in one transaction.
 TOGETHER = 100
-#: A request that began before the end of an account may write as long after it; no request takes as long.
+#: A request that began before the erasure may still write during this time; no request takes longer.
 STRAGGLERS = dt.timedelta(minutes=2)
 
 
 class ErasureGateway:
-    """Deletes accounts; each step can be done again."""
+    """Deletes accounts; each step can be repeated."""
 
     def __init__(
         self,
@@ -46,30 +47,30 @@ class ErasureGateway:
         self._talk = talk
 
     def begin(self, user_id: int, now: dt.datetime) -> None:
-        """Note that an account goes.
+        """Record that an account is being deleted.
 
         Raises:
             NotFoundError: there is no such account.
-            ConflictError: nobody would be left who may change anything.
+            ConflictError: the server would have no admin left.
         """
         self._people.mark_leaving(user_id, now)
 
     def find_leaving(self, limit: int, now: dt.datetime) -> list[int]:
-        """Return accounts that go, are not gone, and may be by now."""
+        """Return accounts whose deletion has begun and can be finished now."""
         return self._people.find_leaving(limit, now - STRAGGLERS)
 
     def is_begun(self, user_id: int) -> bool:
-        """Return whether an account goes or is gone."""
+        """Return whether an account is being deleted or is gone."""
         return not self._people.is_active(user_id)
 
     def finish(self, user_id: int, now: dt.datetime) -> bool:
-        """Delete a user and all that is his.
+        """Delete a user and all their data.
 
         Returns:
-            Whether all is done. As long as requests of his may still be under way his account stays, for
-            another run that deletes what they have written.
+            Whether everything is deleted. While requests of the user may still be running, the account's
+            document stays, and another run deletes what they have written.
         """
-        # First what others work on for him, so that they stop; then what counts him as a reader.
+        # First stop jobs that work for the user; then end the subscriptions, which count readers.
         self._erasure.stop(user_id)
         self._websubs.leave_unsubscribed(self._subscriptions.remove_all(user_id, now), now)
         self._stop_sharing(user_id, now)
@@ -78,15 +79,15 @@ class ErasureGateway:
         return self._erasure.erase(user_id, now - STRAGGLERS)
 
     def _stop_sharing(self, user_id: int, now: dt.datetime) -> None:
-        """Take back what he shared, and end who follows; chains of others keep his place, not his name."""
+        """Remove the user's shares and followers; other people's chains keep the place, without the name."""
         self._talk.erase(user_id, now)
         self._sharing.erase(user_id, now)
         self._erasure.forget(user_id)
-        # What a request of his wrote meanwhile counts on its root; without a feed no more can come.
+        # A request may have shared again meanwhile, which counts on a root; without a feed it can't anymore.
         self._sharing.erase(user_id, now)
 
     def _unmark(self, user_id: int, session: Session) -> int:
-        """Take some of his marks from entries, which count them: retention keeps what has one."""
+        """Delete some of the user's marks, and correct the entries' counts that retention uses."""
         marks = self._marks.find_batch(user_id, TOGETHER, session)
         for mark in marks:
             self._entries.change_star_count(mark.feed_id, mark.entry_id, -1, session)

@@ -1,4 +1,4 @@
-"""Files of all that is somebody's own: asked for, made, kept for some time, served."""
+"""Data exports: requesting, making, storing and serving a file of all of a user's data."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from app.mappers.privacy.exports import PersonalExportMapper
 from app.models.accounts.user import User
 from app.models.privacy.export import ExportState, PersonalExport
 
-#: Rows between two signs of life.
+#: Rows between two heartbeats.
 SIGN = 200
-#: A file on which nobody has worked for so long waits for another one, seconds.
+#: Seconds without a heartbeat after which another run may take over an export.
 SILENT = 60
-#: Begun so often without an end it is given up: it takes its workers down.
+#: An export is given up after so many unfinished runs, because it crashes its workers.
 TRIES = 5
-#: No run takes longer, seconds; so long do parts outlive what they are made for.
+#: Longest run, seconds; parts are kept this much longer than the export.
 LONGEST = 3600.0
 
 README = """Your data on this Eventr server. Times are in UTC. Addresses and texts are exported as stored.
@@ -49,11 +49,11 @@ server doesn't keep any other record of your activity. Its logs contain login ti
 
 
 class ExportLostError(Exception):
-    """Somebody else makes the file, or it is not wanted any more."""
+    """Another run makes the file, or the file isn't wanted anymore."""
 
 
 class PersonalExportGateway:
-    """One file per user; a new one takes the place of the one before."""
+    """Manages one export per user; a new export replaces the previous one."""
 
     def __init__(
         self, exports: PersonalExportMapper, personal_data: PersonalDataGateway, settings: Settings
@@ -62,28 +62,28 @@ class PersonalExportGateway:
         self._most, self._life = settings.export_max, dt.timedelta(seconds=settings.export_ttl)
 
     def find_by_user(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
-        """Return a user's file, None: he has asked for none, or its time is over."""
+        """Return a user's export; None: there is none, or it has expired."""
         found = self._exports.find_by_user(user_id)
         return found if found and (found.expires > now or found.state is ExportState.MAKING) else None
 
     def request_export(self, user_id: int, now: dt.datetime) -> bool:
-        """Note that a user wants a file; False: one is being made."""
+        """Store a request for an export; return False if one is already being made."""
         made = PersonalExport(
             id=secrets.token_hex(16),
             user_id=user_id,
             state=ExportState.MAKING,
             asked=now,
-            # A job that waits long is no reason to forget what was asked.
+            # A long wait for the job must not delete the request.
             expires=now + self._life + dt.timedelta(days=1),
         )
         return self._exports.put(made)
 
     def find_stalled(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return whose files are to be made and that nobody works on."""
+        """Return the users whose exports wait without a live run."""
         return self._exports.find_stalled(now - dt.timedelta(seconds=SILENT), limit)
 
     def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
-        """Take a file over; None: none is wanted, or it cannot be made."""
+        """Take over an export; return None if no export is wanted, or if it has failed too often."""
         begun = self._exports.begin(user_id, now)
         if begun is None:
             return None
@@ -94,11 +94,11 @@ class PersonalExportGateway:
         return begun
 
     def make(self, begun: PersonalExport, user: User) -> PersonalExport:
-        """Write the file; what this attempt writes is seen by nobody before all of it is there.
+        """Write the file, which becomes visible only when it is complete.
 
         Raises:
-            LostError: it is not this attempt's any more.
-            TooLargeError: there is more than fits.
+            ExportLostError: another run has taken over, or the export isn't wanted anymore.
+            TooLargeError: the data exceeds the size limit.
         """
         count = 0
 
@@ -161,7 +161,7 @@ class PersonalExportGateway:
             raise ExportLostError
 
     def fail(self, begun: PersonalExport, now: dt.datetime, *, too_large: bool) -> None:
-        """Note that a file cannot be made."""
+        """Record that an export failed."""
         failed = dataclasses.replace(
             begun, state=ExportState.FAILED, expires=now + self._life, too_large=too_large
         )
@@ -169,14 +169,14 @@ class PersonalExportGateway:
         self.drop_parts(begun)
 
     def drop_parts(self, begun: PersonalExport) -> None:
-        """Delete what an attempt has written."""
+        """Delete the parts that a run has written."""
         self._exports.drop_parts(begun)
 
     def iter_parts(self, export: PersonalExport) -> Iterator[bytes]:
-        """Yield a file, part by part.
+        """Yield the file of an export, part by part.
 
         Raises:
-            ConflictError: a part went meanwhile; whoever reads gets less than was announced.
+            ConflictError: a part was deleted meanwhile; the client gets less than announced.
         """
         for number in range(export.parts):
             part = self._exports.find_part(export, number)

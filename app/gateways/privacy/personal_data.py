@@ -1,8 +1,8 @@
-"""All that is somebody's own, as rows that can be written to a file one by one (security.md G01).
+"""Personal data of a user, as rows that can be written to a file one by one (security.md G01).
 
-Of others there is what he may see at that moment and no more: the names of those whom he follows, mutes or
-blocks, since he chose them, and of those from whom a share of his came, as far as he sees theirs. Who follows
-him is counted. What others say, like and share is theirs, and not here.
+Of other people, it contains only names that the user may see at that time: people whom the user follows,
+mutes or blocks, and of sharers above the user's shares. Followers are only counted. Other people's comments,
+likes and shares are their own data, and left out.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from app.models.subscriptions.subscription import Subscription
 Row = dict[str, Any]
 T = TypeVar("T")
 
-#: Rows read at once; entries come with their texts, each of which may be a megabyte.
+#: Rows per batch, and entries per batch, whose texts may be a megabyte each.
 BATCH, ENTRIES = 500, 50
 
 
 class PersonalDataGateway:
-    """Reads what belongs to a person."""
+    """Reads the personal data of a user."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class PersonalDataGateway:
         self._sight, self._notes = visibility, notes
 
     def build_account(self, user: User) -> Row:
-        """Return name, address, settings, sessions and profile; no secret is among it."""
+        """Return the name, email address, settings, sessions and profile, without secrets."""
         sessions = self._sessions.list_sessions(user.id)
         return {
             "name": user.name,
@@ -105,11 +105,11 @@ class PersonalDataGateway:
         }
 
     def build_opml(self, user_id: int) -> bytes:
-        """Return the subscriptions as any reader takes them."""
+        """Return the subscriptions as OPML."""
         return self._exports.export_subscriptions(user_id)
 
     def iter_subscriptions(self, user_id: int) -> Iterator[Row]:
-        """Yield feeds and people, with the folders they are in and how far they are read."""
+        """Yield subscriptions to feeds and people, with their folders and read positions."""
         paths = build_folder_paths(self._folders.find_by_user(user_id))
         mine = self._subscriptions.find_by_user(user_id)
         for batch in _cut(mine):
@@ -122,7 +122,7 @@ class PersonalDataGateway:
                     )
 
     def iter_folders(self, user_id: int) -> Iterator[Row]:
-        """Yield folders by the names on the way to them."""
+        """Yield folders with their paths."""
         for path in build_folder_paths(self._folders.find_by_user(user_id)).values():
             yield {"name": path[-1], "path": list(path)}
 
@@ -143,7 +143,7 @@ class PersonalDataGateway:
             )
             cards = self._feeds.find_cards(list({m.feed_id for m in marks}))
             for mark in marks:
-                # What is gone, or was taken from his sight since, is not his to take along.
+                # Entries that are gone or hidden from the user are left out.
                 if (entry := entries.get(mark.entry_id)) is None:
                     continue
                 yield {
@@ -168,7 +168,7 @@ class PersonalDataGateway:
             yield {"name": one.name, "query": one.query}
 
     def iter_shares(self, user_id: int) -> Iterator[Row]:
-        """Yield shares and posts, each with the way it came as far as he sees it."""
+        """Yield shares and posts, each with its chain as far as the user may see it."""
         for batch in _batches(
             lambda after: self._belongings.list_shares(user_id, after, BATCH), lambda s: s.of.entry_id
         ):
@@ -185,7 +185,7 @@ class PersonalDataGateway:
                 yield {**_share_row(share, shown.get(share.id)), "way": way}
 
     def iter_comments(self, user_id: int) -> Iterator[Row]:
-        """Yield his comments, and to what they were said where he may still see it."""
+        """Yield comments, with their share if the user may still see it."""
         found: Iterator[list[CommentRecord]] = _batches(
             lambda after: self._belongings.list_comments(user_id, after, BATCH), lambda c: c.id
         )
@@ -201,7 +201,7 @@ class PersonalDataGateway:
                 }
 
     def iter_likes(self, user_id: int) -> Iterator[Row]:
-        """Yield what he likes, entries and shares, where he may still see it."""
+        """Yield liked entries and shares, with titles if the user may still see them."""
         for marks in self._marks(user_id, "liked_at"):
             rows = self._entries.find_rows(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
             for mark in marks:
@@ -216,7 +216,7 @@ class PersonalDataGateway:
                 yield {"kind": "share", "at": one.at, "on": about.get(one.share_id)}
 
     def _about(self, user_id: int, share_ids: Sequence[int]) -> dict[int, Row]:
-        """Return whose shares these are and of what, those that he may see."""
+        """Return the sharers and titles of these shares, for those that the user may see."""
         shares = self._shares.find_many(share_ids)
         seen = self._sight.find_visible_profiles(user_id, list(shares.values()))
         found: list[Share] = [shares[i] for i in seen]
@@ -228,7 +228,7 @@ class PersonalDataGateway:
         }
 
     def iter_people(self, user_id: int) -> Iterator[Row]:
-        """Yield those whom he follows, has asked to follow, mutes and blocks."""
+        """Yield the people whom the user follows, has asked to follow, mutes and blocks."""
         owners = self._profiles.find_owners([s.feed_id for s in self._follows.find_followed(user_id)])
         for ids in _cut(list(owners.values())):
             names = self._handles(ids)
@@ -246,7 +246,7 @@ class PersonalDataGateway:
         return {i: face.handle for i, face in self._sight.find_unmuted_people(None, user_ids).items()}
 
     def iter_notifications(self, user_id: int) -> Iterator[Row]:
-        """Yield what he was told, as he reads it at this moment, without the names of who did it."""
+        """Yield notifications as the user sees them now, without the names of other people."""
         cursor: str | None = ""
         while cursor is not None:
             page = self._notes.list_notifications(user_id, cursor)
@@ -266,7 +266,7 @@ def _cut(things: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _batches(read: Callable[[int | None], list[T]], place: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield batches until there are no more; ``read`` takes the place of the last one before."""
+    """Yield batches until there are no more; ``read`` gets the place of the previous batch's last row."""
     after: int | None = None
     while batch := read(after):
         yield batch
@@ -288,7 +288,7 @@ def _subscription(
     }
     if card.owner is None:
         return {"kind": "feed", "address": card.url, "site": card.site_url, **row}
-    # Somebody who is suspended or shares with nobody any more goes by no name but the one given to him.
+    # For a suspended or private person, only the user's own title is shown.
     name = None if card.hidden else names.get(card.owner)
     return {"kind": "person", "name": name, "muted": one.muted, **row, "title": one.title or name}
 
@@ -310,7 +310,7 @@ def _share_row(share: Share, entry: Entry | None) -> Row:
 
 
 def _feed(card: FeedCard | None, mine: bool) -> Row | None:
-    """Return a feed; its address only to who reads it: there are feeds whose address is a secret."""
+    """Return a feed; include its address, which may be a secret, only for a subscriber."""
     if card is None:
         return None
     return {"title": card.title, "address": card.url if mine and card.owner is None else None}

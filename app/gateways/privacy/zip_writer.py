@@ -1,4 +1,4 @@
-"""Writes a zip file piece by piece: neither the file nor one of its members is ever in memory as a whole."""
+"""Writing of ZIP files piece by piece, without the whole file or a whole member in memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from app.errors import TooLargeError
 
-#: Bytes of a piece: well below what a document of MongoDB holds.
+#: Bytes per piece: well below the size limit of MongoDB documents.
 PIECE = 4 << 20
 Sink = Callable[[bytes], None]
 
 
 class ZipWriter:
-    """Members go in one after the other; :meth:`close` gives the rest away.
+    """Writes members one after the other; :meth:`close` passes on the rest.
 
     Args:
-        sink: takes pieces of :data:`PIECE` bytes, the last one shorter.
-        most: bytes of all members together, before they are packed; below 2 GiB, so that the file needs none
-            of the extensions that old programs do not read.
+        sink: gets pieces of :data:`PIECE` bytes; the last one is shorter.
+        max_bytes: the most bytes of all members together, uncompressed; below 2 GiB, so that old programs
+            without the ZIP64 extension can read the file.
     """
 
     def __init__(self, sink: Sink, *, max_bytes: int, now: dt.datetime) -> None:
@@ -40,10 +40,10 @@ class ZipWriter:
         """Add a member.
 
         Args:
-            name: one of ours; nothing that anybody has typed may be in it.
+            name: a fixed name, never with text typed by a user.
 
         Raises:
-            TooLargeError: all members together are larger than they may be.
+            TooLargeError: all members together exceed the limit.
         """
         info = zipfile.ZipInfo(name, self._time)
         info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
@@ -55,20 +55,20 @@ class ZipWriter:
                 member.write(chunk)
 
     def add_rows(self, name: str, rows: Iterable[Any]) -> None:
-        """Add a JSON array, one row per line; raises as :meth:`add`."""
+        """Add a JSON array, one row per line; raises like :meth:`add_member`."""
         self.add_member(name, _lines(rows))
 
     def add_json(self, name: str, value: Any) -> None:
-        """Add a JSON document; raises as :meth:`add`."""
+        """Add a JSON document; raises like :meth:`add_member`."""
         self.add_member(name, [_json(value, indent=1), b"\n"])
 
     def close(self) -> None:
-        """Write the directory, and give away what is left."""
+        """Write the directory, and pass on the remaining bytes."""
         self._zip.close()
         self._out.finish()
 
     def discard_rest(self) -> None:
-        """Give nothing more away: a zip file that is just let go of would still write its directory."""
+        """Stop passing on bytes: an abandoned ZIP file would otherwise still write its directory."""
         self._out.discard_rest()
         self._zip.close()
 
@@ -80,7 +80,7 @@ def _json(value: Any, indent: int | None = None) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return dict(value)  # a mapping that nobody can change
+    return dict(value)  # an immutable mapping
 
 
 def _lines(rows: Iterable[Any]) -> Iterable[bytes]:
@@ -92,7 +92,7 @@ def _lines(rows: Iterable[Any]) -> Iterable[bytes]:
 
 
 class _Pieces(io.RawIOBase):
-    """A file that cannot be sought in, cut into pieces."""
+    """An unseekable file that is cut into pieces."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
