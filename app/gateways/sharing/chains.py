@@ -1,4 +1,4 @@
-"""Re-share chains: who passed what on to whom, as far as the one who looks may know."""
+"""Re-share chains: trees and paths of the re-shares of an entry, as far as the viewer may see them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.models.feeds.chain import Chain, Hop
 from app.models.sharing.sharing import ChainNode, ChainPage, Origin, Share, Sharer, ShareVisibility
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
-#: Shares looked at for one that may be seen.
+#: Most shares read to find the first visible one.
 FIRSTS = 20
-#: Reads of the store for one page, where much of a chain is not for the one who looks.
+#: Most reads for one page, when much of a chain is hidden from the viewer.
 LOOKS = 10
 
 
@@ -25,7 +25,8 @@ class ChainGateway:
     """Pages through trees of shares.
 
     Args:
-        rows: shares on a page. most: up to how many are counted.
+        rows: shares per page.
+        limit: the highest number of shares that is counted.
     """
 
     def __init__(
@@ -44,13 +45,12 @@ class ChainGateway:
     def list_chain(
         self, viewer: int | None, origin: Origin, cursor: str | None, cache: RequestCache | None = None
     ) -> ChainPage:
-        """Return the shares after ``cursor`` that a viewer may see, below what they came from.
+        """Return a page of the visible shares after ``cursor``, each below the share that it came from.
 
-        What he may not see is not there, unless something that he sees came from it: then it stands for
-        itself without a name.
+        Hidden shares are left out, unless a visible share came from them: then they appear without a name.
 
         Raises:
-            InvalidError: the cursor is none.
+            InvalidError: the cursor is invalid.
         """
         after, cache = _after(cursor), cache or RequestCache()
         sight = self._sight.build_filter(viewer, cache)
@@ -102,7 +102,7 @@ class ChainGateway:
         return tuple(nodes)
 
     def find_first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
-        """Return the first share of a root that a viewer may see, and how many those are, up to ``most``."""
+        """Return the sharer of a root's first visible share, and the capped number of visible shares."""
         known = RequestCache()
         sight = self._sight.build_filter(viewer, known)
         total = self._shares.count(origin.entry_id, sight, self._most)
@@ -113,7 +113,7 @@ class ChainGateway:
         return next((names[s.id] for s in found if s.id in names), None), total
 
     def list_chain_sharers(self, viewer: int | None, share: Share) -> list[Sharer | None]:
-        """Return the way of a share backwards; None for what a viewer may not see or was taken back."""
+        """Return the sharers in a share's chain, latest first; None for hidden and removed shares."""
         if not share.path:
             return []
         known = self._shares.find_many(share.path)
@@ -121,7 +121,7 @@ class ChainGateway:
         return [names.get(i) for i in reversed(share.path)]
 
     def filter_visible(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
-        """Return those of these shares that a viewer may see."""
+        """Return which of these shares a viewer may see."""
         return (
             set(self._sight.find_visible_profiles(viewer, list(self._shares.find_many(share_ids).values())))
             if share_ids
@@ -129,7 +129,7 @@ class ChainGateway:
         )
 
     def build_chain(self, viewer: int | None, share: Share) -> Chain:
-        """Return the whole way of a share as a feed tells it, over other servers and this one."""
+        """Return the whole chain of a share for a feed, including hops on other servers."""
         known = {**self._shares.find_many(share.path), share.id: share}
         names = self._sight.find_sharers(viewer, list(known.values()))
         here = tuple(self._hop(i, known.get(i), names.get(i)) for i in (*share.path, share.id))
@@ -140,7 +140,7 @@ class ChainGateway:
             return root.remote._replace(hops=(*root.remote.hops, *here))
         if root.of is None:
             return Chain(here, root.url or "", root.title)
-        by = names.get(root.id)  # of a post, which is its own first share
+        by = names.get(root.id)  # of a post, which is its own root
         return Chain(here, self._page(by.handle, root.id), root.title) if by else Chain(here)
 
     def _hop(self, share_id: int, share: Share | None, by: Sharer | None) -> Hop:

@@ -1,4 +1,4 @@
-"""Following, asking to, letting, muting and blocking. Who follows has a subscription like any other."""
+"""Follows, follow requests, mutes and blocks. A follower has an ordinary subscription."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.models.subscriptions.subscription import Subscription
 
 
 class FollowGateway:
-    """Ties between people, with the subscriptions that go with them."""
+    """Changes relationships between people, and the subscriptions that belong to them."""
 
     def __init__(
         self,
@@ -35,12 +35,13 @@ class FollowGateway:
         self._profiles, self._ties, self._sight = profiles, relationships, visibility
 
     def follow(self, user_id: int, target: Profile, now: dt.datetime) -> Relationship:
-        """Read what somebody shares, or ask to where he wants to be asked; return what they are then.
+        """Follow a person, or send a follow request if they approve followers; return the relationship after
+        that.
 
         Raises:
-            NotFoundError: he shares with nobody, or does not want to be seen by this person.
-            ForbiddenError: it is himself, or somebody he blocks.
-            TooLargeError: he has as many subscriptions as he may.
+            NotFoundError: the person is private or suspended, or blocks the user.
+            ForbiddenError: the person is the user, or blocked by the user.
+            TooLargeError: the user has the maximum number of subscriptions.
         """
         tie = self._sight.find_relationship(user_id, target)
         free = self._sight.can_follow_directly(target, tie)
@@ -48,7 +49,7 @@ class FollowGateway:
             return tie
         if not free:
             self._ties.add(user_id, RelationshipKind.REQUEST, target.user_id, now)
-            # A block that was laid down in between has found nothing to end.
+            # A concurrent block has found no request to end.
             if self._sight.find_relationship(user_id, target).blocked:
                 self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
                 raise NotFoundError(user_id=target.user_id)
@@ -64,7 +65,7 @@ class FollowGateway:
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, RelationshipKind.REQUEST, recipient.user_id)
-        # Whatever was laid down before this, or in between, has found nothing to end or to mute.
+        # A concurrent block or mute has found no subscription to end or to mute.
         tie = self._sight.find_relationship(user_id, recipient)
         if tie.blocked:
             self._drop(user_id, feed.id, now)
@@ -73,10 +74,10 @@ class FollowGateway:
             self._mapper.set_muted(user_id, feed.id, True)
 
     def unfollow(self, user_id: int, target: Profile, expires: dt.datetime) -> str | None:
-        """Stop, or stop asking.
+        """Unfollow a person, or withdraw a follow request.
 
         Returns:
-            A token that brings the subscription back, "" when he had only asked, None: there was nothing.
+            A token that restores the subscription; "": only a request was withdrawn; None: there was neither.
         """
         asked = self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
         try:
@@ -85,10 +86,10 @@ class FollowGateway:
             return "" if asked else None
 
     def answer_request(self, target: Profile, user_id: int, yes: bool, now: dt.datetime) -> bool:
-        """Let somebody follow who has asked, or not; False: he does not ask any more.
+        """Accept or decline a follow request; return False if there is no such request anymore.
 
         Raises:
-            TooLargeError: he has as many subscriptions as he may; he goes on asking.
+            TooLargeError: the follower has the maximum number of subscriptions; the request stays.
         """
         if not self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id):
             return False
@@ -101,7 +102,7 @@ class FollowGateway:
         return True
 
     def set_muted(self, user_id: int, target: Profile, on: bool, now: dt.datetime) -> None:
-        """Leave somebody out of the stream of those one follows, or take him in again."""
+        """Mute or unmute a person in the user's combined streams."""
         if on:
             self._ties.add(user_id, RelationshipKind.MUTE, target.user_id, now)
         else:
@@ -109,9 +110,9 @@ class FollowGateway:
         self._mapper.set_muted(user_id, target.feed_id, on)
 
     def block(self, user_id: int, target_id: int, now: dt.datetime) -> list[int]:
-        """Neither sees the other from now on; return the feeds that each of them no longer reads.
+        """Block a person, so that neither sees the other; return the feeds that either no longer reads.
 
-        The block is written first: whoever follows at this moment is found by the next step, or refused.
+        The block is written first, so that a concurrent follow is found by the next step or refused.
         """
         self._ties.add(user_id, RelationshipKind.BLOCK, target_id, now)
         profiles = self._profiles.find_many([user_id, target_id])
@@ -133,30 +134,30 @@ class FollowGateway:
         return gone
 
     def unblock(self, user_id: int, target_id: int) -> bool:
-        """Let the other see again what everybody sees; False: he was not blocked."""
+        """Unblock a person; return False if they were not blocked."""
         return self._ties.remove(user_id, RelationshipKind.BLOCK, target_id)
 
     def remove_follower(self, target: Profile, follower_id: int, now: dt.datetime) -> bool:
-        """Take a follower away; False: he was none."""
+        """Remove a follower; return False if the person didn't follow."""
         return self._drop(follower_id, target.feed_id, now)
 
     def find_followed(self, user_id: int) -> list[Subscription]:
-        """Return the subscriptions to people."""
+        """Return a user's subscriptions to people."""
         return self._mapper.find_people(user_id)
 
     def list_followers(self, target: Profile, after: int, limit: int) -> list[tuple[int, int]]:
-        """Return (place, person) of those who follow, the last ones first; ``after``: the place before."""
+        """Return (cursor, user id) of followers, latest first; ``after``: the cursor to continue after."""
         return self._mapper.find_followers(target.feed_id, after, limit)
 
     def list_requests(self, target_id: int, limit: int) -> list[int]:
-        """Return who asks to follow, the last ones first."""
+        """Return the ids of users with a pending follow request, latest first."""
         return self._ties.find_initiators(target_id, RelationshipKind.REQUEST, limit)
 
     def list_by_kind(self, user_id: int, kind: RelationshipKind, limit: int) -> list[int]:
-        """Return whom somebody mutes or blocks."""
+        """Return the ids of the people in a user's relationships of this kind."""
         return self._ties.find_targets(user_id, kind, limit)
 
     def count_followers(self, profiles: Sequence[Profile]) -> dict[int, int]:
-        """Return how many follow each of these people, by person."""
+        """Return the number of followers of these people, by user id."""
         found = {p.user_id: self._feeds.find(p.feed_id) for p in profiles}
         return {user_id: feed.subscribers for user_id, feed in found.items() if feed}

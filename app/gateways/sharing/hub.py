@@ -1,4 +1,4 @@
-"""Our own hub: who may subscribe to what, what is owed to whom, and who is dropped."""
+"""Our own WebSub hub: subscriptions, their verification, deliveries and dropped subscribers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from app.models.sharing.sharing import STRANGER, Audience, Profile
 
 log = logs.get(__name__)
 
-#: The feeds of somebody's stream, by the ends of their addresses.
+#: The ends of the addresses of a stream's feeds.
 FEEDS = ("/atom.xml", "/feed.json")
 _CHALLENGE_BYTES = 32
 
 
 class HubGateway:
-    """Business rules of the hub.
+    """Manages the hub's subscribers, and builds requests to them.
 
     Args:
-        served: returns what anybody is served at the address of one of our feeds, None: nothing.
-        rng: draws the jitter of further tries.
+        find_document: returns the public document at the address of one of our feeds; None: there is none.
+        rng: draws the jitter of retries.
     """
 
     def __init__(
@@ -49,18 +49,18 @@ class HubGateway:
         self._served, self._settings = find_document, settings
         self._policy = Policy(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
-        #: Where requests to the hub go, and what feeds name.
+        #: The hub's address, which feeds link to.
         self.address = f"{settings.own_origin}/hub"
 
-    # -- being asked
+    # -- requests from subscribers
 
     def submit_request(self, form: HubForm, now: dt.datetime) -> int | None:
-        """Note a request, so that its callback is asked; None: there is nothing to be asked.
+        """Store a request for verification; return the subscriber's id, or None if nothing needs verifying.
 
         Raises:
             InvalidError: a field is missing, too long, or an address that may not be fetched.
-            NotFoundError: the topic is no public feed of this server.
-            TooLargeError: the stream or the callback's host has as many subscriptions as may be.
+            NotFoundError: the topic isn't a public feed of this server.
+            TooLargeError: the stream or the callback's host has the maximum number of subscriptions.
         """
         mode = self._check(form)
         known = self._hubs.find_by_callback(form.topic, form.callback)
@@ -72,7 +72,7 @@ class HubGateway:
         if profile is None:
             raise NotFoundError(field="hub.topic")
         if known is not None:
-            # Asked for when this name was another one's.
+            # Requested when this name belonged to another user.
             self._hubs.remove([known.id])
         self._check_room(profile.feed_id, hub.get_callback_host(form.callback))
         new = Subscriber(
@@ -104,7 +104,7 @@ class HubGateway:
         return Mode(form.mode)
 
     def _check_room(self, feed_id: int, host: str) -> None:
-        # Requests at the same moment may go beyond it by their number: that is no matter.
+        # Concurrent requests may exceed the limit slightly, which does no harm.
         most = self._settings.hub_stream_max, self._settings.hub_host_max
         of_feed, of_host = self._hubs.count(feed_id, host, most)
         if of_feed >= most[0] or of_host >= most[1]:
@@ -112,7 +112,7 @@ class HubGateway:
             raise TooLargeError(field="hub.topic" if of_feed >= most[0] else "hub.callback")
 
     def _owner(self, topic: str) -> Profile | None:
-        """Return whose public feed a topic is, None: nobody's, or not for everybody."""
+        """Return the profile whose public feed a topic is, or None."""
         handle, end = self._parts(topic)
         if not end:
             return None
@@ -120,12 +120,12 @@ class HubGateway:
             profile = self._profiles.get_by_name(handle)
         except NotFoundError:
             return None
-        # One address per feed: else a stream could be subscribed in all spellings of its owner's name.
+        # Only one address per feed: otherwise any spelling of the owner's name could be subscribed to.
         fits = topic == self._topic(profile, end)
         return profile if fits and profile.allows_view(Audience.PUBLIC, STRANGER) else None
 
     def _parts(self, topic: str) -> tuple[str, str]:
-        """Return name and end of a topic, both empty: it is none."""
+        """Return the user name and the end of a topic; both empty: it isn't a topic of ours."""
         end = next((e for e in FEEDS if topic.endswith(e)), "")
         start = self._profiles.build_page_url("")
         return (unquote(topic[len(start) : -len(end)]), end) if end and topic.startswith(start) else ("", "")
@@ -134,10 +134,10 @@ class HubGateway:
         return self._profiles.build_page_url("") + quote(profile.handle) + end
 
     def _current(self, known: Sequence[Subscriber]) -> dict[str, str]:
-        """Return where the feeds are now that subscribers to one stream asked for, by their topics.
+        """Return the current feed addresses for subscribers of one stream, by their topics.
 
-        A name leads to a stream as long as it is kept for its owner; then a topic is left out here, as are
-        all of a stream that is not for everybody.
+        A former name leads to the stream while it is reserved for its owner; after that, its topics are left
+        out. If the stream isn't public, all topics are.
         """
         profile = self._profiles.find(known[0].user_id) if known else None
         if profile is None or not profile.allows_view(Audience.PUBLIC, STRANGER):
@@ -146,14 +146,14 @@ class HubGateway:
         led = self._accounts.filter_names_of(profile.user_id, {handle for handle, _ in parts.values()})
         return {t: self._topic(profile, end) for t, (handle, end) in parts.items() if end and handle in led}
 
-    # -- asking whether it was meant
+    # -- verification
 
     def find_due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
-        """Return at most ``limit`` each: subscriptions to be verified, streams of which somebody is owed."""
+        """Return at most ``limit`` subscriptions to verify, and streams with pending deliveries."""
         return self._hubs.find_due(now, limit), self._hubs.find_owed_feeds(now, limit)
 
     def begin_verifications(self, sub_id: int, now: dt.datetime) -> list[IntentVerification]:
-        """Return what a callback is to be asked now, and others that are due with it; empty: nothing."""
+        """Return the verifications of a subscription and of others that are due; empty: none."""
         due = [i for i in self._hubs.find_due(now, self._settings.hub_batch) if i != sub_id]
         return [question for i in (sub_id, *due) if (question := self._begin(i, now))]
 
@@ -175,7 +175,7 @@ class HubGateway:
     def finish_verification(
         self, verification: IntentVerification, fetched: Fetched | None, now: dt.datetime
     ) -> bool:
-        """Note what a callback has answered, None: nothing; return whether it meant the request."""
+        """Record a callback's answer (None: no answer); return whether it confirmed the request."""
         known, ask, failures = verification.subscriber, verification.ask, verification.ask.failures + 1
         confirmed = (
             hub.is_confirmed(fetched, verification.challenge) if fetched and verification.challenge else False
@@ -201,20 +201,21 @@ class HubGateway:
     # -- pushing
 
     def has_subscribers(self, feed_id: int) -> bool:
-        """Return whether somebody is to be told of what changed in a stream; if not, nobody is owed it."""
+        """Return whether a stream has subscribers; if not, clear its mark of a change to deliver."""
         if self._hubs.has_subscribers(feed_id):
             return True
         self._hubs.clear_changed(feed_id)
         return False
 
     def claim_deliveries(self, feed_id: int, now: dt.datetime) -> list[Delivery]:
-        """Take what is to be sent now to subscribers of a stream; empty: nothing.
+        """Claim the deliveries that are due now for a stream's subscribers; empty: none.
 
-        Who has what is served already is told nothing: that a share was for fewer people is not his to know.
+        A subscriber that already has the current document gets nothing, so that changes of non-public shares
+        stay hidden.
         """
         self._hubs.mark_owed(feed_id, now)
         taken = self._hubs.claim_subscribers(feed_id, now, now + hub.CLAIM, self._settings.hub_batch)
-        # After they were taken: so what they get holds all that they are owed.
+        # Read after the claim, so that the document contains all the changes owed.
         current = self._current(taken)
         served = {topic: self._document(topic) for topic in set(current.values())}
         made: list[Delivery] = []
@@ -233,7 +234,7 @@ class HubGateway:
         return made
 
     def _document(self, topic: str) -> tuple[Document | None, bool]:
-        """Return what is pushed of a feed that is there now, and whether it is for everybody still."""
+        """Return the document to push (None: there is none), and whether the feed is still public."""
         document = self._served(topic)
         if document is None:
             return None, False
@@ -245,10 +246,11 @@ class HubGateway:
     def record_results(
         self, deliveries: Sequence[Delivery], answers: Iterable[Fetched], now: dt.datetime
     ) -> tuple[int, int]:
-        """Note how deliveries ended; one without an answer failed. Return how many arrived and were dropped.
+        """Record the results of deliveries; return how many arrived and how many subscriptions ended.
 
-        410 ends a subscription, and so do too many failures in a row. Hosts of which nothing was heard are
-        left alone with all their callbacks of this stream: so few of them hold the others up.
+        A delivery without an answer failed. A 410 answer ends a subscription, as do too many failures in a
+        row. For hosts that didn't answer, all callbacks of this stream are postponed, so that they delay
+        others little.
         """
         by_id = {fetched.request.key: fetched for fetched in answers}
         got: list[tuple[Subscriber, bytes]] = []

@@ -1,4 +1,4 @@
-"""Shared streams as others see them: pages, single shares, and feeds for strangers."""
+"""Shared streams as other people see them: pages, single shares, and public feeds."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from app.models.sharing.pages import (
 )
 from app.models.sharing.sharing import Audience, Profile, Share, Sharer, ShareVisibility
 
-#: Characters of a note in lists, and in chains: the whole is on the share's own page.
+#: Longest notes in lists and in chains, in characters; the share's own page has the full note.
 SHOWN, CHAINED = 600, 160
 
 
 class TextExtent(enum.Enum):
-    """How much is read of what was shared and said: the whole, what lists show, or nothing."""
+    """How much text of an entry and its note to read: all, the beginning for lists, or nothing."""
 
     WHOLE = enum.auto()
     BEGINNING = enum.auto()
@@ -45,12 +45,14 @@ class TextExtent(enum.Enum):
 
 
 class SharedGateway:
-    """Reads what somebody shares.
+    """Reads the shares in people's streams.
 
     Args:
-        rows: shares on a page, and in a feed. passed_most: up to how many re-shares are counted.
-        counted: up to how many shares of a stream are.
-        origin: this server's own address, without a slash at its end. hub: that of its hub, if it has one.
+        rows: shares per page and per feed.
+        passed_limit: the highest number of re-shares that is counted.
+        counted: the highest number of a stream's shares that is counted.
+        origin: this server's own address, without a trailing slash.
+        hub: the address of this server's hub; None: there is no hub.
     """
 
     def __init__(
@@ -75,10 +77,10 @@ class SharedGateway:
     def list_shares(
         self, viewer: int | None, profile: Profile, before: int | None, cache: RequestCache
     ) -> SharedPart:
-        """Return the shares of a stream that a viewer may see, the newest first, without their texts.
+        """Return a page of a stream's visible shares, newest first, without full texts.
 
         Args:
-            before: the share after which it goes on.
+            before: the share after which the page starts; None: the first page.
         """
         part = self._part(viewer, profile, before, cache)
         return part._replace(items=tuple(self._counting(part.items)))
@@ -100,7 +102,7 @@ class SharedGateway:
         return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
 
     def _seen(self, viewer: int | None, profile: Profile, known: RequestCache) -> list[Audience]:
-        """Return for whom a share must be that this viewer may see it."""
+        """Return the audiences whose shares this viewer may see."""
         tie = self._sight.find_relationship(viewer, profile, known)
         return [audience for audience in Audience if profile.allows_view(audience, tie)]
 
@@ -116,7 +118,7 @@ class SharedGateway:
         """Return one share of a person with its text.
 
         Raises:
-            NotFoundError: there is none, it was taken back, or it is not for this viewer.
+            NotFoundError: there is no such share, it was unshared, or the viewer may not see it.
         """
         share = self._sight.find_shares([share_id], cache).get(share_id)
         if share is None or share.user_id != profile.user_id or not self._sight.can_see(viewer, share, cache):
@@ -133,7 +135,7 @@ class SharedGateway:
         text: TextExtent,
         known: RequestCache,
     ) -> list[SharedItem]:
-        """Return what is shown of shares that a viewer may see; without those whose root he may not."""
+        """Return shares with the data to show, except those whose root entry is hidden from the viewer."""
         keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
         entries = (self._entries.find_with_bodies if text is TextExtent.WHOLE else self._entries.find_rows)(
             viewer, keys, known
@@ -162,7 +164,7 @@ class SharedGateway:
         return {i: _hop(found.get(i), names.get(i)) for i in ids}
 
     def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
-        """Count the shares that came of each: those that everybody may see, whoever looks."""
+        """Add the number of public re-shares of each share, the same for every viewer."""
         below = self._shares.find_public_descendants([item.share for item in items], self._passed_most + 1)
         seen = self._sight.find_visible_profiles(None, [share for found in below.values() for share in found])
         counts = {i: sum(share.id in seen for share in found) for i, found in below.items()}
@@ -171,24 +173,25 @@ class SharedGateway:
         return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
 
     def render_notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
-        """Return what each of these said as HTML, cut where it is long, by share."""
+        """Return these sharers' notes as HTML, cut to :data:`CHAINED` characters, by share id."""
         return {s.share_id: linkify.render_html(clip_text(s.note, CHAINED)) for s in sharers if s.note}
 
     def render_bio(self, profile: Profile) -> str:
-        """Return what somebody says of himself as HTML."""
+        """Return a profile's bio as HTML."""
         return linkify.render_html(profile.bio)
 
     def build_feed(
         self, profile: Profile, form: FeedFormat, etags: Collection[str], since: dt.datetime | None
     ) -> FeedDocument:
-        """Return the feed of what everybody may see of a stream.
+        """Return the feed document of the public part of a stream.
 
         Args:
-            known: tags of documents that the one who asks has. since: how old his is, if he knows no tag.
-                No text is read where one of them fits.
+            etags: the client's entity tags.
+            since: the time of the client's copy, if the client has no tag. If the copy is current, no texts
+                are read.
 
         Raises:
-            NotFoundError: the stream is for fewer than everybody.
+            NotFoundError: the stream isn't public.
         """
         read = RequestCache()
         if Audience.PUBLIC not in self._seen(None, profile, read):
@@ -208,7 +211,7 @@ class SharedGateway:
         )
 
     def _stamped(self, items: Sequence[SharedItem]) -> list[SharedItem]:
-        """Return items that know how often what they share has changed."""
+        """Return items with the current revisions of the entries that they share."""
         of = [i.share.of for i in items]
         stamps = (
             self._mapper.find_revisions([EntryKey(o.entry_id, o.feed_id, 0, 0) for o in of]) if of else {}
@@ -224,7 +227,7 @@ class SharedGateway:
         ]
 
     def _tag(self, profile: Profile, form: FeedFormat, items: Sequence[SharedItem]) -> str:
-        """Return what changes with all that is in a feed, told by what is cheap to read."""
+        """Return an entity tag that changes with any content of a feed, from data that is cheap to read."""
         said = [publish.VERSION, form, self._origin, profile.handle, profile.display, profile.bio]
         of_items = [
             [
@@ -250,7 +253,7 @@ def _hop(share: Share | None, by: Sharer | None) -> Hop:
 
 
 def _blog(card: FeedCard | None, entry: Entry) -> OriginFeed:
-    """Return where something was published; the address of its feed may be a key, so it is not told."""
+    """Return the feed that an entry came from, without the feed's address, which may be a secret."""
     if card is None or card.owner is not None:
         return OriginFeed()
     return OriginFeed(card.title, card.site_url or entry.url or "")
@@ -260,7 +263,7 @@ _BREAK = re.compile(r"\s+\S*\Z")
 
 
 def clip_text(text: str, max_length: int) -> str:
-    """Return the beginning of typed words, ended between two of them."""
+    """Return the beginning of a text, cut between two words."""
     if len(text) <= max_length:
         return text
     return _BREAK.sub("", text[:max_length]).rstrip() + "…"

@@ -1,4 +1,4 @@
-"""Profiles: made when somebody first shares, with the two feeds that hold what he shares."""
+"""Profiles: created at a person's first share, with the two feeds for their shares."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.models.sharing.sharing import Audience, Profile
 
 
 class ProfileGateway:
-    """Makes, finds and changes profiles.
+    """Creates, finds and changes profiles.
 
     Args:
-        origin: this server's own address, without a slash at its end.
-        audience: of a new stream.
+        origin: this server's own address, without a trailing slash.
+        audience: the audience of a new stream.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ProfileGateway:
         self._origin, self._audience = origin, audience
 
     def preview_profile(self, user: User) -> Profile:
-        """Return a person's profile, or what it would be; nothing is made."""
+        """Return a person's profile, or the one that would be created; stores nothing."""
         planned = Profile(
             user_id=user.id, feed_id=0, private_feed_id=0, handle=user.name, audience=self._audience
         )
@@ -46,14 +46,14 @@ class ProfileGateway:
 
     @property
     def origin(self) -> str:
-        """This server's own address, without a slash at its end."""
+        """This server's own address, without a trailing slash."""
         return self._origin
 
     def get_or_create_profile(self, user: User, now: dt.datetime) -> Profile:
-        """Return a person's profile, which is made where he has none yet.
+        """Return a person's profile, creating it if needed.
 
         Raises:
-            NotFoundError: the account goes at this moment.
+            NotFoundError: the account is just being deleted.
         """
         if found := self._profiles.find(user.id):
             return found
@@ -68,27 +68,27 @@ class ProfileGateway:
         return made
 
     def build_page_url(self, handle: str) -> str:
-        """Return the address of somebody's page."""
+        """Return the address of a person's page."""
         return f"{self._origin}/@{handle}"
 
     def find(self, user_id: int) -> Profile | None:
-        """Return a person's profile, None: he has none."""
+        """Return a person's profile, or None if there is none."""
         return self._profiles.find(user_id)
 
     def find_many(self, user_ids: Sequence[int]) -> dict[int, Profile]:
-        """Return profiles by person."""
+        """Return profiles by user id."""
         return self._profiles.find_many(user_ids)
 
     def get_audience(self, user_id: int) -> Audience:
-        """Return for whom a person's stream is, or would be."""
+        """Return the audience of a person's stream, or the default if there is no profile yet."""
         found = self._profiles.find(user_id)
         return found.audience if found else self._audience
 
     def get_by_name(self, handle: str) -> Profile:
-        """Return the profile of who has this name.
+        """Return the profile of the person with this name.
 
         Raises:
-            NotFoundError: nobody has, or he has none.
+            NotFoundError: there is no such person, or they have no profile.
         """
         found = self._profiles.find_by_name(handle)
         if found is None:
@@ -96,54 +96,54 @@ class ProfileGateway:
         return found
 
     def find_owner(self, feed_id: int) -> int | None:
-        """Return whose stream a feed is, None: it is nobody's."""
+        """Return the id of the person whose stream a feed is, or None."""
         return self._profiles.find_owner(feed_id)
 
     def find_owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
+        """Return the ids of the people whose streams these feeds are, by feed; other feeds are left out."""
         return self._profiles.find_owners(feed_ids)
 
     def find_suspended(self, limit: int) -> list[int]:
-        """Return whom administrators have suspended."""
+        """Return the ids of suspended people."""
         return self._profiles.find_suspended(limit)
 
     def update(self, profile: Profile, changes: Mapping[str, Any]) -> Profile:
-        """Store what is in ``changes``, checked already, and return the profile as it is then.
+        """Store checked changes of a profile, and return the changed profile.
 
         Raises:
-            NotFoundError: the account went meanwhile.
+            NotFoundError: the account was deleted meanwhile.
         """
         return self._changed(profile.user_id, changes)
 
     def set_suspended(self, user_id: int, hidden: bool) -> Profile:
-        """Hide somebody and all that he shares, or show again what he himself lets others see.
+        """Hide a person and all their shares, or show them again to their own audience.
 
         Raises:
-            NotFoundError: he has no profile.
+            NotFoundError: the person has no profile.
         """
         return self._changed(user_id, {"hidden": hidden})
 
     def apply_account_state(self, user_id: int) -> None:
-        """Hide what somebody shares whose account was closed, or show it again; he may share nothing."""
+        """Hide the shares of a closed account, or show them again; do nothing without a profile."""
         if self._profiles.find(user_id):
             self._changed(user_id, {})
 
     def _changed(self, user_id: int, changes: Mapping[str, Any]) -> Profile:
         found = self._store.run_in_transaction(lambda session: self._change(user_id, changes, session))
-        # Each share is shown by the profile; what is written into them is for counting alone, and many.
+        # The profile decides what is shown. The copies in the many shares only serve to count them.
         self._shares.set_stream_audience(user_id, found.visible_to)
         self.apply_audience_changes(found)
         return found
 
     def apply_audience_changes(self, profile: Profile) -> None:
-        """Let shares that were written for this profile follow what somebody made of it meanwhile."""
+        """Update the shares' copies of the audience if the profile was changed meanwhile."""
         while (now := self._profiles.find(profile.user_id)) and now.visible_to is not profile.visible_to:
             self._shares.set_stream_audience(now.user_id, now.visible_to)
             profile = now
 
     def _change(self, user_id: int, changes: Mapping[str, Any], session: Session) -> Profile:
-        # The write comes first: of two changes at once, one waits for what the other has made of the
-        # profile. So a stream that was suspended is never shown by who widened its audience just then.
+        # Write first, so that of two concurrent changes one waits for the other. So widening the audience
+        # never shows a stream that was just suspended.
         self._profiles.update(user_id, changes, session)
         found = self._profiles.find_many([user_id], session).get(user_id)
         if found is None:
@@ -153,6 +153,6 @@ class ProfileGateway:
         return found
 
     def rename_feeds(self, profile: Profile, session: Session | None = None) -> None:
-        """Let a person's feeds go by the name he has now."""
+        """Rename a person's feeds to their current name."""
         feeds = [profile.feed_id, profile.private_feed_id]
         self._feeds.rename(feeds, self.build_page_url(profile.handle), profile.name, session)

@@ -1,8 +1,8 @@
-"""Shares and posts: written in one transaction each, whatever number of people follow.
+"""Shares and posts: each written in one transaction, however many people follow.
 
-A share is an entry of its sharer's feed and a document of its own, under one id. Its entry is what streams,
-counts and marks know; the document says where it came from and who may see it, and stays when the share is
-taken back, so that what others made of it keeps its way.
+A share is an entry in its sharer's feed and a document of its own, with the same id. Streams, counts and
+marks use the entry. The document records the share's source and audience. It stays after an unshare, so that
+re-shares keep their chain.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from app.models.reading.entry import Entry, NewEntry
 from app.models.sharing.sharing import Audience, Origin, Profile, Share
 from app.models.subscriptions.undo import Removal
 
-#: Tries of a share whose place or id another one took at the same moment.
+#: Attempts to store a share whose number or id another share gets at the same moment.
 ROUNDS = 8
-#: Shares further down whose readers are told that one on their way comes or goes, at most.
+#: Most shares further down a chain that are marked as changed when one above comes or goes.
 TOLD = 1000
 
 
 class _OvertakenError(ConflictError):
-    """A share is no longer as it was when an edit of it was thought out."""
+    """A share has changed since an edit of it was prepared."""
 
 
 class SharingGateway:
-    """Shares, posts, edits, and takes back.
+    """Creates, edits, removes and restores shares and posts.
 
     Args:
-        depth: shares on one way from the root, at most.
+        depth: the most shares in a chain.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class SharingGateway:
         self._depth = depth
 
     def share(self, profile: Profile, entry: Entry, note: str, audience: Audience, now: dt.datetime) -> Share:
-        """Share an entry that the sharer may see; one that is a share itself is taken from there.
+        """Share an entry that the sharer may see; if the entry is a share itself, re-share it.
 
         Raises:
-            ExistsError: he shares it already.
-            InvalidError: it is somebody's post for fewer people, or came through too many hands.
-            NotFoundError: it was taken back, or its entry is gone.
+            ExistsError: the sharer already shares the entry.
+            InvalidError: the entry is another person's non-public post, or its chain is too long.
+            NotFoundError: the entry was unshared, or is gone.
         """
         source = self._shares.find(entry.id) if entry.of else None
         if entry.of and (source is None or not source.live):
@@ -98,7 +98,7 @@ class SharingGateway:
         return self._put(profile, share, self._body(profile, share, "", now), now)
 
     def _allowed(self, source: Share, profile: Profile, audience: Audience) -> Audience:
-        """Return for whom a share may be passed on, at most for those that it is for."""
+        """Return the audience of a re-share, which is at most that of its source."""
         owner = self._profiles.find(source.user_id)
         whole = source.audience.narrow_to(owner.audience) if owner else Audience.PRIVATE
         if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
@@ -108,7 +108,7 @@ class SharingGateway:
         return audience.narrow_to(whole)
 
     def check_reshare(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
-        """Return whether somebody may pass an entry on that he sees, and for whom at most."""
+        """Return whether a viewer may share an entry that they see, and the widest audience."""
         source = self._shares.find(entry.id) if entry.of else None
         if source is None or source.user_id == viewer:
             return True, Audience.PUBLIC
@@ -118,7 +118,7 @@ class SharingGateway:
         return not closed and len(source.path) + 1 < self._depth, whole
 
     def _check_hands(self, hands: int) -> None:
-        """Refuse to pass on what came through too many hands, on whichever servers."""
+        """Refuse a re-share if the chain, including hops on other servers, is too long."""
         if hands >= self._depth:
             raise InvalidError(
                 "You can't re-share this. A chain can have at most %(most)s shares.", most=self._depth
@@ -127,7 +127,7 @@ class SharingGateway:
     def publish_post(
         self, profile: Profile, title: str, text: str, audience: Audience, now: dt.datetime
     ) -> Share:
-        """Publish what somebody wrote himself; it is an entry of its own."""
+        """Publish a post, which is its own root entry."""
         share_id = ids.reserve_ids()
         share = Share(
             id=share_id,
@@ -160,11 +160,11 @@ class SharingGateway:
         private = share.audience is Audience.PRIVATE
         feed_id = profile.private_feed_id if private else profile.feed_id
         known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
-        revised = now if share.seq else None  # it was somewhere before
+        revised = now if share.seq else None  # it had another place before
         seq = self._number(profile, feed_id, known, share.at, now, session)
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
-        # Before the root is counted: who shares it for the second time changes nothing.
+        # Before counting the root, so that a second share by the same person changes nothing.
         stars = self._shares.add(share, profile.visible_to, session)
         numbered = NumberedEntry(
             feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at)
@@ -179,7 +179,7 @@ class SharingGateway:
     def _number(
         self, profile: Profile, feed_id: int, known: int, at: dt.datetime, now: dt.datetime, session: Session
     ) -> int:
-        """Return the number that a share had in a feed (0: none), by which it stays read, or the next one."""
+        """Return the number that a share had in a feed, so that it stays read, or (``known`` 0) a new one."""
         if known and self._feeds.restore_number(feed_id, known, at, now, session):
             return known
         seq = self._feeds.take_number(feed_id, at, now, session)
@@ -188,7 +188,7 @@ class SharingGateway:
         return seq
 
     def _count(self, share: Share, by: int, session: Session) -> None:
-        """Count a share among what is shared at the moment, if everybody sees it."""
+        """Count a public share in the trends."""
         if share.audience is not Audience.PUBLIC:
             return
         if by > 0:
@@ -205,18 +205,18 @@ class SharingGateway:
         note: str | None = None,
         audience: Audience | None = None,
     ) -> tuple[Share, Share]:
-        """Change what somebody wrote to a share, or for whom it is.
+        """Change the note or the audience of a share.
 
         Args:
-            note, audience: None: they stay as they are.
+            note, audience: None leaves the value as it is.
 
         Returns:
-            The share as it was and as it is.
+            The share before and after the change.
 
         Raises:
-            NotFoundError: he has no such share.
+            NotFoundError: the person has no such share.
             InvalidError: as for :meth:`share`.
-            ConflictError: it was changed by others again and again.
+            ConflictError: other requests changed the share at every attempt.
         """
         for _ in range(ROUNDS):
             was = self._shares.find(share_id)
@@ -227,7 +227,7 @@ class SharingGateway:
         raise ConflictError(share_id=share_id)
 
     def _wanted(self, was: Share, note: str | None, audience: Audience | None, now: dt.datetime) -> Share:
-        """Return what an edit is to make of a share."""
+        """Return the share as it should be after an edit."""
         note = was.note if note is None else note
         audience = was.audience if audience is None else self._widened(was, audience)
         edited = was.edited if note == was.note else now
@@ -242,8 +242,10 @@ class SharingGateway:
         return edited
 
     def _widened(self, was: Share, audience: Audience) -> Audience:
-        """Return for whom a share may be that is to be for these; what it came from, even when that is gone,
-        bounds how it is widened, and never narrows what somebody has shared already.
+        """Return the audience that a share gets if ``audience`` is requested.
+
+        The source, even if it's gone, limits how far a share can be widened. It never narrows an existing
+        share.
         """
         if was.source is None or audience.width <= was.audience.width:
             return audience
@@ -257,7 +259,7 @@ class SharingGateway:
 
     def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
         found = self._shares.update(was.id, was.user_id, new.note, new.audience, now, session)
-        # What the edit leaves as it is was read before: it must not undo what another one has made of it.
+        # Values that the edit leaves alone were read before, so it must not overwrite another edit.
         if found is None or found[0] != was:
             raise _OvertakenError(share_id=was.id)
         before, edited = found
@@ -271,7 +273,7 @@ class SharingGateway:
         return edited
 
     def _move(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
-        """Let a share be seen that was private, or the other way round: it goes to the other feed."""
+        """Move a share that becomes private, or that was private, to the sharer's other feed."""
         body = self._body(profile, new, self._title(was), now)
 
         def move_share(session: Session) -> Share:
@@ -288,13 +290,13 @@ class SharingGateway:
     def remove_share(
         self, user_id: int, share_id: int, expires: dt.datetime, now: dt.datetime
     ) -> tuple[Share, str]:
-        """Take a share back; what others made of it stays, and keeps its way.
+        """Unshare: remove a share; re-shares by other people stay, and keep their chain.
 
         Returns:
-            The share as it was, and a token for :meth:`restore`, good until ``expires``.
+            The share as it was, and a token for :meth:`restore_share`, valid until ``expires``.
 
         Raises:
-            NotFoundError: he has no such share.
+            NotFoundError: the user has no such share.
         """
         was = self._shares.find(share_id)
         if was is None or was.user_id != user_id or not was.live:
@@ -312,20 +314,20 @@ class SharingGateway:
         return gone, token
 
     def _pass_on(self, share: Share, now: dt.datetime) -> None:
-        """Let what came of a share be told as changed: on its way somebody is named, or no longer."""
+        """Mark re-shares of a share as changed, because the names in their chains change."""
         if further := self._shares.find_descendants(share, TOLD):
             self._entries.mark_revised(further, now)
 
     def _title(self, share: Share) -> str:
-        """Return what was shared is called."""
+        """Return the title of the shared entry."""
         entry = self._entries.find(share.of.entry_id, [share.of.feed_id])
         return entry.title if entry else ""
 
     def _body(self, profile: Profile, share: Share, title: str, now: dt.datetime) -> NewEntry:
-        """Return the entry of a share that is stored once more.
+        """Return the entry of a share, to store it again.
 
         Raises:
-            NotFoundError: what was shared is gone.
+            NotFoundError: the shared entry is gone.
         """
         if share.is_post:
             return _entry_of_post(title, share, profile, now)
@@ -335,7 +337,7 @@ class SharingGateway:
         return _entry_of(root, share.note, now)
 
     def _gone(self, known: Share, now: dt.datetime, session: Session) -> Share:
-        """Take a share back and return it as it was: it may have been moved since it was read."""
+        """Remove a share and return it as it was, since it may have moved after it was read."""
         was = self._shares.remove(known.id, known.user_id, now, session)
         if was is None:
             raise NotFoundError(share_id=known.id)
@@ -347,15 +349,15 @@ class SharingGateway:
         return was
 
     def remove_undo(self, user_id: int, share_id: int) -> None:
-        """Let a share of somebody that was taken back stay so."""
+        """Delete the undo of a removed share, so that it stays removed."""
         self._removals.remove_by_share(user_id, share_id)
 
     def restore_share(self, profile: Profile, token: str, now: dt.datetime) -> Share:
-        """Bring back a share that was taken back, with its note and its place in chains.
+        """Restore a removed share, with its note and its place in chains.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his; or the entry is gone.
-            ExistsError: he has shared it again.
+            NotFoundError: the token has expired, was used, or isn't the sharer's; or the entry is gone.
+            ExistsError: the person has shared the entry again.
         """
         removal = self._removals.find(profile.user_id, token, now)
         share = removal.share if removal else None
@@ -364,7 +366,7 @@ class SharingGateway:
         body = self._body(profile, share, removal.title, now)
 
         def restore_from_undo(session: Session) -> Share:
-            # Used just now, or settled by an administrator.
+            # Just used, or deleted by an administrator.
             if not self._removals.remove(profile.user_id, token, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             return self._write(profile, share, body, now, session)
@@ -385,7 +387,7 @@ class SharingGateway:
         """Return a share that a viewer may see.
 
         Raises:
-            NotFoundError: there is none, it was taken back, or he may not.
+            NotFoundError: there is no such share, it was unshared, or the viewer may not see it.
         """
         share = self._shares.find(share_id)
         if share is None or not self._sight.can_see(viewer, share):
@@ -393,20 +395,21 @@ class SharingGateway:
         return share
 
     def erase(self, user_id: int, now: dt.datetime) -> None:
-        """Take back all that somebody shared, for good; safe to run again."""
+        """Permanently remove all shares of a user; safe to run again."""
         while shares := self._shares.find_by_user(user_id, 100):
             for share in shares:
                 try:
                     self._store.run_in_transaction(partial(self._gone, share, now))
                 except NotFoundError:
-                    continue  # taken back by another run
+                    continue  # removed by another run
                 self._pass_on(share, now)
 
 
 def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
-    """Return the entry of a share: what its sharer says, and how a search finds it.
+    """Return the entry of a share: the sharer's note, and the root's data for the search.
 
-    What is shown of the root is read from there. Of a post nothing is copied: it may be taken back.
+    Lists read the root's content from the root itself. Nothing of a post is copied, because it may be
+    removed.
     """
     entry = NewEntry(
         guid_hash=b"",
@@ -422,7 +425,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
 
 
 def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime) -> NewEntry:
-    """Return the entry of a post; however late it comes (back), it was published when it was written."""
+    """Return the entry of a post; its publication time is that of writing, even after a restore."""
     html = linkify.render_html(share.note)
     return NewEntry(
         guid_hash=b"",

@@ -1,4 +1,4 @@
-"""What is shared much at the moment, as far as the one who looks may see; and who reads what he reads."""
+"""Trends: currently popular shared entries, as far as the viewer may see them; and similar readers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Audience
 from app.models.sharing.trends import SimilarReader, Trend
 
-#: Faces beside an entry.
+#: Sharers shown beside an entry.
 FACES = 5
-#: Of the highest so many more are looked at than are shown, as some are not for everybody.
+#: Read this many times more entries than are shown, because some are hidden from the viewer.
 SPARE = 2
 
 
@@ -25,7 +25,9 @@ class TrendGateway:
     """Reads trends and compares readers.
 
     Args:
-        rows: entries shown. people: those compared. most: shares of an entry that are counted.
+        rows: entries in a list.
+        people: users who are compared.
+        limit: the highest number of an entry's shares that is counted.
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class TrendGateway:
         self._rows, self._people, self._most = rows, people, limit
 
     def list_top(self, viewer: int | None, now: dt.datetime, rows: int | None = None) -> list[Trend]:
-        """Return the entries that are shared most, each with some of the last who share it.
+        """Return the most shared entries, each with some of its latest sharers.
 
         Args:
-            viewer: None for a stranger. rows: so many at most, else as many as are set.
+            viewer: None: a stranger.
+            rows: the most entries to return; None: as configured.
         """
         limit = self._rows if rows is None else rows
         origins = self._trends.find_top(limit * SPARE, now) if limit else []
@@ -61,7 +64,7 @@ class TrendGateway:
         for start in range(0, len(listed), limit):
             part = listed[start : start + limit]
             last = {o.entry_id: self._shares.find_last(o.entry_id, FACES) for o in part}
-            # Together: who may be seen is asked once for all of them, not once for each.
+            # One visibility check for all entries, not one for each.
             names = self._sight.find_sharers(viewer, [s for shares in last.values() for s in shares])
             for origin in part:
                 sharers = tuple(names[s.id] for s in last[origin.entry_id] if s.id in names)
@@ -74,9 +77,9 @@ class TrendGateway:
         return found
 
     def list_similar_readers(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[SimilarReader]:
-        """Return people who want to be found and read the same feeds, the most alike first.
+        """Return people who opted in and read the same feeds, most similar first.
 
-        Empty unless the viewer wants to be found himself.
+        Empty unless the viewer opted in too.
         """
         mine = self._profiles.find(viewer)
         if mine is None or not mine.similar:

@@ -1,4 +1,4 @@
-"""Who may see what of whom: the one place that decides it, for pages, feeds, chains and search."""
+"""Visibility of shares and people: the single place that decides it, for pages, feeds, chains and search."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from app.models.sharing.sharing import (
     Sharer,
 )
 
-#: Blocks that counts take out.
+#: Most blocks that a filter considers.
 BLOCKS = 1000
 
 
 class RequestCache:
-    """What was read of shares and people for one answer, so that nothing is asked for twice.
+    """Shares and people read for one response, so that nothing is read twice.
 
-    It lives as long as a request: what may be seen is exact each time, in every process.
+    The cache lives as long as a request, so that visibility is always exact, in every process.
 
     Attributes:
-        follows: feeds of those whom the viewer follows, None: nobody has looked.
-        shares, profiles: None for what there is not. seen: sharers by share, None: not for this viewer.
+        follows: feeds of the people whom the viewer follows; None: not read yet.
+        shares, profiles: by id; None for a missing one.
+        seen: profiles of sharers by share id; None: the viewer may not see the share.
     """
 
     def __init__(self, follows: Collection[int] | None = None) -> None:
@@ -43,10 +44,10 @@ class RequestCache:
 
 
 class VisibilityGateway:
-    """Decides by profile, tie and audience.
+    """Decides who may see what, by profile, relationship and audience.
 
-    Where a method takes ``known``, that is what was read before for the same viewer and answer; what it has
-    to read itself it adds to that.
+    The argument ``cache`` holds data read earlier for the same viewer and response; methods add what they
+    read.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class VisibilityGateway:
     def find_relationships(
         self, viewer: int | None, profiles: Iterable[Profile], cache: RequestCache | None = None
     ) -> dict[int, Relationship]:
-        """Return what a viewer (None: a stranger) is to these people, by person."""
+        """Return a viewer's relationships to these people, by user id; None is a stranger."""
         people = {p.user_id: p for p in profiles}
         if viewer is None or not people:
             return dict.fromkeys(people, STRANGER)
@@ -83,7 +84,7 @@ class VisibilityGateway:
             user_id: Relationship(
                 own=user_id == viewer,
                 follows=profile.feed_id in follows,
-                # Of whom nobody has to ask, no answer is to be waited for.
+                # A public person has no pending requests.
                 requested=(viewer, RelationshipKind.REQUEST, user_id) in laid
                 and profile.audience is not Audience.PUBLIC,
                 muted=(viewer, RelationshipKind.MUTE, user_id) in laid,
@@ -97,23 +98,23 @@ class VisibilityGateway:
         }
 
     def find_streamers(self, feed_ids: Sequence[int]) -> dict[int, Profile]:
-        """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
+        """Return the profiles whose streams these feeds are, by feed; other feeds are left out."""
         owners = self._profiles.find_owners(feed_ids) if feed_ids else {}
         found = self._profiles.find_many(list(set(owners.values()))) if owners else {}
         return {f: found[owner] for f, owner in owners.items() if owner in found}
 
     def filter_open_streams(self, viewer: int, feed_ids: Sequence[int]) -> list[int]:
-        """Return those of these feeds that are the stream of somebody whose page a viewer may see."""
+        """Return which of these feeds are streams of people whose page a viewer may see."""
         found = {f: p for f, p in self.find_streamers(feed_ids).items() if p.feed_id == f}
         ties = self.find_relationships(viewer, found.values()) if found else {}
         return [f for f, profile in found.items() if profile.has_page(ties[profile.user_id])]
 
     def can_follow_directly(self, target: Profile, relationship: Relationship) -> bool:
-        """Return whether one of this tie follows somebody without asking; False: he has to ask.
+        """Return whether a person with this relationship can follow without a request.
 
         Raises:
-            NotFoundError: there is nobody to follow, as far as he may know.
-            ForbiddenError: it is himself, or somebody he blocks.
+            NotFoundError: the target is hidden or private, or blocks the person.
+            ForbiddenError: the target is the person themselves, or blocked by them.
         """
         if relationship.own:
             raise ForbiddenError("This is you. Your shares are under “My shares”.")
@@ -130,7 +131,7 @@ class VisibilityGateway:
     def find_relationship(
         self, viewer: int | None, profile: Profile, cache: RequestCache | None = None
     ) -> Relationship:
-        """Return what a viewer is to one person."""
+        """Return a viewer's relationship to one person."""
         if cache is not None:
             cache.profiles[profile.user_id] = profile
         return self.find_relationships(viewer, [profile], cache)[profile.user_id]
@@ -138,7 +139,7 @@ class VisibilityGateway:
     def find_visible_profiles(
         self, viewer: int | None, shares: Sequence[Share], cache: RequestCache | None = None
     ) -> dict[int, Profile]:
-        """Return the sharers of those of these shares that a viewer may see, by share."""
+        """Return the sharers' profiles by share id, for the shares that a viewer may see."""
         cache = cache or RequestCache()
         if new := [s for s in shares if s.id not in cache.seen]:
             profiles = self._people({s.user_id for s in new if s.live}, cache)
@@ -158,7 +159,7 @@ class VisibilityGateway:
         return share.id in self.find_visible_profiles(viewer, [share], cache)
 
     def find_shares(self, share_ids: Collection[int], cache: RequestCache) -> dict[int, Share]:
-        """Return those of these shares that there are, taken back or not, by id."""
+        """Return the shares that exist, removed ones included, by id."""
         if new := [i for i in share_ids if i not in cache.shares]:
             cache.shares.update(dict.fromkeys(new) | self._shares.find_many(new))
         return {i: share for i in share_ids if (share := cache.shares[i]) is not None}
@@ -166,15 +167,15 @@ class VisibilityGateway:
     def find_shares_among(
         self, origin_ids: Collection[int], feeds: Collection[int], cache: RequestCache
     ) -> list[Share]:
-        """Return the shares of these entries in these feeds, whoever may see them, the oldest first."""
+        """Return the shares of these entries in these feeds, regardless of audience, oldest first."""
         found = self._shares.find_among(list(origin_ids), list(feeds)) if origin_ids and feeds else []
         cache.shares.update({s.id: s for s in found})
         return found
 
     def find_unmuted_people(self, viewer: int | None, user_ids: Iterable[int]) -> dict[int, PersonSummary]:
-        """Return those of these people whose words a viewer gets, as he sees them.
+        """Return the people whose texts a viewer sees, by user id.
 
-        Not those who were suspended, whom he mutes, or where one of the two blocks the other.
+        Suspended people, people whom the viewer mutes, and blocks in either direction are left out.
         """
         faces = self._profiles.find_summaries(list(set(user_ids)))
         if viewer is None or not faces:
@@ -187,11 +188,11 @@ class VisibilityGateway:
         return {i: face for i, face in faces.items() if i not in shunned}
 
     def find_mentioned(self, handles: Sequence[str], share: Share) -> dict[str, PersonSummary]:
-        """Return who is meant by these names and may see a share, by the name as it was given."""
+        """Return the people with these names who may see a share, by the name as given."""
         return {h: face for h, face in self._named(handles).items() if self.can_see(face.user_id, share)}
 
     def find_pages(self, handles: Sequence[str]) -> dict[str, str]:
-        """Return whose pages these names lead to, for everybody the same: it tells of no tie."""
+        """Return the pages that these names lead to; the same for every viewer, to reveal no relationship."""
         return {h: face.handle for h, face in self._named(handles).items() if face.page}
 
     def _named(self, handles: Sequence[str]) -> dict[str, PersonSummary]:
@@ -203,26 +204,26 @@ class VisibilityGateway:
     def find_hidden(
         self, viewer: int | None, share_ids: Collection[int], cache: RequestCache | None = None
     ) -> set[int]:
-        """Return those of these shares that a viewer may not see."""
+        """Return which of these shares a viewer may not see."""
         cache = cache or RequestCache()
         return set(share_ids) - set(
             self.find_visible_profiles(viewer, list(self.find_shares(share_ids, cache).values()), cache)
         )
 
     def find_shared_feed(self, viewer: int, entry_id: int) -> int | None:
-        """Return the feed of an entry that somebody shares with this viewer; None: nobody does."""
+        """Return the feed of a share that this viewer may see, or None."""
         share = self._shares.find(entry_id)
         return share.feed_id if share and self.can_see(viewer, share) else None
 
     def find_sharers(
         self, viewer: int | None, shares: Sequence[Share], cache: RequestCache | None = None
     ) -> dict[int, Sharer]:
-        """Return who shared, as a viewer sees them, by share; what he may not see is left out."""
+        """Return the sharers by share id, for the shares that a viewer may see."""
         found = self.find_visible_profiles(viewer, shares, cache)
         return {s.id: build_sharer(s, found[s.id], html=True) for s in shares if s.id in found}
 
     def build_filter(self, viewer: int | None, cache: RequestCache | None = None) -> VisibilityFilter:
-        """Return what shares of a chain a viewer may see, as far as it can be asked of the store."""
+        """Return a query filter for the shares that a viewer may see; it may let some hidden ones through."""
         if viewer is None:
             return VisibilityFilter()
         blocked = {
@@ -236,7 +237,7 @@ class VisibilityGateway:
 
 
 def build_sharer(share: Share, profile: Profile, *, html: bool = False) -> Sharer:
-    """Return who shared, for those who may see it; ``html``: with the note's links, which takes time."""
+    """Return the sharer of a visible share; ``html``: render the note, which takes time."""
     return Sharer(
         share.id,
         profile.feed_id,
