@@ -1,4 +1,4 @@
-"""Folders: a small tree per user."""
+"""Folders: a small tree per user, with limits on depth and number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 1000
 
 
 class FolderGateway:
-    """Everything about folders."""
+    """Reads and changes folders."""
 
     def __init__(
         self, folders: FolderMapper, subscriptions: SubscriptionMapper, removals: RemovalMapper
@@ -41,7 +41,7 @@ class FolderGateway:
             raise NotFoundError(folder_id=missing[0])
 
     def find_with_descendants(self, user_id: int, folder_id: int) -> list[int]:
-        """Return a folder and all folders in it.
+        """Return the ids of a folder and all folders in it.
 
         Raises:
             NotFoundError: the user has no such folder.
@@ -58,8 +58,8 @@ class FolderGateway:
         """Create a folder.
 
         Raises:
-            ExistsError: there is one with this name beside it.
-            InvalidError: too many, or too deep.
+            ExistsError: there is a folder with this name in the same place.
+            InvalidError: too many folders, or the place is too deep.
             NotFoundError: the user has no folder ``parent``.
         """
         folders = self._folders.find_by_user(user_id)
@@ -69,11 +69,11 @@ class FolderGateway:
         return self._folders.add(user_id, name, parent)
 
     def rename(self, user_id: int, folder_id: int, name: str) -> Folder:
-        """Give a folder another name.
+        """Rename a folder.
 
         Raises:
             NotFoundError: the user has no such folder.
-            ExistsError: there is one with this name beside it.
+            ExistsError: there is a folder with this name in the same place.
         """
         folders = self._folders.find_by_user(user_id)
         folder = next((f for f in folders if f.id == folder_id), None)
@@ -84,13 +84,13 @@ class FolderGateway:
         return Folder(folder.id, user_id, name, folder.parent, folder.order)
 
     def remove(self, user_id: int, folder_id: int, expires: dt.datetime) -> str:
-        """Delete a folder; its feeds stay, and folders in it move up.
+        """Delete a folder; its feeds stay, and its subfolders move up.
 
-        What is to come back is written first, so that a removal which a crash cut short can be taken back
-        too. Then feeds leave: a crash leaves an empty folder, never a feed in a folder that is gone.
+        The undo is stored first, so that even an interrupted removal can be undone. Feeds are removed from
+        the folder next: a crash may leave an empty folder, but never a feed in a missing folder.
 
         Returns:
-            A token for :meth:`restore`, good until ``expires``.
+            A token for :meth:`restore`, valid until ``expires``.
 
         Raises:
             NotFoundError: the user has no such folder.
@@ -111,13 +111,13 @@ class FolderGateway:
         return token
 
     def restore(self, user_id: int, token: str, now: dt.datetime) -> Folder:
-        """Bring a deleted folder back, with the feeds and folders that were in it and are still there.
+        """Restore a deleted folder, with the feeds and folders that were in it and still exist.
 
-        Where another folder has its place and name by now, that one takes them in.
+        If another folder has its place and name now, that folder gets them instead.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his.
-            InvalidError: there are too many by now, or where it lay is too deep.
+            NotFoundError: the token has expired, was used, or isn't the user's.
+            InvalidError: there are too many folders now, or the old place is too deep.
         """
         removal = self._removals.find(user_id, token, now)
         if removal is None or removal.folder is None:
@@ -125,7 +125,7 @@ class FolderGateway:
         folders, folder, parent = self._folders.find_by_user(user_id), removal.folder, removal.folder.parent
         if parent not in {f.id for f in folders}:
             folder = dataclasses.replace(folder, parent=None)
-        # One that lay in it does not: it has moved up, maybe under the same name, and would lie in itself.
+        # Not a former subfolder: it moved up, maybe with the same name, and must not be moved into itself.
         beside = [f for f in folders if f.parent == folder.parent and f.id not in removal.subfolder_ids]
         same = next((f for f in beside if f.name == folder.name), None)
         if same is None:

@@ -1,8 +1,8 @@
-"""Where feeds and folders lie, and in which order: moves, each one write, and taking them back.
+"""The places and the order of feeds and folders: moves, each a single write, and their undo.
 
-Two devices that move the same feed at once both get what they asked for, in whichever order they come:
-taking out of a folder and putting into one are done to what is there then. What has no place of its own
-stands after what has one, by name.
+When two devices move the same feed at the same time, both moves take effect, in any order. Removing from a
+folder and adding to one apply to the state at that time. Items without a manual place follow those with one,
+sorted by name.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from app.models.subscriptions.sort_key import LONG, make_key_between, make_sprea
 from app.models.subscriptions.subscription import TOP, Subscription
 from app.models.subscriptions.undo import FeedPlacement, Removal
 
-#: Things with their places and names, in their order.
+#: Ids with sort keys and names, in their order.
 Line = Sequence[tuple[int, str, str]]
 Renumber = Callable[[Sequence[tuple[int, str, str]]], None]
 
 
 class OrderingGateway:
-    """Moves feeds and folders."""
+    """Moves feeds and folders, and undoes moves."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class OrderingGateway:
         after: int | None,
         expires: dt.datetime,
     ) -> str:
-        """Take a feed out of one folder and put it into another; in further ones it stays.
+        """Move a feed from one folder into another; it stays in further folders.
 
         Args:
             source, target: None: outside of all folders.
-            after: the feed behind which it comes, 0: it comes first, None: wherever it belongs by itself.
+            after: the feed to place it behind; 0: first; None: its automatic place.
 
         Returns:
-            A token for :meth:`restore`, good until ``expires``.
+            A token for :meth:`restore`, valid until ``expires``.
 
         Raises:
             NotFoundError: the user has no such subscription or folder.
@@ -115,10 +115,10 @@ class OrderingGateway:
         mode: FolderEditMode,
         expires: dt.datetime,
     ) -> tuple[str, int]:
-        """Put feeds into folders, take them out, or let them lie in these only.
+        """Add feeds to folders, remove them, or replace their folders.
 
         Returns:
-            A token for :meth:`restore` of all of it, and how many feeds were meant.
+            A token for :meth:`restore` of the whole action, and the number of feeds.
         """
         add = [] if mode is FolderEditMode.REMOVE else list(folder_ids)
         remove = {FolderEditMode.ADD: [], FolderEditMode.REMOVE: list(folder_ids), FolderEditMode.MOVE: None}[
@@ -135,7 +135,7 @@ class OrderingGateway:
     def move_folder(
         self, user_id: int, folder_id: int, parent: int | None, after: int | None, expires: dt.datetime
     ) -> str:
-        """Put a folder into another or to the top, with all that is in it.
+        """Move a folder with its contents into another folder, or to the top level.
 
         Args:
             after: as in :meth:`move_feed`.
@@ -145,8 +145,8 @@ class OrderingGateway:
 
         Raises:
             NotFoundError: the user has no such folder.
-            InvalidError: it would lie in itself, or too deep.
-            ExistsError: there is one of its name.
+            InvalidError: the folder would contain itself, or be too deep.
+            ExistsError: there is a folder with its name.
         """
         was = self._folder(user_id, folder_id)
         token = self._keep(Removal(_token(), user_id, moved=was, moved_to=parent or TOP), expires)
@@ -187,18 +187,18 @@ class OrderingGateway:
                 name=folder.name,
             )
         if folder.parent != parent:
-            # What the checks were about is written too, so that no other move makes them wrong at once:
-            # two devices that put two folders into each other would make both unreachable.
+            # The write includes the folders that were checked, so that a concurrent move conflicts. Otherwise
+            # two devices could move two folders into each other and make both unreachable.
             self._folders.move(user_id, folder_id, parent, above, session)
 
-    # -- taking back
+    # -- undo
 
     def restore(self, user_id: int, token: str, now: dt.datetime) -> None:
-        """Take a move back; what was moved elsewhere since then stays there.
+        """Undo a move; feeds and folders that were moved again since then stay where they are.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his.
-            InvalidError, ExistsError: the folder's old place is not there any more.
+            NotFoundError: the token has expired, was used, or isn't the user's.
+            InvalidError, ExistsError: the folder's old place is gone or taken.
         """
         removal = self._removals.find(user_id, token, now)
         if removal is None or not (removal.places or removal.moved):
@@ -212,7 +212,7 @@ class OrderingGateway:
         now = self._folder(user_id, was.id)
         known = {f.id for f in self._folders.find_by_user(user_id)}
         if (now.parent or TOP) != target and target in {TOP, *known}:
-            return  # it was moved on since then, not merely up when the one around it went
+            return  # it was moved again, not merely moved up when its parent was deleted
         parent = was.parent if was.parent in known else None
         self._store.run_in_transaction(lambda session: self._move(user_id, was.id, parent, session))
         self._folders.reorder_folders(user_id, [(was.id, now.order, was.order)])
@@ -225,7 +225,7 @@ class OrderingGateway:
         for place in places:
             put = known.intersection(place.after).difference(place.before)
             if put and put.isdisjoint(homes.get(place.feed_id, ())):
-                continue  # it was moved on since then; where it was before it would lie as well
+                continue  # it was moved again since, and must not also return to its old place
             add = tuple(f for f in place.before if f not in place.after and f in known)
             remove = tuple(f for f in place.after if f not in place.before)
             groups[add, remove].append(place.feed_id)
@@ -235,15 +235,15 @@ class OrderingGateway:
             self._subscriptions.update_folders(user_id, feed_ids, add, remove)
 
     def _keep(self, removal: Removal, expires: dt.datetime) -> str:
-        # Before the move itself: one that a crash cut short can be taken back too.
+        # Before the move itself, so that even an interrupted move can be undone.
         self._removals.add(removal, expires)
         return removal.token
 
 
 def find_predecessor(line: Line, name: str) -> int | None:
-    """Return behind what a thing comes that nobody gave a place: by its name as long as all are, else last.
+    """Return the predecessor of an item without a place: by name if the line is sorted so, else the last.
 
-    None: none of them has a place, and names alone say where it is shown. ``treemove.js`` has the same rule.
+    None: no item has a place, so the order is by name alone. ``treemove.js`` has the same rule.
     """
     if not any(key for _, key, _ in line):
         return None
@@ -253,9 +253,9 @@ def find_predecessor(line: Line, name: str) -> int | None:
 
 
 def make_room(line: Line, after: int | None, renumber: Renumber) -> str | None:
-    """Return a place behind ``after`` (0: at the start); None: it needs none, or that is not there any more.
+    """Return a sort key behind ``after`` (0: at the start); None: no key is needed, or ``after`` is gone.
 
-    Where there is none, ``renumber`` gets (id, old place, new place) of the whole line.
+    If there is no room, ``renumber`` gets (id, old key, new key) for the whole line.
     """
     ids = [ident for ident, _, _ in line]
     if after is None or (after and after not in ids):
@@ -276,7 +276,7 @@ def _moved(subscription: Subscription, add: Sequence[int], remove: Sequence[int]
 
 
 def _above(folders: dict[int, Folder], folder_id: int | None) -> list[int]:
-    """Return a folder and those it lies in."""
+    """Return the ids of a folder and its ancestors."""
     found: list[int] = []
     while folder_id is not None and folder_id in folders and folder_id not in found:
         found.append(folder_id)

@@ -1,4 +1,4 @@
-"""Subscriptions: made, left, and brought back."""
+"""Subscriptions: adding, changing, ending and restoring them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import StartRule, Subscription
 from app.models.subscriptions.undo import Removal, RestoreResult
 
-#: A feed that was not polled for so long is polled at once for a new reader.
+#: A feed that was not polled for this long is polled now for a new reader.
 RESTED = dt.timedelta(hours=1)
-#: Subscriptions that end in one transaction.
+#: Subscriptions that are ended or restored in one transaction.
 TOGETHER = 100
 
 
 class SubscriptionGateway:
-    """Everything about what a user reads; what he has read of it is in
-    :mod:`app.gateways.reading.read_marks`.
+    """Manages subscriptions; for read states see :mod:`app.gateways.reading.read_marks`.
 
     Args:
-        start: where reading begins in a new subscription.
-        most: subscriptions of one user.
+        start: where reading starts in a new subscription.
+        limit: the most subscriptions of one user.
     """
 
     def __init__(
@@ -65,22 +64,23 @@ class SubscriptionGateway:
         self._most = limit
 
     def add(self, wanted: Subscription, feed: Feed, now: dt.datetime) -> Subscription:
-        """Subscribe; reading begins with what is young.
+        """Subscribe to a feed; only recent entries start as unread.
 
         Raises:
-            ExistsError: the user has this feed already.
-            TooLargeError: the user has as many as he may.
+            ExistsError: the user already subscribes to this feed.
+            TooLargeError: the user has the maximum number of subscriptions.
             NotFoundError: the feed is gone.
         """
         self._check_count(wanted.user_id, [feed.id])
-        # What nobody read was polled once a day, or not at all. What fails waits on: who wants can try it.
+        # A feed without readers was polled rarely or never. A failing feed keeps its back-off: users can
+        # retry it.
         rested = not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED
 
         def add_subscription(session: Session) -> Subscription:
             position = self._feeds.change_subscriber_count(feed.id, 1, session, now=now, due=rested)
             if position is None:
                 raise NotFoundError(feed_id=feed.id)
-            # Numbers as the transaction sees them: a first pull that ends now knows nothing of this one.
+            # Use the numbers in the transaction: a first pull that ends now doesn't know this subscription.
             state = ReadState(self._start_of(position, now))
             return self._subscriptions.add(
                 wanted._replace(state=state), pending=not position.last_seq, session=session
@@ -89,7 +89,7 @@ class SubscriptionGateway:
         return self._store.run_in_transaction(add_subscription)
 
     def _check_count(self, user_id: int, feed_ids: Sequence[int]) -> None:
-        """Raise TooLargeError if these feeds are too many; those that he has already are none more."""
+        """Raise TooLargeError if adding these feeds exceeds the limit; existing subscriptions don't count."""
         if self._subscriptions.count(user_id) + len(feed_ids) <= self._most:
             return
         mine = self._subscriptions.find_feed_ids(user_id)
@@ -100,7 +100,7 @@ class SubscriptionGateway:
     def _start_of(self, position: Position, now: dt.datetime) -> int:
         first, last = position.first_seq, position.last_seq
         if not last:
-            return 0  # the first pull says where reading begins
+            return 0  # the first pull sets where reading starts
         newest = self._entries.find_times(
             position.feed_id, max(first, last - self._start.max_unread + 1), last
         )
@@ -110,7 +110,7 @@ class SubscriptionGateway:
         """Return a user's subscription.
 
         Raises:
-            NotFoundError: he is not subscribed, or there is no such feed.
+            NotFoundError: the user isn't subscribed, or there is no such feed.
         """
         subscription = self._subscriptions.find(user_id, feed_id)
         if subscription is None:
@@ -130,15 +130,15 @@ class SubscriptionGateway:
         return self._subscriptions.find_feed_ids(user_id)
 
     def find_web_feed_ids(self, user_id: int) -> list[int]:
-        """Return the feeds of the web that a user is subscribed to: all but those of people."""
+        """Return the web feeds that a user is subscribed to: all except those of people."""
         people = {s.feed_id for s in self._subscriptions.find_people(user_id)}
         return [f for f in self._subscriptions.find_feed_ids(user_id) if f not in people]
 
     def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> Subscription:
-        """Change title or folders, and return the subscription as it is then.
+        """Change the title or the folders, and return the changed subscription.
 
         Raises:
-            NotFoundError: he is not subscribed.
+            NotFoundError: the user isn't subscribed.
         """
         if changes:
             self._subscriptions.update(user_id, feed_id, changes)
@@ -147,21 +147,21 @@ class SubscriptionGateway:
     def update_folders(
         self, user_id: int, feed_id: int, add: Sequence[int], remove: Sequence[int] = ()
     ) -> None:
-        """Put a subscription into folders and take it out of others, whatever else it lies in by then."""
+        """Add a subscription to folders and remove it from others; further folders don't change."""
         self._subscriptions.update_folders(user_id, [feed_id], add, remove)
 
     def clear_title(self, user_id: int, feed_id: int, title: str) -> None:
-        """Let a subscription go by the feed's own name, if it goes by this one."""
+        """Clear the user's title of a subscription if it is still ``title``."""
         self._subscriptions.clear_title(user_id, feed_id, title)
 
     def remove(self, user_id: int, feed_id: int, expires: dt.datetime) -> str:
         """Unsubscribe; stars stay.
 
         Returns:
-            A token for :meth:`restore`, good until ``expires``.
+            A token for :meth:`restore`, valid until ``expires``.
 
         Raises:
-            NotFoundError: he is not subscribed.
+            NotFoundError: the user isn't subscribed.
         """
         token = secrets.token_urlsafe(16)
 
@@ -184,21 +184,21 @@ class SubscriptionGateway:
     def restore(
         self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
     ) -> RestoreResult:
-        """Bring back a subscription that was removed, with its name, folders and read state.
+        """Restore a removed subscription, with its title, folders and read state.
 
-        What was read in its place since :meth:`exchange` goes. In the place of a feed that was merged the
-        other one is read. A person is followed as by who follows him for the first time: who wants to be
-        asked by now, is.
+        After :meth:`replace_feed`, the new subscription ends, with its read state. If the feed was merged,
+        the target feed is subscribed instead. A person is followed like by a new follower: if they approve
+        followers now, they get a request.
 
         Args:
-            folder_ids: the folders he has; others it was in are left out.
+            folder_ids: the user's folders; others that the subscription was in are left out.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his; or the feed is gone, or the person
-                can no longer be followed.
-            ForbiddenError: he blocks this person.
-            ExistsError: he has subscribed again.
-            TooLargeError: he has as many as he may.
+            NotFoundError: the token has expired, was used, or isn't the user's; or the feed is gone, or the
+                person can no longer be followed.
+            ForbiddenError: the user blocks this person.
+            ExistsError: the user has subscribed again.
+            TooLargeError: the user has the maximum number of subscriptions.
         """
         removal = self._removals.find(user_id, token, now)
         was = removal.subscription if removal else None
@@ -225,7 +225,7 @@ class SubscriptionGateway:
         return RestoreResult(back, left_feed_ids=(instead.feed_id,) if instead else ())
 
     def _people(self, user_id: int, gone: Iterable[Subscription]) -> dict[int, tuple[Profile, Relationship]]:
-        """Return whose streams these are and what the user is to them, by feed."""
+        """Return the people whose streams these are, and the user's relationships to them, by feed."""
         found = self._sight.find_streamers([s.feed_id for s in gone if s.person])
         ties = self._sight.find_relationships(user_id, found.values()) if found else {}
         return {f: (whom, ties[whom.user_id]) for f, whom in found.items()}
@@ -233,7 +233,7 @@ class SubscriptionGateway:
     def _to_ask(
         self, was: Subscription, token: str, people: Mapping[int, tuple[Profile, Relationship]]
     ) -> Profile | None:
-        """Return who has to be asked before this comes back, None: nobody."""
+        """Return the person who must approve a restored subscription, or None."""
         if not was.person:
             return None
         try:
@@ -245,7 +245,7 @@ class SubscriptionGateway:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
 
     def _ask(self, user_id: int, recipient: Profile, token: str, now: dt.datetime) -> tuple[int, ...]:
-        """Ask instead of coming back."""
+        """Send a follow request instead of restoring the subscription."""
         self._ties.add(user_id, RelationshipKind.REQUEST, recipient.user_id, now)
         self._removals.remove(user_id, token)
         return (recipient.user_id,)
@@ -253,10 +253,10 @@ class SubscriptionGateway:
     def _settled(
         self, user_id: int, back: Sequence[Subscription], now: dt.datetime
     ) -> tuple[Subscription, ...]:
-        """Return what has come back as ties are by now: they may have changed meanwhile.
+        """Adapt restored subscriptions to the current relationships, which may have changed meanwhile.
 
-        Without those whom a block that came in between has not found to end; muted who is muted now. Who
-        follows asks no more.
+        Subscriptions to people blocked in between end, mutes are copied, and pending follow requests are
+        deleted.
         """
         people, kept = self._people(user_id, back), list[Subscription]()
         laid = self._ties.find_between(user_id, [p.user_id for p, _ in people.values()]) if people else set()
@@ -275,7 +275,7 @@ class SubscriptionGateway:
         return tuple(kept)
 
     def prevent_restore(self, user_id: int, feed_id: int) -> None:
-        """Let no token bring a user back to a feed that he has left or lost."""
+        """Delete the undos that could restore a user's ended subscription to a feed."""
         self._removals.remove_by_feed(user_id, feed_id)
 
     def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
@@ -283,17 +283,17 @@ class SubscriptionGateway:
         position = self._feeds.change_subscriber_count(wanted.feed_id, readers, session, now=now)
         if position is None:
             return self._return(self._moved(wanted, token, now), token, now, session)
-        # Without a state it may have been removed before the feed's first pull, which has come since.
+        # An empty state may be from before the feed's first pull, which may have happened since.
         fresh = wanted.state == ReadState()
         state = ReadState(self._start_of(position, now)) if fresh else wanted.state
-        # Used just now, or barred.
+        # Just used, or deleted by prevent_restore.
         if not self._removals.remove(wanted.user_id, token, session):
             raise NotFoundError("This can no longer be undone.", undo=token)
         pending = not position.last_seq
         return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
 
     def _moved(self, was: Subscription, token: str, now: dt.datetime) -> Subscription:
-        """Return a subscription to the feed into which its own was merged since it ended."""
+        """Return a subscription to the feed that the original feed was merged into."""
         source = self._feeds.find(was.feed_id)
         target = self._feeds.find(source.merged_into) if source and source.merged_into else None
         if source is None or target is None:
@@ -307,7 +307,7 @@ class SubscriptionGateway:
         """Unsubscribe from many feeds; stars stay.
 
         Returns:
-            A token for :meth:`restore_many`, good until ``expires``, and the feeds that he was subscribed to.
+            A token for :meth:`restore_many`, valid until ``expires``, and the feeds that were subscribed.
         """
         token, gone = secrets.token_urlsafe(16), list[int]()
         for start in range(0, len(feed_ids), TOGETHER):
@@ -316,9 +316,9 @@ class SubscriptionGateway:
         return token, gone
 
     def remove_all(self, user_id: int, now: dt.datetime) -> list[int]:
-        """Unsubscribe from everything for good; return the feeds."""
+        """Permanently unsubscribe from all feeds; return their ids."""
         gone = list[int]()
-        while feed_ids := self.find_feed_ids(user_id):  # an import may add some at this moment
+        while feed_ids := self.find_feed_ids(user_id):  # an import may be adding some
             gone += self.remove_many(user_id, feed_ids, now)[1]
         return gone
 
@@ -334,13 +334,13 @@ class SubscriptionGateway:
     def restore_many(
         self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
     ) -> RestoreResult:
-        """Bring back what :meth:`remove_many` took; feeds he has subscribed to again stay as they are.
+        """Undo :meth:`remove_many`; feeds subscribed to again stay as they are.
 
-        People as by :meth:`restore`; those who can no longer be followed are left out.
+        People are handled as in :meth:`restore`; those who can no longer be followed are left out.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his.
-            TooLargeError: he has as many as he may.
+            NotFoundError: the token has expired, was used, or isn't the user's.
+            TooLargeError: the user would have too many subscriptions.
         """
         removals = self._removals.find_many(user_id, token, now)
         if not removals:
@@ -376,14 +376,14 @@ class SubscriptionGateway:
 
         try:
             return self._store.run_in_transaction(restore_all)
-        except (ExistsError, NotFoundError):  # one came back just now, or its feed is gone
+        except (ExistsError, NotFoundError):  # one was just restored, or its feed is gone
             if len(wanted) == 1:
                 return []
             half = len(wanted) // 2
             return self._return_some(wanted[:half], now) + self._return_some(wanted[half:], now)
 
     def set_paused(self, user_id: int, feed_id: int, paused: bool, now: dt.datetime) -> bool:
-        """Count a reader out of a feed's polls, or in again; return whether that changed anything."""
+        """Pause or resume a subscription, and correct the feed's readers; return whether it changed."""
 
         def write_pause(session: Session) -> bool:
             changed = self._subscriptions.set_paused(user_id, feed_id, paused, session)
@@ -404,14 +404,14 @@ class SubscriptionGateway:
         expires: dt.datetime,
         now: dt.datetime,
     ) -> str:
-        """Read another feed in the place of one, under the same name and in the same folders.
+        """Replace a subscription by one to another feed, with the same title and folders.
 
         Returns:
-            A token for :meth:`restore` of the old one, in the place of the new one.
+            A token for :meth:`restore`, which replaces the new subscription by the old one.
 
         Raises:
-            ExistsError: the user reads that one too.
-            NotFoundError: he has unsubscribed, or the feed is gone.
+            ExistsError: the user already subscribes to the other feed.
+            NotFoundError: the user has unsubscribed, or the feed is gone.
         """
         token = secrets.token_urlsafe(16)
 
@@ -432,5 +432,5 @@ class SubscriptionGateway:
         return token
 
     def calculate_start(self, feed: Feed, now: dt.datetime) -> int:
-        """Return up to which number a feed counts as read for who begins with it now."""
+        """Return up to which number a feed counts as read for a new subscriber."""
         return self._start_of(Position(feed.id, feed.first_seq, feed.last_seq, feed.last_entry_at), now)
