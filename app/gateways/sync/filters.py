@@ -1,4 +1,4 @@
-"""What programs sift streams by: which feeds and marks a question is about, and which keys fit it."""
+"""Filters of sync queries: which feeds and marks a query covers, and which keys match it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MARKS = frozenset({SyncStreamKind.STARRED, SyncStreamKind.LIKED})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SyncScope:
-    """What a user reads, as far as a request needs it: subscriptions with names and counts, folders, tags.
+    """The part of a user's data that a query needs: subscriptions with titles and counts, folders, tags.
 
     Attributes:
-        visited: streams of people whom he does not follow: what he may see there is looked at one by one.
+        visited: streams of people whom the user doesn't follow; visibility is checked per share.
     """
 
     user_id: int
@@ -40,29 +40,30 @@ class SyncScope:
     visited: Collection[int] = ()
 
     def find_labelled_feeds(self, name: str) -> list[int]:
-        """Return the feeds that lie in a folder of this name."""
+        """Return the feeds in folders with this name."""
         wanted = set(find_by_name(self.folders, name))
         if not wanted:
             return []
         return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
 
     def is_own(self, feed_id: int) -> bool:
-        """Return whether the user himself shares there."""
+        """Return whether a feed holds the user's own shares."""
         mine = self.sources.subscriptions.get(feed_id)
         return mine is not None and mine.id == 0 and feed_id not in self.visited
 
     def find_tag(self, name: str) -> int | None:
-        """Return the tag of this name."""
+        """Return the id of the tag with this name, or None."""
         return next(iter(find_by_name(self.tags, name)), None)
 
 
 class EntryFilter:
-    """Which keys a question is about, and which of those that come along a walk fit.
+    """Decides which feeds and marks a query covers, and which keys match it.
 
     Attributes:
-        feeds: whose entries may be among them. read: which of these, None: all.
-        is_simple: feeds and read state alone say what fits.
-        marked: marks whose entries may be among them, whatever feed they lie in.
+        feeds: the feeds whose entries may match.
+        read: the read state of matching entries; None: both.
+        is_simple: whether feeds and read state alone decide.
+        marked: the marks whose entries may match, in any feed.
     """
 
     def __init__(self, scope: SyncScope, query: SyncQuery, reader: FilterDataReader) -> None:
@@ -72,8 +73,8 @@ class EntryFilter:
         asked = {part.kind for part in query.include}
         refused = {part.kind for part in query.exclude}
         self.read = _only(kinds, asked, refused)
-        # A mark that all must have is rarer than anything else: nothing but its entries is looked at.
-        # A label that is a folder too is not: the entries of its feeds bear it without a mark.
+        # A required mark is the most selective condition, so only its entries are read. This excludes labels
+        # that are also folders: entries in their feeds match without a mark.
         rare = [p for p in query.include if self._is_mark(p) and not scope.find_labelled_feeds(p.name)]
         self.marked = rare[:1] or [part for part in query.streams if self._is_mark(part)]
         self.feeds: dict[int, SourceFeed] = {}
@@ -89,7 +90,7 @@ class EntryFilter:
         )
 
     def _states_alone(self) -> bool:
-        """Whether feeds and read state alone say what fits."""
+        """Return whether feeds and read state alone decide which keys match."""
         states = {SyncStreamKind.READ, SyncStreamKind.UNREAD}
         sifted = (*self._query.include, *self._query.exclude)
         known = all(part.kind in states | {SyncStreamKind.READING} for part in self._query.include)
@@ -120,7 +121,7 @@ class EntryFilter:
     def require_since(
         self, since: int, feeds: Collection[int], numbers: Mapping[int, Collection[int]], ids: Collection[int]
     ) -> None:
-        """Let only through what came since then, or lies in one of these feeds, or was changed."""
+        """Require that entries arrived since a time (as an id), are in one of these feeds, or changed."""
         self.is_simple = False
         self._needed.append(
             lambda k: (
@@ -129,7 +130,7 @@ class EntryFilter:
         )
 
     def filter_keys(self, keys: Sequence[EntryKey]) -> list[EntryKey]:
-        """Return those of these keys that fit."""
+        """Return the keys that match the query."""
         if self.is_simple and not self._needed:
             return list(keys)
         query = self._query
@@ -152,7 +153,7 @@ class EntryFilter:
 
 
 class FilterDataReader:
-    """Where marks are found."""
+    """Loads the marks, likes and comments that filters need."""
 
     def __init__(
         self,
@@ -166,14 +167,14 @@ class FilterDataReader:
         self._sight = visibility
 
     def find_hidden(self, scope: SyncScope, keys: Sequence[EntryKey]) -> Collection[int]:
-        """Return which of these keys are shares that the user may not see, though their stream is open."""
+        """Return which of these keys are shares that the user may not see in a visited stream."""
         shares = [k.id for k in keys if k.feed_id in scope.visited]
         return self._sight.find_hidden(scope.user_id, shares) if shares else ()
 
     def load_data(
         self, scope: SyncScope, streams: Sequence[SyncStream], keys: Sequence[EntryKey]
     ) -> FilterData:
-        """Ask once for all of some keys, and only for what these streams need."""
+        """Load the data that these streams need for all keys at once."""
         kinds = {part.kind for part in streams}
         labels = {
             part.name: scope.find_tag(part.name) for part in streams if part.kind is SyncStreamKind.LABEL
@@ -196,7 +197,7 @@ class FilterDataReader:
 
 
 class FilterData:
-    """What is known of some keys."""
+    """Data about keys, to test whether they are in a stream."""
 
     def __init__(self, scope: SyncScope, labels: Mapping[str, int | None]) -> None:
         self._shelf, self._tags = scope, labels
@@ -249,7 +250,7 @@ class FilterData:
 def _only(
     kinds: Sequence[SyncStreamKind], asked: Collection[SyncStreamKind], refused: Collection[SyncStreamKind]
 ) -> bool | None:
-    """Return whether only read or only unread entries can fit; None: both, or that cannot be told at once."""
+    """Return whether only read (True) or only unread (False) entries can match; None: unknown, or both."""
     states = {SyncStreamKind.READ: True, SyncStreamKind.UNREAD: False}
     said = {states[kind] for kind in asked if kind in states}
     said |= {not states[kind] for kind in refused if kind in states}
@@ -259,5 +260,5 @@ def _only(
 
 
 def to_micros(at: dt.datetime) -> int:
-    """Return a time as the smallest id that an entry can have then."""
+    """Return the smallest id that an entry can have at a time."""
     return int(at.timestamp() * _MICRO)

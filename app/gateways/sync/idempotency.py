@@ -1,4 +1,4 @@
-"""Keys of requests: the first one with a key runs, the same again gets its answer."""
+"""Idempotency keys of requests: the first request with a key runs, a repeated one gets its answer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from app.models.sync.idempotency import Answer, IdempotencyRecord
 
 
 class IdempotencyGateway:
-    """Takes and gives keys.
+    """Starts and ends runs of requests by key.
 
     Args:
-        ttl: how long an answer is kept. lease: after so long without an answer a run counts as dead.
+        ttl: how long an answer is kept.
+        lease: time without an answer after which a run counts as dead.
     """
 
     def __init__(self, records: IdempotencyMapper, *, ttl: dt.timedelta, lease: dt.timedelta) -> None:
         self._kept, self._ttl, self._lease = records, ttl, lease
 
     def begin(self, user_id: int, key: str, digest: bytes, now: dt.datetime) -> str | Answer:
-        """Return the name of the run that begins, or the answer of the one that was.
+        """Return the id of a new run, or the answer of the earlier run.
 
         Raises:
-            KeyReusedError: another request came with this key.
-            KeyBusyError: the first one still runs.
+            KeyReusedError: the key was used for another request.
+            KeyBusyError: the first request is still running.
         """
         turn = secrets.token_urlsafe(12)
         if self._kept.begin(
@@ -40,9 +41,9 @@ class IdempotencyGateway:
         return was.answer
 
     def end(self, user_id: int, key: str, run_id: str, answer: Answer) -> None:
-        """Keep a run's answer."""
+        """Store a run's answer."""
         self._kept.end(user_id, key, run_id, answer)
 
     def release(self, user_id: int, key: str, run_id: str) -> None:
-        """Let the same request run again."""
+        """Release a key without an answer, so that the same request can run again."""
         self._kept.release(user_id, key, run_id)

@@ -1,4 +1,4 @@
-"""Whole entries for programs that sync, many at once, with all that a user made of them."""
+"""Full entries for sync apps, many at once, with the user's marks, tags, likes and shares."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.models.sharing.sharing import Share, Sharer
 from app.models.subscriptions.folder import Folder
 from app.models.sync.sync import SyncItem
 
-#: People who like a share that are told to programs.
+#: Likers of a share that apps get.
 LIKERS = 100
 
 
 class SyncItemGateway:
-    """Reads entries by id for a user who may see them; what he may not see is left out."""
+    """Reads entries by id for a user; entries that the user may not see are left out."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class SyncItemGateway:
         self._shares, self._likes = shares, likes
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
-        """Return the keys of entries of the user's feeds, of those he marked, and of shares for him."""
+        """Return the keys of entries in the user's feeds, of marked entries, and of visible shares."""
         mine = set(self._subscriptions.find_feed_ids(user_id))
-        # Keys that a page showed may be of somebody else's feeds.
+        # Cached keys may be of another user's feeds.
         found = {key.id: key for key in self._entries.find_keys(user_id, entry_ids) if key.feed_id in mine}
         missing = [i for i in entry_ids if i not in found]
         if not missing:
@@ -61,7 +61,7 @@ class SyncItemGateway:
     def load_items(
         self, user_id: int, keys: Sequence[EntryKey], folders: Sequence[Folder], *, with_bodies: bool = True
     ) -> list[SyncItem]:
-        """Return the items of these keys in their order; what was deleted or closed meanwhile is left out."""
+        """Return the items of these keys in their order; omit entries deleted or hidden meanwhile."""
         known = RequestCache()
         found = self._entries.join_shares(
             user_id,
@@ -80,7 +80,7 @@ class SyncItemGateway:
         shares = self._sight.find_shares([i for i, e in found.items() if e.of is not None], known)
         liked = self._liked(user_id, list(found), list(shares))
         names = self._names(user_id, shares, known)
-        # As on the page: who likes a share is told to who shares; anybody else hears of himself alone.
+        # As on the page: only the sharer sees all likers; other users see only their own like.
         own = [share.id for share in shares.values() if share.user_id == user_id]
         likers = {i: [user_id] for i in liked} | (self._likes.find_likers(own, LIKERS) if own else {})
         labels = _labels(sources, folders)
@@ -118,7 +118,7 @@ class SyncItemGateway:
         return own | self._likes.find_liked(user_id, shares) if shares else own
 
     def _names(self, user_id: int, shares: Mapping[int, Share], cache: RequestCache) -> dict[int, Sharer]:
-        """Return who shared these, and who did before them on their ways, as far as the user may see."""
+        """Return the sharers of these shares and of the shares above them, as far as the user may see."""
         if not shares:
             return {}
         passed = self._sight.find_shares({i for s in shares.values() for i in s.path}, cache)
@@ -126,7 +126,7 @@ class SyncItemGateway:
 
 
 def _labels(sources: Sources, folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
-    """Return the names of the folders that each feed lies in."""
+    """Return the names of the folders that each feed is in."""
     names = {f.id: f.name for f in folders}
     return {
         f: tuple(dict.fromkeys(names[i] for i in s.folder_ids if i in names))

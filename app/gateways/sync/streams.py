@@ -1,9 +1,9 @@
-"""Streams as programs ask for them: joined, sifted, by what changed since a time; keys only.
+"""Streams as sync apps request them: combined, filtered, or changed since a time; keys only.
 
-Two ways. What changed since a time is gathered whole, from what arrived, what was revised and what the user
-did, and sorted here. Everything else is a walk along the merged streams
-(:mod:`app.gateways.reading.stream_merge`) that
-leaves out what does not fit; so is the former where it is too much to gather.
+There are two methods. Changes since a time are gathered completely, from arrivals, revisions and the user's
+changes, and sorted here. Every other query walks along the merged streams
+(:mod:`app.gateways.reading.stream_merge`) and skips keys that don't match. Too many changes to gather also
+use the walk.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.sync.sync import SyncCursor, SyncQuery, SyncStream, SyncStreamKind
 
-#: Keys that one step of a walk takes at least.
+#: Fewest keys per step of a walk.
 STRIDE = 1000
-#: Changes of one user that one question looks through.
+#: Most changes of a user that one query reads.
 CHANGES = 20_000
-#: More stars than anybody has.
+#: More stars than anyone has.
 ALL = 1_000_000
 
 
 class SyncStreamGateway:
-    """Finds keys; who may read what is in the shelf."""
+    """Finds the keys of queries; the scope decides what the user may read."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SyncStreamGateway:
 
     # -- pages
     def load_page(self, scope: SyncScope, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
-        """Return the keys of a page in their order, and its end where another page may follow."""
+        """Return the keys of a page in their order, and the cursor of the next page if there may be one."""
         sieve = EntryFilter(scope, query, self._look)
         found = self._gathered(scope, query, sieve)
         keys = self._walked(query, sieve) if found is None else found
@@ -68,7 +68,7 @@ class SyncStreamGateway:
         return shown, SyncCursor(shown[-1].at, shown[-1].id) if len(keys) > query.limit else None
 
     def count_entries(self, scope: SyncScope, query: SyncQuery) -> tuple[int, dt.datetime | None]:
-        """Return how many entries a question is about, and the sort time of the newest."""
+        """Return how many entries match a query, and the sort time of the newest."""
         sieve = EntryFilter(scope, query, self._look)
         if sieve.is_simple and query.since is None:
             wanted = KeyRequest(0, read=sieve.read)
@@ -86,7 +86,7 @@ class SyncStreamGateway:
             query = dataclasses.replace(query, after=end)
 
     def _walked(self, query: SyncQuery, entry_filter: EntryFilter) -> list[EntryKey]:
-        """Go along the streams until there is one more than a page, or no more."""
+        """Walk along the streams until there is one key more than a page, or no more keys."""
         after = None if query.after is None else (query.after.at, query.after.id)
         wanted = KeyRequest(max(query.limit + 1, STRIDE), query.newest_first, entry_filter.read, after)
         marked = sorted(filter(wanted.is_after, self._marked(entry_filter)), key=wanted.make_sort_key)
@@ -106,7 +106,7 @@ class SyncStreamGateway:
             marked = [key for key in marked if wanted.is_after(key)]
 
     def _marked(self, entry_filter: EntryFilter) -> list[EntryKey]:
-        """Return what the marks that are asked for are on, with its place in its feed."""
+        """Return the keys of the entries with the marks that the query covers."""
         found: dict[int, int] = {}
         for part in entry_filter.marked:
             found.update((key.id, key.feed_id) for key in self._with_mark(entry_filter.shelf, part))
@@ -115,16 +115,18 @@ class SyncStreamGateway:
         return self._keys.find_by_ids(list(found), list(set(found.values()))) if found else []
 
     def _with_shares(self, scope: SyncScope, entry_ids: set[int]) -> set[int]:
-        """Return these entries with what they share, and its shares in a shelf, which bear the same marks."""
+        """Return these entries, the entries that they share, and their shares in scope, which have the same
+        marks.
+        """
         shares = self._shares.find_many(list(entry_ids)) if entry_ids else {}
         found = entry_ids | {share.of.entry_id for share in shares.values()}
         return found | self._shares_of(scope, found).keys()
 
     def _shares_of(self, scope: SyncScope, marked: Collection[int]) -> dict[int, int]:
-        """Return the shares of marked entries in a shelf, by id their feed.
+        """Return share id → feed id, for the shares of marked entries in a scope.
 
-        A mark of a share is on what was shared; apps know the share, and take what is not listed for not
-        marked.
+        A mark of a share is stored on the shared entry. Apps only know the share, and consider unlisted
+        entries unmarked.
         """
         people = [f for f, s in scope.sources.subscriptions.items() if s.person and s.id]
         shares = self._shares.find_among(list(marked), people) if marked and people else []
@@ -140,14 +142,14 @@ class SyncStreamGateway:
             scope.user_id, TimeRange(), newest_first=True, limit=self._most, tag=tag
         )
 
-    # -- what changed
+    # -- changes since a time
     def _gathered(
         self, scope: SyncScope, query: SyncQuery, entry_filter: EntryFilter
     ) -> list[EntryKey] | None:
-        """Return everything that changed since a time, after a page's end; None: too much to gather."""
+        """Return all keys changed since a time, after the cursor; None: too many to gather."""
         if query.since is None:
             return None
-        entry_filter.is_simple = False  # what is gathered is of any state
+        entry_filter.is_simple = False  # gathered keys have any read state
         since = to_micros(query.since)
         numbers, changed = self._changes.find_since(scope.user_id, query.since, CHANGES)
         ids = self._with_shares(scope, changed)
@@ -156,7 +158,7 @@ class SyncStreamGateway:
         arrived = self._arrivals.find_since(feeds, since, self._most) if feeds else []
         where = list({*feeds, *(k.feed_id for k in marked)})
         revised = self._arrivals.find_revised(where, query.since, self._most) if where else []
-        # A stream that was closed is seen as a whole again, like one that somebody begins to read.
+        # A reopened stream counts as new in full, like a new subscription.
         begins, cards = scope.sources.subscriptions, scope.sources.cards
         new = {f for f in feeds if begins[f].id >= since or cards[f].shown_ms * 1000 >= since}
         begun = self._merger.merge_keys(
@@ -166,10 +168,10 @@ class SyncStreamGateway:
         if max(len(arrived), len(revised), len(begun), sum(map(len, touched.values()))) >= self._most:
             entry_filter.require_since(since, new, numbers, ids | {k.id for k in revised})
             return None
-        # Unlike a walk, this does not take the read or the unread ones alone.
+        # Unlike a walk, this doesn't filter by read state.
         entry_filter.is_simple = entry_filter.is_simple and entry_filter.read is None
         byhand = self._keys.find_by_seqs(touched) if touched else []
-        # A mark is a change too, whenever what is marked came.
+        # A mark is a change too, regardless of when the entry arrived.
         named = self._keys.find_by_ids(sorted(ids), feeds) if ids and feeds else []
         changes = ids | {k.id for k in revised}
         named += [
@@ -187,14 +189,14 @@ class SyncStreamGateway:
     def find_arrived(
         self, scope: SyncScope, above: int, below: int, limit: int, *, newest_first: bool
     ) -> list[EntryKey]:
-        """Return the first keys of a shelf's feeds between two ids, in the order of the ids."""
+        """Return the first keys of a scope's feeds between two ids, in the order of the ids."""
         found: list[EntryKey] = []
         while len(found) < limit:
             size = limit - len(found)
             some = self._arrivals.find_between(
                 list(scope.feeds), above, below, size, newest_first=newest_first
             )
-            # Below the first number lie stars that retention left.
+            # Below the first number are only starred entries that retention kept.
             found += [k for k in some if _is_there(scope.feeds[k.feed_id], k.seq)]
             if len(some) < size:
                 break
@@ -202,7 +204,7 @@ class SyncStreamGateway:
         return found
 
     def find_unread_ids(self, scope: SyncScope) -> list[int]:
-        """Return the ids of all unread entries of a shelf, rising."""
+        """Return the ids of all unread entries in a scope, ascending."""
         feeds = {f: feed for f, feed in scope.feeds.items() if feed.unread}
         number, total = (sum(getattr(f, what) for f in feeds.values()) for what in ("unread", "total"))
         if number * SEEK < total:
@@ -212,7 +214,7 @@ class SyncStreamGateway:
         return sorted(ident for feed_id, _, ident, seq in rows if _is_unread(feeds[feed_id], seq))
 
     def find_starred_ids(self, scope: SyncScope) -> list[int]:
-        """Return the ids of all that a user starred, rising, and of its shares in a shelf."""
+        """Return the ids of all starred entries and of their shares in a scope, ascending."""
         keys = self._marks.find_marked_keys(scope.user_id, TimeRange(), newest_first=True, limit=ALL)
         found = {key.id: key.feed_id for key in keys}
         return sorted(found | self._shares_of(scope, found))
@@ -220,13 +222,13 @@ class SyncStreamGateway:
     def find_last_before(
         self, scope: SyncScope, feed_ids: Collection[int], before: dt.datetime
     ) -> dict[int, int]:
-        """Return the last number of each of these feeds that had arrived by a time."""
+        """Return the last number of each of these feeds that arrived before a time."""
         mine = [f for f in feed_ids if f in scope.feeds]
         later = self._arrivals.find_first_seqs(mine, to_micros(before)) if mine else {}
         return {f: later[f] - 1 if f in later else scope.feeds[f].last_seq for f in mine}
 
     def make_stamp(self, user_id: int, feed_id: int) -> str:
-        """Return what differs after each change of a feed's texts or of a user's marks."""
+        """Return a stamp that changes with each change of a feed's texts or of a user's marks."""
         revised = self._arrivals.find_last_revised(feed_id)
         return f"{revised and revised.timestamp()}.{self._changes.find_last_id(user_id)}"
 
