@@ -1,7 +1,7 @@
-"""Imports: ``imports`` holds one document each, ``import_parts`` its outlines, ``import_slots`` who may run.
+"""Imports: the collections ``imports``, ``import_parts`` (outlines) and ``import_slots`` (running imports).
 
-Twenty thousand outlines do not fit into one document, and a change would write it anew: so a part holds
-:data:`PART` of them, and a change names its place (``items.17.s``).
+Twenty thousand outlines don't fit into one document, and each change would rewrite it. So a part holds
+:data:`PART` outlines, and a change names its place (``items.17.s``).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _PLAIN = (
     *("user_id", "name", "created", "title", "keep_folders", "into", "note", "counts", "goal"),
     *("failed_before", "started", "touched", "ended", "run", "tries"),
 )
-#: All but the folders, of which there may be a thousand.
+#: All fields except the folders, of which there may be a thousand.
 _HEAD = dict.fromkeys((*_PLAIN, "state"), 1)
 
 
 class ImportMapper:
-    """Document ↔ :class:`Import` and :class:`ImportItem`. Every query of a user's carries ``user_id``."""
+    """Document ↔ :class:`Import` and :class:`ImportItem`. Every query for a user contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._imports: Collection[Doc] = database["imports"]
@@ -50,9 +50,9 @@ class ImportMapper:
 
     @translate_errors
     def add(self, new: Import, items: Sequence[ImportItem], expires: dt.datetime) -> Import:
-        """Store an import that was not started; its id is made here. It goes by itself at ``expires``.
+        """Store a new import that expires at ``expires``; its id is assigned here.
 
-        The outlines come first: an import that is there is there as a whole.
+        The outlines are stored first, so that an import is complete as soon as it exists.
         """
         doc: Doc = {name: getattr(new, name) for name in _PLAIN}
         doc |= {
@@ -71,7 +71,7 @@ class ImportMapper:
                 self._imports.insert_one(doc)
                 return _import(doc)
             except BulkWriteError as e:
-                # The same user's; the first part told, so that none of these was stored.
+                # A duplicate id: the first part failed, so that no part was stored.
                 if any(error["code"] != 11000 for error in e.details["writeErrors"]):
                     raise
             except DuplicateKeyError:
@@ -91,7 +91,7 @@ class ImportMapper:
 
     @translate_errors
     def find_active_by_user(self, user_id: int) -> Import | None:
-        """Return the newest import of a user that runs or waits for its turn, without its folders."""
+        """Return the user's newest import that is running or queued, without its folders."""
         query = {"user_id": user_id, "state": {"$in": _ACTIVE}}
         doc = self._imports.find_one(query, _HEAD, sort=[("created", DESCENDING)])
         return _import(doc) if doc else None
@@ -122,7 +122,7 @@ class ImportMapper:
         changes: Mapping[int, ItemChange],
         session: Session | None = None,
     ) -> None:
-        """Set what has become of outlines, by their index."""
+        """Store the changes of outlines, by their index."""
         sets: dict[int, Doc] = defaultdict(dict)
         for index, change in changes.items():
             place = f"items.{index % PART}"
@@ -147,11 +147,11 @@ class ImportMapper:
         begin: bool = False,
         session: Session | None = None,
     ) -> Import | None:
-        """Set fields of an import that is in one of these states; None: it is not.
+        """Set fields of an import; return None if it isn't in one of these states.
 
         Args:
-            run: who works on it must still be this one.
-            begin: count one more that began to work on it.
+            run: only if this run still owns the import.
+            begin: count one more run.
         """
         query: Doc = {"_id": import_id, "user_id": user_id, "state": {"$in": [s.value for s in states]}}
         if run is not None:
@@ -168,32 +168,32 @@ class ImportMapper:
     def set_expiry(
         self, user_id: int, import_id: int, expires: dt.datetime | None, session: Session | None = None
     ) -> None:
-        """Let an import go at ``expires``, or never by itself."""
+        """Set when an import expires; None: never."""
         update = {"$set": {"expires": expires}}
         self._parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
         self._imports.update_one({"_id": import_id, "user_id": user_id}, update, session=session)
 
     @translate_errors
     def remove(self, user_id: int, import_id: int) -> bool:
-        """Forget an import; False: it runs or waits for its turn."""
+        """Delete an import; return False if it is running or queued."""
         query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
         if not self._imports.delete_one(query).deleted_count:
             return False
         self._parts.delete_many({"user_id": user_id, "import_id": import_id})
         return True
 
-    # -- whose turn it is
+    # -- taking turns
 
     @translate_errors
     def find_active(self, limit: int) -> list[ActiveImport]:
-        """Return imports that run or wait for their turn, the longest waiting first; of all users."""
+        """Return running and queued imports of all users, longest waiting first."""
         query = {"state": {"$in": _ACTIVE}}
         found = self._imports.find(query, {"user_id": 1, "touched": 1}).sort("queued", 1).limit(limit)
         return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
 
     @translate_errors
     def claim_slot(self, import_id: int, slot_count: int) -> bool:
-        """Give an import one of so many places at which imports run; it may have one already."""
+        """Claim one of ``slot_count`` slots for an import, unless it already has one."""
         taken = self.find_slots()
         if import_id in taken.values():
             return True
@@ -208,12 +208,12 @@ class ImportMapper:
 
     @translate_errors
     def find_slots(self) -> dict[int, int]:
-        """Return place → import."""
+        """Return slot → import id."""
         return {doc["_id"]: doc["import_id"] for doc in self._slots.find({"_id": {"$gte": 0}})}
 
     @translate_errors
     def release_slots(self, import_ids: Sequence[int]) -> None:
-        """Let others have the places of these imports."""
+        """Release the slots of these imports."""
         for place, import_id in self.find_slots().items():
             if import_id in import_ids:
                 self._slots.delete_one({"_id": place, "import_id": import_id})

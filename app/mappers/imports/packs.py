@@ -1,4 +1,4 @@
-"""Starter packs that an administrator made or changed: the collection ``packs``."""
+"""Starter packs that administrators created or changed: the collection ``packs``."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from app.models.imports.imports import Pack
 
 
 class PackMapper:
-    """Document ↔ :class:`Pack`; a document without a body hides a pack that came with Eventr."""
+    """Document ↔ :class:`Pack`; a document without a body hides a pack shipped with Eventr."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._packs: Collection[Doc] = database["packs"]
 
     @translate_errors
     def list_packs(self) -> dict[str, Pack | None]:
-        """Return slug → pack; None: there is to be none of this name."""
+        """Return slug → pack; None: the pack is hidden."""
         return {doc["_id"]: _pack(doc) for doc in self._packs.find({"_id": {"$gte": ""}})}
 
     @translate_errors
     def put(self, pack: Pack) -> None:
-        """Store a pack in place of the one of its name."""
+        """Store a pack, replacing one with the same slug."""
         doc = {"title": pack.title, "about": pack.about, "body": pack.body}
         self._packs.replace_one({"_id": pack.slug}, doc, upsert=True)
 
     @translate_errors
     def hide_pack(self, slug: str) -> None:
-        """Let there be no pack of this name."""
+        """Hide the pack with this slug."""
         self._packs.replace_one({"_id": slug}, {"body": None}, upsert=True)
 
 
