@@ -1,8 +1,8 @@
-"""Devices that are told of things: the collection ``devices``; and our key: one document of ``systemkeys``.
+"""Web push devices: the collection ``devices``; and our VAPID key: one document in ``systemkeys``.
 
     {_id, user_id, session, endpoint, p256dh, auth, agent, language, created, used?, failures?}
 
-``session`` is the key of a session: with it ends what it asked for (see
+``session`` is the key of a session: the device is deleted when the session ends (see
 :mod:`app.mappers.accounts.sessions`).
 """
 
@@ -23,7 +23,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.notifications.push import Device
 
-#: Tries of an upsert, whose document or id another one may take at the same moment.
+#: Attempts of an upsert that may conflict with a concurrent one.
 ROUNDS = 8
 _VAPID = "vapid"
 
@@ -38,13 +38,13 @@ class DeviceMapper:
     # -- our key
     @translate_errors
     def find_key(self) -> bytes | None:
-        """Return the private key by which push services know us; None: there is none yet."""
+        """Return our private VAPID key; None: there is none yet."""
         doc = self._keys.find_one({"_id": _VAPID})
         return bytes(doc["key"]) if doc else None
 
     @translate_errors
     def add_key(self, key: bytes, now: dt.datetime) -> bytes:
-        """Store a key unless there is one; return the one that is there, the same for all who ask."""
+        """Store a key unless there is one; return the stored key, the same for all processes."""
         try:
             self._keys.insert_one({"_id": _VAPID, "key": Binary(key), "made": now})
         except DuplicateKeyError:
@@ -54,12 +54,12 @@ class DeviceMapper:
     # -- devices
     @translate_errors
     def put(self, device: Device) -> Device:
-        """Store a device; its id is chosen here.
+        """Store a device; its id is assigned here.
 
-        An endpoint belongs to whom it was registered for last, and a session has one.
+        An endpoint belongs to the user who registered it last, and a session has one endpoint.
         """
         self._devices.delete_many({"session": Binary(device.session), "endpoint": {"$ne": device.endpoint}})
-        # Not changed but made anew: messages on their way to another person's device end with it.
+        # Deleted instead of changed, so that queued messages to another user's device aren't sent.
         self._devices.delete_many({"endpoint": device.endpoint, "user_id": {"$ne": device.user_id}})
         change: Doc = {
             "session": Binary(device.session),
@@ -79,7 +79,7 @@ class DeviceMapper:
             try:
                 doc = self._devices.find_one_and_update(key, update, upsert=True, return_document=True) or {}
             except DuplicateKeyError:
-                # Somebody else at this moment; whoever comes last has it.
+                # Another user at the same moment; the last one gets the endpoint.
                 self._devices.delete_many({"endpoint": device.endpoint, "user_id": {"$ne": device.user_id}})
                 continue
             return _device(doc)
@@ -93,21 +93,21 @@ class DeviceMapper:
 
     @translate_errors
     def find_by_user(self, user_id: int) -> list[Device]:
-        """Return somebody's devices, the newest first."""
+        """Return a user's devices, newest first."""
         found = self._devices.find({"user_id": user_id}).sort("created", DESCENDING)
         return [_device(d) for d in found]
 
     @translate_errors
     def has_devices(self, user_id: int) -> bool:
-        """Return whether somebody has a device."""
+        """Return whether a user has any device."""
         return self._devices.find_one({"user_id": user_id}, {"_id": 1}) is not None
 
     @translate_errors
     def remove(self, device_id: int, user_id: int, session: bytes | None = None) -> bool:
-        """Delete somebody's device; False: he has none of this id.
+        """Delete a user's device; return False if the user has no such device.
 
         Args:
-            session: only as long as it is that session's: it may be registered anew at this moment.
+            session: only if the device still belongs to this session, since it may just be registered again.
         """
         query: Doc = {"_id": device_id, "user_id": user_id}
         if session is not None:
@@ -116,13 +116,13 @@ class DeviceMapper:
 
     @translate_errors
     def mark_used(self, device_id: int, now: dt.datetime) -> None:
-        """Note that a message was taken."""
+        """Record that the push service accepted a message."""
         change = {"$set": {"used": now}, "$unset": {"failures": ""}}
         self._devices.update_one({"_id": device_id}, change)
 
     @translate_errors
     def count_failure(self, device_id: int, limit: int) -> bool:
-        """Count a failure; return whether that was one too many, and the device is deleted."""
+        """Count a failure; return whether that reached the limit, so that the device was deleted."""
         self._devices.update_one({"_id": device_id}, {"$inc": {"failures": 1}})
         return bool(self._devices.delete_one({"_id": device_id, "failures": {"$gte": limit}}).deleted_count)
 

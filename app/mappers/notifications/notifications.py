@@ -1,10 +1,10 @@
-"""What people are told: the collection ``notifications``, one document per person, kind and subject.
+"""Notifications: the collection ``notifications``, one document per person, kind and subject.
 
     {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?}
 
-So a thousand likes of one share are one document, one row and one unread. Of the people only the last few
-are kept, and of what each of them says the last few as well: some of it may be taken back. Names are those
-that their accounts have when somebody looks.
+So a thousand likes of one share are one document, one row and one unread. Only the last few people are
+stored, with the last few comments of each, since some may be removed. Names are read from the accounts at
+display time.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from app.mappers.mongo.store import Doc
 from app.mappers.reading.entry_keys import from_millis, to_millis
 from app.models.discussion.comments import NotificationKind, NotificationRow
 
-#: People of a row that are remembered.
+#: People stored in a row.
 KEPT = 5
-#: Comments of each of them that are.
+#: Comments stored per person.
 SAID = 5
-#: Comments, or people who like something, of a row that are.
+#: Most comments, or likers, stored in a row.
 KNOWN = KEPT * SAID
-#: Tries of an upsert, whose document another one may make at the same moment.
+#: Attempts of an upsert that may conflict with a concurrent one.
 ROUNDS = 5
 
 
 class NotificationMapper:
-    """Document ↔ :class:`Note`. Every query of a reader carries ``user_id``."""
+    """Document ↔ :class:`NotificationRow`. Every query for a reader contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._notes: Table[Doc] = database["notifications"]
@@ -50,13 +50,15 @@ class NotificationMapper:
         count_people: bool,
         once: bool = False,
     ) -> bool:
-        """Add that somebody did something to a row, which is made where it is missing; atomic.
+        """Add an event to a row, creating the row if needed; atomic.
 
-        What was read already counts no more.
+        Events that were already read no longer count.
 
         Args:
-            people: they are counted, not what they do.
-            once: a row in which its reader has read of somebody does not change when he does it again.
+            by: the user who did it.
+            target_id: the comment or share that was made.
+            count_people: count the people, not their events.
+            once: don't change a row in which the reader has already read of this person.
 
         Returns:
             Whether the row is new.
@@ -90,7 +92,7 @@ class NotificationMapper:
 
     @translate_errors
     def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:
-        """Store a row unless it is there; return whether it is new."""
+        """Store a row unless it exists; return whether it is new."""
         doc: Doc = {
             "last": [{"by": Int64(by), "id": Int64(target_id)}] if by else [],
             "count": note.count,
@@ -106,12 +108,12 @@ class NotificationMapper:
             try:
                 return self._notes.update_one(key, update, upsert=True).upserted_id is not None
             except DuplicateKeyError:
-                continue  # made at this moment: now it is there to be changed
+                continue  # just created by another request: change it
         return self._notes.update_one(key, update, upsert=True).upserted_id is not None
 
     @translate_errors
     def prune(self, user_id: int, limit: int) -> None:
-        """Keep a user's newest rows, ``most`` of them."""
+        """Keep only the newest ``limit`` rows of a user."""
         query = {"user_id": user_id}
         found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(limit).limit(1)
         for doc in found:
@@ -120,7 +122,7 @@ class NotificationMapper:
 
     @translate_errors
     def list_notifications(self, user_id: int, after: str, limit: int) -> list[NotificationRow]:
-        """Return rows, the newest first; ``after``: the place of the one before."""
+        """Return rows, newest first; ``after``: the place of the row to continue after."""
         query: Doc = {"user_id": user_id}
         at, _, last = after.partition(".")
         if at.isascii() and at.isdigit() and ObjectId.is_valid(last):
@@ -131,7 +133,7 @@ class NotificationMapper:
 
     @translate_errors
     def find_unread(self, user_id: int, limit: int) -> list[NotificationRow]:
-        """Return some unread rows."""
+        """Return at most ``limit`` unread rows."""
         found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
         return [_note(d) for d in found]
 
@@ -145,10 +147,10 @@ class NotificationMapper:
 
     @translate_errors
     def mark_pushed(self, note: NotificationRow, now: dt.datetime, since: dt.datetime) -> bool:
-        """Note that devices are told of an unread row now; False: they were since then, or it is read.
+        """Record a push of an unread row; return False if it was pushed since ``since``, or is read.
 
         Args:
-            now: of what happened: asked for it again, the answer is the same.
+            now: time of the event; a repeated call with the same time gives the same answer.
         """
         key = _key(note.user_id, note.kind, note.subject)
         quiet = [{"rang": None}, {"rang": {"$lte": since}}, {"rang": now}]
@@ -165,33 +167,33 @@ class NotificationMapper:
         *,
         until: dt.datetime | None = None,
     ) -> None:
-        """Mark a row as read, ``now``: as of this time; ``until``: unless something came into it since."""
+        """Mark a row as read, setting its time to ``now``; with ``until``, only if it isn't newer."""
         query = {**_key(user_id, kind, subject), **({"at": {"$lte": until}} if until else {})}
         changes: Doc = {"read": True, **({"at": now} if now else {})}
         self._notes.update_one(query, {"$set": changes})
 
     @translate_errors
     def mark_all_read(self, user_id: int, until: dt.datetime | None = None) -> int:
-        """Mark all up to a time as read; return how many were not."""
+        """Mark all rows up to a time as read; return how many were unread."""
         query: Doc = {"user_id": user_id, "read": False, **({"at": {"$lte": until}} if until else {})}
         return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
 
     @translate_errors
     def remove_actor(self, user_id: int, kind: NotificationKind, subject: int, by: int) -> None:
-        """Take somebody out of a row that was not read yet: what he does later is news in it.
+        """Remove a person from an unread row, so that later events by the same person count as new.
 
-        With nobody left there is nothing to read.
+        If nobody is left, the row becomes read.
         """
         query = {**_key(user_id, kind, subject), "read": False, "last.by": by}
         others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
         less = {"last": others, "count": {"$subtract": ["$count", 1]}}
-        # More people than are remembered may be in it.
+        # The row may count more people than it stores.
         is_over = {"$and": [{"$eq": ["$last", []]}, {"$lte": ["$count", 0]}]}
         self._notes.update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
 
     @translate_errors
     def forget(self, by: int, share_ids: Sequence[int]) -> None:
-        """Delete a person from others' rows, and rows about these shares."""
+        """Remove a person from other users' rows, and delete rows about these shares."""
         self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
         one = {"last.by": by}
         others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
