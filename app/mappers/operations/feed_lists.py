@@ -1,4 +1,4 @@
-"""Lists of all feeds, for administrators: ``feeds`` and ``fetches``, read from the outside."""
+"""Lists of all feeds for administrators, from the collections ``feeds`` and ``fetches``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FIELDS = dict.fromkeys(
     ),
     1,
 )
-#: Documents of the fetch log that are looked through for slow feeds, each of up to a hundred fetches.
+#: Documents of the fetch log that are searched for slow feeds, each with up to a hundred fetches.
 _LOG_MOST = 2000
-#: What is polled: neither feeds that another took over, nor what people share.
+#: Polled feeds: neither merged feeds nor shared streams.
 _OURS: Doc = {"merged_into": None, "owner": None}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
 _MATCHES: dict[FeedFilter, Doc] = {
@@ -39,7 +39,7 @@ _MATCHES: dict[FeedFilter, Doc] = {
 
 
 class FeedListMapper:
-    """Documents → :class:`Feed`, and few changes."""
+    """Reads lists of feeds, and pauses, resumes and clears feeds."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
@@ -47,10 +47,10 @@ class FeedListMapper:
 
     @translate_errors
     def list_feeds(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
-        """Return feeds, the newest first; of POPULAR by readers, then so.
+        """Return feeds, newest first; for POPULAR, most readers first.
 
         Args:
-            after: readers and id of the last feed of the page before.
+            after: subscribers and id of the last feed on the previous page.
         """
         match: Doc = {**_OURS, **_MATCHES[query.filter]}
         if query.word:
@@ -71,7 +71,7 @@ class FeedListMapper:
 
     @translate_errors
     def find_slow(self, since: dt.datetime) -> dict[int, int]:
-        """Return the feeds that were slow since then, the slowest first, and how slow, ms."""
+        """Return the slow feeds since a time, slowest first, with their longest fetch in ms."""
         found = self._fetches.aggregate(
             [
                 {"$match": {"at": {"$gt": since}}},
@@ -88,7 +88,7 @@ class FeedListMapper:
 
     @translate_errors
     def count_error_words(self) -> list[tuple[str, int]]:
-        """Return the error words of all feeds with their numbers, the most frequent first."""
+        """Return the error codes of all feeds with their counts, most frequent first."""
         found = self._feeds.aggregate(
             [
                 {"$match": {**_IN_ERROR, **_OURS}},
@@ -100,12 +100,12 @@ class FeedListMapper:
 
     @translate_errors
     def count(self, feed_filter: FeedFilter) -> int:
-        """Return how many feeds a filter lets through."""
+        """Return how many feeds match a filter."""
         return self._feeds.count_documents({**_OURS, **_MATCHES[feed_filter]})
 
     @translate_errors
     def count_planned(self, now: dt.datetime, until: dt.datetime, minutes: int) -> dict[dt.datetime, int]:
-        """Return how many feeds are to be polled from now on, by the start of slots of so many minutes."""
+        """Return how many polls are planned from now on, by the start of slots of ``minutes`` minutes."""
         slot = {"$dateTrunc": {"date": "$next_check_at", "unit": "minute", "binSize": minutes}}
         found = self._feeds.aggregate(
             [
@@ -123,17 +123,17 @@ class FeedListMapper:
 
     @translate_errors
     def pause(self, feed_id: int) -> bool:
-        """Let a feed not be due any more; False when there is none."""
+        """Pause a feed, so that it isn't due; return False if there is no such feed."""
         return self._change(feed_id, {"$set": {"paused": True}})
 
     @translate_errors
     def resume(self, feed_id: int, now: dt.datetime) -> bool:
-        """Let a feed be due again, at once; False when there is none."""
+        """Resume a feed, which is due now; return False if there is no such feed."""
         return self._change(feed_id, {"$unset": {"paused": ""}, "$set": {"next_check_at": now}})
 
     @translate_errors
     def clear(self, feed_id: int, now: dt.datetime) -> bool:
-        """Forget a feed's errors and let it be due; False when there is none."""
+        """Clear a feed's errors and make it due now; return False if there is no such feed."""
         cleared = {"error": None, "error_detail": "", "error_since": None, "errors": 0, "next_check_at": now}
         return self._change(feed_id, {"$set": cleared})
 
