@@ -1,7 +1,7 @@
-"""What one fetch means for one feed: a pure function from (feed, answer, now) to what is to be stored.
+"""The digest of a fetch: a pure function from (feed, answer, now) to the data to store.
 
-fetch → unchanged? → parse → identify → only what is new: sanitise → plan. Nothing here does I/O, so
-every outcome of a pull can be tested as data, and a benchmark can time it alone.
+fetch → unchanged? → parse → identify → sanitize only new entries → plan. Nothing here does I/O, so every
+outcome of a pull can be tested as data, and a benchmark can time it alone.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from app.models.reading.entry import EntryChange, NewEntry
 
 log = logs.get(__name__)
 
-#: Characters of an error's detail that are kept.
+#: Longest detail of an error, in characters.
 DETAIL: Final = 300
-#: Equal permanent redirects, each with an answer that parsed, until the new address is stored (S09).
+#: Equal permanent redirects in a row, each with a parsed answer, before a new address is stored (S09).
 MOVES: Final = 3
-#: The error of a feed whose document ends in the middle (X04); what is whole of it is stored.
+#: The error of a feed whose document is cut off (X04); its complete entries are stored.
 CUT: Final = "cut_off"
-#: Entries behind such an end that are remembered; of the others the store knows.
+#: Known entries after such a cut that ``seen`` keeps; the store knows the others.
 BEHIND: Final = 500
-_GUID: Final = ROW // 2  #: where the identity begins in a row of ``seen``
+_GUID: Final = ROW // 2  #: offset of the guid hash in a row of ``seen``
 _TICK: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 
@@ -51,7 +51,7 @@ Sanitize = Callable[[str, str], str]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Digest:
-    """What is to be stored of one fetch, and what goes into the fetch log.
+    """The update to store after a fetch, and its record for the fetch log.
 
     ``moved_to`` is set once a permanent redirect has been seen :data:`MOVES` times.
     """
@@ -63,7 +63,7 @@ class Digest:
 
 
 class _Fixed(random.Random):
-    """Chance that always falls on the same side; ``at`` in [0, 1)."""
+    """A random source that always returns ``at``, in [0, 1)."""
 
     def __init__(self, at: float) -> None:
         super().__init__(0)
@@ -79,8 +79,8 @@ class Digester:
     Args:
         settings: limits of entries, schedule and parser.
         rng: draws the jitter of the schedule.
-        parse, sanitize: replaced by the benchmark that compares parsers; nowhere else. Without a
-            parser of its own, entries that are known by their bytes are not parsed at all.
+        parse, sanitize: replaced only by the benchmark that compares parsers. Without a custom parser,
+            entries known by their bytes are not parsed at all.
     """
 
     def __init__(
@@ -100,22 +100,22 @@ class Digester:
         self._sanitize = sanitize or entry_bodies.make_sanitizer(settings)
 
     def make_batch_rng(self) -> random.Random:
-        """Return the chance of one batch: all its feeds draw the same jitter, and each batch another.
+        """Return the random source of a batch: all its feeds get the same jitter, each batch a different one.
 
-        So those that rest equally long stay together: one statement writes them, and those of a host
-        meet on its open connection again. Batches are spread as feeds are.
+        So feeds with equal intervals stay together: one statement writes them, and feeds of a host reuse its
+        connection. The jitter spreads batches instead of feeds.
         """
         return _Fixed(self._rng.random())
 
     def calculate_rest(
         self, poll: FeedPoll, fetched: Fetched, now: dt.datetime, rng: random.Random | None = None
     ) -> dt.timedelta | None:
-        """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
+        """Return the time until a feed's next check if this answer changes nothing else; None: digest it."""
         if poll.claim_token is not None or poll.torn:
-            return None  # its writer died or came late: whoever claims it next puts it in order
+            return None  # its last writer died or was late: the next claim reconciles it
         if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
             return None
-        # The fetcher hands the very same validators back when an answer repeats them.
+        # The fetcher returns the same validators object when an answer repeats them.
         if fetched.validators is not poll.validators and _kept(poll, fetched) != poll.validators:
             return None
         now_ms = int(now.timestamp() * 1000)
@@ -127,12 +127,12 @@ class Digester:
         return plan.next_check_at - now
 
     def digest_fetch(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        """Return what a fetch of ``feed`` means; never raises, whatever the document does to the parser.
+        """Return the digest of a fetch; never raises, even if the document breaks the parser.
 
         Args:
-            feed: as it was claimed; ``feed.claim_token`` goes into the update.
+            feed: the feed as claimed; ``feed.claim_token`` goes into the update.
             fetched: the answer to the request that was made from ``feed``.
-            now: aware time at which the answer came.
+            now: time of the answer, with a time zone.
         """
         try:
             if fetched.error:
@@ -142,11 +142,11 @@ class Digester:
             return self._changed(feed, fetched, now)
         except FeedError as error:
             return self._failed(feed, fetched, now, error)
-        except Exception as error:  # noqa: BLE001 — a fault of ours; the feeds beside it must not pay for it
+        except Exception as error:  # noqa: BLE001 — a bug of ours must not fail the other feeds
             return self.make_unreadable(feed, fetched, now, error)
 
     def make_unreadable(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: Exception) -> Digest:
-        """Return the digest of an answer that we could not read, or not store, for a fault of ours."""
+        """Return the digest of an answer that a bug of ours kept us from reading or storing."""
         log.error("feed_unreadable", exc_info=True, feed_id=feed.id)
         return self._failed(feed, fetched, now, FeedError("unreadable", type(error).__name__))
 
@@ -181,9 +181,10 @@ class Digester:
             **(_cut_off(feed, now) if cut else _recovered(feed)),
             **_moved(feed, fetched),
         }
-        if not cut:  # else nothing is kept that would let the site leave the end out again
+        if not cut:  # else the next fetch must get the whole document
             says["validators"] = fetched.validators
-        # What the end of a first document held keeps its dates; where no end ever comes, what is new is new.
+        # After a first cut document, entries from its end keep their dates later. If every document is cut,
+        # treat new entries as new.
         if not cut or feed.error == CUT:
             says["checked_at"] = now
         timed = functools.partial(self._timed, feed, says, hints, now)
@@ -193,14 +194,14 @@ class Digester:
         digest = _digest(feed, fetched, now, plan, fields, new, changed, error=error, heard=heard)
         if not new:
             return digest
-        # Some may be listed again only, which the store finds out as it stores them.
+        # The store may find that some entries are not new; it then recalculates the fields.
         update = dataclasses.replace(digest.update, fields_of=lambda added: timed(added)[1])
         return dataclasses.replace(digest, update=update)
 
     def _timed(
         self, feed: Feed, says: dict[str, Any], hints: Hints, now: dt.datetime, new: Sequence[NewEntry]
     ) -> tuple[Plan, FeedFields]:
-        """Return when to ask again after these new entries, and all that is to be stored of the feed."""
+        """Return the plan of the next check after these new entries, and the feed's fields to store."""
         history = _history(feed, new, now)
         plan = self._plan(history, now, hints, _late(feed, now))
         news: dict[str, Any] = {"changed_at": now, "history": history.pack()} if new else {}
@@ -224,7 +225,7 @@ class Digester:
         if _is_overtaken(feed, fetched, now):
             return _digest(feed, fetched, now, plan, FeedFields(), error=error.word)
         fields = FeedFields(
-            # "Gone" is the one word that ends polling: the server says it will never come back.
+            # Only "gone" ends polling: the server says that the feed will never come back.
             next_check_at=None if error.word == "gone" else plan.next_check_at,
             errors=errors,
             error=error.word,
@@ -270,15 +271,17 @@ class Digester:
 def make_fetch_record(
     fetched: Fetched, now: dt.datetime, new: int = 0, error: str | None = None
 ) -> FetchRecord:
-    """Return the line of the fetch log for an answer; its request's key is the feed."""
+    """Return the fetch log's record of an answer; the request's key is the feed id."""
     key = fetched.request.key
     return FetchRecord(key, now, fetched.status, fetched.ms, fetched.wire_bytes, new, error)
 
 
 def _is_overtaken(feed: Feed, fetched: Fetched, now: dt.datetime) -> bool:
-    """Whether a feed answered somebody else after a fetch began that failed, and so is well again.
+    """Return whether a failed fetch is outdated, because the feed answered another fetch after this one
+    began.
 
-    As when a process wakes up that was frozen while it asked. What tells of the time to come counts still.
+    This happens when a frozen process wakes up. Retry-After and "gone" still count, since they apply to the
+    future.
     """
     telling = fetched.retry_after is not None or (fetched.error is not None and fetched.error.word == "gone")
     begun = now - dt.timedelta(milliseconds=fetched.ms)
@@ -286,7 +289,7 @@ def _is_overtaken(feed: Feed, fetched: Fetched, now: dt.datetime) -> bool:
 
 
 def make_crash_update(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
-    """Return the update of a feed whose reading crashed a worker; it is left alone for ``rest`` seconds."""
+    """Return the update of a feed that crashed a worker; the feed rests for ``rest`` seconds."""
     fields = FeedFields(
         errors=feed.errors + 1,
         error="crashed",
@@ -298,9 +301,9 @@ def make_crash_update(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
 
 
 def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
-    """Return when a new entry was published, by its own word.
+    """Return when a new entry was published, according to the feed.
 
-    Atom asks for the time of the last change alone (RFC 4287, 4.1.2), and many feeds tell no other.
+    Atom only requires the time of the last change (RFC 4287, 4.1.2), and many feeds have no other.
     """
     return clamp(entry.published or entry.updated, now)
 
@@ -308,9 +311,8 @@ def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
 def calculate_sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
     """Return the sort time of each new entry, in the order given (design: "sort time").
 
-    First fetch: the published date, clamped to the past, else arrival in feed order. Later: not
-    before the previous successful fetch, so that what is new since you last looked is on top, and
-    never after arrival.
+    At the first fetch: the published date, at most now; without one, the arrival in feed order. Later: also
+    not before the previous successful fetch, so that entries that are new since your last visit are on top.
     """
     arrivals = [now - _TICK * i for i in range(len(new))]
     if feed.checked_at is None:
@@ -331,7 +333,9 @@ def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.
 
 
 def _late(feed: Feed, now: dt.datetime) -> float:
-    """Return for how many seconds a feed has been due; 0 at its first poll, which has no rhythm yet."""
+    """Return for how many seconds a feed has been due; 0 at the first poll, before which there is no
+    schedule.
+    """
     due = feed.next_check_at if feed.checked_at else None
     return (now - due).total_seconds() if due else 0.0
 
@@ -354,7 +358,7 @@ def _unread_days(feed: Feed, now: dt.datetime) -> int:
 
 
 def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
-    """Return the validators after an unchanged answer: a 304 may leave out what it does not change."""
+    """Return the validators after an unchanged answer; a 304 may omit unchanged ones."""
     old, new = feed.validators, fetched.validators
     return old._replace(
         etag=new.etag or old.etag,
@@ -369,12 +373,12 @@ def _recovered(feed: Feed) -> dict[str, Any]:
 
 
 def _cut_off(feed: Feed, now: dt.datetime) -> dict[str, Any]:
-    # One error however often it comes: entries come with it, so it is asked again in its own rhythm.
+    # Always counted as one error: entries still arrive, so the feed needs no back-off.
     return {"errors": 1, "error": CUT, "error_detail": "", "error_since": feed.error_since or now}
 
 
 def _seen(feed: Feed, diff: Diff) -> bytes:
-    """Return the rows of what is known; what lay behind a cut will be back, and is not new then."""
+    """Return the rows of known entries, including those after a cut, which will reappear later."""
     seen = diff.seen
     if diff.volatile:
         return seen
@@ -384,7 +388,7 @@ def _seen(feed: Feed, diff: Diff) -> bytes:
 
 
 def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
-    """Count equal permanent redirects in a row; an unchanged body has parsed before, so it counts too."""
+    """Count equal permanent redirects in a row; unchanged answers count too, since the body once parsed."""
     target = fetched.permanent_url
     if target is None:
         return {"moved_to": None, "moved_times": 0} if feed.moved_to else {}
@@ -394,9 +398,9 @@ def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
 def _described(
     feed: Feed, found: FeedChanges, hub: str | None, topic: str | None, cut: bool
 ) -> dict[str, Any]:
-    """Return only what the feed says differently now: most polls change little of it.
+    """Return the feed's fields that have changed; most polls change few.
 
-    What a document without its end leaves out, it may have said there.
+    If the document is cut off, keep fields that are missing from it.
     """
     parsed, diff = found.parsed, found.diff
     says: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Discoveries: which address is which search, and how long an answer counts."""
+"""Discoveries of feeds behind an address: the search, and the cache of its results."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from app.models.feeds.discovery import Discovered, StoredDiscovery
 from app.models.feeds.parsed import ParsedFeed
 from app.ports import FetchStreamer
 
-#: How long feeds that were found count.
+#: How long found feeds are cached.
 TTL = dt.timedelta(hours=2)
-#: How long "nothing found" counts: the person may be repairing the site, or the settings, right now.
+#: How long "nothing found" is cached: the person may be fixing the site or the settings right now.
 ERROR_TTL = dt.timedelta(minutes=1)
 
 
 class DiscoveryGateway:
-    """The searches themselves, and the cache of what they found."""
+    """Runs searches, and caches their results."""
 
     def __init__(self, rows: DiscoveryMapper, limits: Limits) -> None:
         self._rows = rows
         self._limits = limits
 
     def get_or_create(self, address: str, now: dt.datetime) -> StoredDiscovery:
-        """Return the search for an address, made when there is none that still counts.
+        """Return the search for an address; create one if none is cached.
 
         Raises:
             InvalidError: there is no web address in the text.
@@ -41,13 +41,13 @@ class DiscoveryGateway:
         )
 
     def find(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
-        """Return a search that still counts."""
+        """Return a cached search, or None if it has expired."""
         return self._rows.find(key, now)
 
     async def search(
         self, row: StoredDiscovery, fetcher: FetchStreamer, report: Callable[[str], None]
     ) -> Discovered:
-        """Look for the feeds of a stored search; ``report`` is told in words what is being done."""
+        """Search for the feeds of a stored search; ``report`` is called with the text of each step."""
         found = await Discoverer(fetcher, self._parse).run(row.address, report)
         return dataclasses.replace(found, address=row.address)
 
@@ -55,15 +55,15 @@ class DiscoveryGateway:
         return parse(body, url=url, content_type=content_type, limits=self._limits)
 
     def store_result(self, key: int, result: Discovered, now: dt.datetime) -> None:
-        """Keep what was found out."""
+        """Store the result of a search."""
         self._rows.store_result(key, result, now + (ERROR_TTL if result.error else TTL))
 
 
 def parse_addresses(text: str) -> list[str]:
-    """Return the addresses to try for what a person typed.
+    """Return the addresses to try for a text that a person typed.
 
     Raises:
-        InvalidError: there is none in it.
+        InvalidError: there is no web address in the text.
     """
     tries = urls.normalise_address(text)
     if not tries:
@@ -74,6 +74,6 @@ def parse_addresses(text: str) -> list[str]:
 
 
 def make_discovery_key(tries: list[str]) -> int:
-    """Return 53 bits that are equal for equal searches: one by http alone finds what one by https cannot."""
+    """Return a 53-bit key of a search; http and https differ, since they may find different feeds."""
     schemes = " ".join(url.partition(":")[0] for url in tries)
     return xxhash.xxh3_64_intdigest(f"{schemes} {urls.hash_url(tries[0])}".encode()) >> 11

@@ -1,8 +1,9 @@
-"""An entry's HTML as it was published, kept beside the clean one, and cleaned anew when the rules change.
+"""The HTML of entries: cleaned when stored, kept as published beside that, and cleaned again when the rules
+change.
 
-What is shown is sanitised once, when it is stored. Should the sanitiser ever turn out to let something
-through, a new version of it must reach what is stored already (H03): so the published HTML is kept, with
-the version that cleaned it, and an entry of an older version is cleaned when it is read.
+HTML is sanitized once, when it is stored. If the sanitizer ever turns out to let something through, a fixed
+version must also apply to stored entries (H03). So the published HTML is kept with the version that cleaned
+it, and an entry of an older version is cleaned again when it is read.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from app.feeds.html.sanitize import SANITIZER_VERSION, sanitize
 
 Sanitize = Callable[[str, str], str]
 
-#: Characters of plain text kept for lists.
+#: Longest excerpt for lists, in characters of plain text.
 EXCERPT: Final = 300
 
-#: Clean HTML in which nothing is to be seen: no text, picture, link or line. It ends at the first of these.
+#: Clean HTML without anything visible: no text, picture, link or line.
 _BLANK: Final = re.compile(
     build_possessive(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>")
 )
 
 
 class Body(NamedTuple):
-    """What is stored of an entry's HTML.
+    """An entry's HTML as stored.
 
     Attributes:
         content, summary: clean HTML.
         excerpt: plain text for lists.
         raw: HTML as published, with its base address; empty when cleaning changes nothing.
-        cleaned_by: version of the sanitiser.
+        cleaned_by: version of the sanitizer.
     """
 
     content: str
@@ -46,18 +47,18 @@ class Body(NamedTuple):
 
 
 def make_sanitizer(settings: Settings) -> Sanitize:
-    """Return the sanitiser of this server: what media feeds take from its own address is dropped (H05)."""
+    """Return this server's sanitizer, which drops media with this server's own address (H05)."""
     return functools.partial(sanitize, own_origin=settings.own_origin)
 
 
 def clean_body(
     content: str, summary: str, base_url: str, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION
 ) -> Body:
-    """Sanitise an entry's HTML and pack what it was.
+    """Sanitize an entry's HTML, and pack the published HTML.
 
     Args:
-        content, summary: as published, already cut to the longest that is kept.
-        base_url: what relative addresses in them are relative to.
+        content, summary: as published, already cut to the maximum length.
+        base_url: the base of relative addresses in them.
     """
     # A summary that only repeats the content would be stored, sent and shown twice.
     summary = "" if summary == content else summary
@@ -70,7 +71,7 @@ def clean_body(
 
 
 def reclean_body(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION) -> Body:
-    """Return a stored body as this version of the sanitiser makes it."""
+    """Return a stored body, cleaned again by this version of the sanitizer."""
     if not body.raw:
         return clean_body(body.content, body.summary, "", sanitize, version)
     base_url, summary, content = body.raw.decode().split("\0", 2)
@@ -78,10 +79,10 @@ def reclean_body(body: Body, sanitize: Sanitize = sanitize, version: int = SANIT
 
 
 def _seen(markup: str) -> str:
-    # An editor's empty paragraphs would be shown in the place of the summary.
+    # Empty paragraphs from an editor would otherwise replace the summary.
     return "" if _BLANK.fullmatch(markup) else markup
 
 
 def _published(content: str, summary: str, base_url: str) -> bytes:
-    # No HTML holds a NUL (it is no character of HTML), so one may stand between the parts.
+    # NUL isn't a character of HTML, so it can separate the parts.
     return "\0".join((base_url, summary.replace("\0", ""), content)).encode("utf-8", "replace")

@@ -1,14 +1,14 @@
-"""Stores what pulls bring: entries first, then feed states, numbered without gaps.
+"""Storing the results of pulls: entries first, then feed states, numbered without gaps.
 
-One writer at a time holds a feed's claim, but a writer whose claim has run out does not know it and
-writes late, and a writer may die between entries and state. What keeps the numbers whole:
+One writer at a time holds a feed's claim. But a writer may not notice that its claim has expired and write
+late, or may die between entries and state. These rules keep the numbering intact:
 
-- A number belongs to whoever inserted it first: unique (feed_id, seq) and (feed_id, guid_hash).
-- Readers never look above ``last_seq``, and ``last_seq`` only rises together with the claim's token, to
-  a number below which everything is stored.
-- So entries above ``last_seq`` are invisible leftovers. Whoever meets one (his insert is refused, or the
-  claim he took over had run out) puts the feed in order inside a transaction that holds the feed's
-  document: leftovers move down to the next free numbers, the new ones follow, the state is last.
+- A number belongs to the writer that inserted it first: unique (feed_id, seq) and (feed_id, guid_hash).
+- Readers never read above ``last_seq``. It only rises together with the claim's token, to a number below
+  which everything is stored.
+- So entries above ``last_seq`` are invisible leftovers. A writer that meets one (a refused insert, or an
+  expired claim that it took over) reconciles the feed in a transaction that locks the feed's document.
+  Leftovers move down to the next free numbers, new entries follow, and the state is written last.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from app.models.subscriptions.subscription import StartRule
 
 log = logs.get(__name__)
 
-#: Rounds in which a late writer may disturb the order before this one gives up.
+#: Attempts that late writers may disturb before this writer gives up.
 ROUNDS = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Settled:
-    """A feed put in order: its new numbering, and the sort times and guids of what became visible."""
+    """A reconciled feed: its numbering, and the sort times and guids of entries that became visible."""
 
     position: Position
     last_seq: int
@@ -45,16 +45,16 @@ class _Settled:
 
     @classmethod
     def from_appended(cls, position: Position, ats: Sequence[dt.datetime]) -> _Settled:
-        """All of ``ats`` were appended."""
+        """Return the result of appending entries with these sort times."""
         return cls(position, position.last_seq + len(ats), tuple(ats))
 
 
 class EntryWriter:
-    """Writes :class:`FeedUpdate` batches.
+    """Stores batches of :class:`FeedUpdate`.
 
     Args:
-        start: where reading begins for those who subscribed before a feed's first entries.
-        keep: entries kept per feed, to tell the excess.
+        start: where reading starts for people who subscribed before a feed's first entries.
+        keep: entries kept per feed, to calculate the excess.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class EntryWriter:
         self._keep = keep
 
     def store_updates(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
-        """Store a batch, one update per feed; results in the order of the updates.
+        """Store a batch, one update per feed; return the results in the order of the updates.
 
-        Safe to run twice and to be killed anywhere: what is stored is found again by its guid.
+        Safe to run twice and to be killed anywhere: stored entries are recognized by their guids.
         """
         fresh = {u.feed_id: u for u in updates if u.new}
         positions = self._feeds.find_positions((u.feed_id, u.token) for u in fresh.values()) if fresh else {}
@@ -88,14 +88,14 @@ class EntryWriter:
         results = self._finish([u for u in updates if u.feed_id not in lost], positions, now)
         results.update({feed_id: self._store_torn(fresh[feed_id], now) for feed_id in torn})
         told = [results.get(u.feed_id) or StoreResult(u.feed_id, False) for u in updates]
-        # What was fetched for nothing is fetched again, by whoever is next; a crash of the store can take
-        # back a claim that nobody else has then.
+        # Updates that were not stored are fetched again by the next pull. A crash of the store can revert a
+        # claim, and then no other pull holds the feed.
         if failed := [result.feed_id for result in told if not result.stored]:
             self._feeds.make_due(failed, now)
         return told
 
     def _insert(self, updates: Sequence[FeedUpdate], positions: dict[int, Position]) -> set[int]:
-        """Insert all new entries; return the feeds in which a place or guid was taken."""
+        """Insert all new entries; return the feeds where a number or guid was taken."""
         numbered = [
             NumberedEntry(u.feed_id, seq, entry)
             for u in updates
@@ -106,7 +106,7 @@ class EntryWriter:
     def _finish(
         self, updates: Sequence[FeedUpdate], positions: dict[int, Position], now: dt.datetime
     ) -> dict[int, StoreResult]:
-        """Write the states of feeds whose entries went in without a hitch, or that had none."""
+        """Write the states of feeds whose inserts all succeeded, or that had no new entries."""
         settled = {
             u.feed_id: _Settled.from_appended(positions[u.feed_id], [e.at for e in sort_new_entries(u.new)])
             for u in updates
@@ -115,7 +115,7 @@ class EntryWriter:
         starts = {f: self._start_of(s, now) for f, s in settled.items() if not s.position.last_seq}
         self._subscriptions.set_start(starts)
         written = self._feeds.write_states([_write(u, settled.get(u.feed_id)) for u in updates])
-        # Who subscribed between the two writes has seen an empty feed.
+        # People who subscribed between the two writes saw an empty feed.
         self._subscriptions.set_start({f: upto for f, upto in starts.items() if f in written})
         if late := [f for f in settled if f not in written]:
             log.warning("claim_lost", feed_ids=late)
@@ -125,13 +125,13 @@ class EntryWriter:
         }
 
     def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
-        """Put a claimed feed in order whose last writer died or came late; return it as it is then.
+        """Reconcile a claimed feed whose last writer died or was late; return the feed after that.
 
-        One without entries is left to the pull that brings them: it says where reading begins, and can say
-        it once only, of all that it finds.
+        A feed without entries is left to the pull that brings its first ones: the start of reading can only
+        be set once, for all these entries.
 
         Raises:
-            StoreError: late writers disturbed it all the time.
+            StoreError: late writers disturbed every attempt.
         """
         if not feed.last_seq:
             return feed
@@ -145,14 +145,14 @@ class EntryWriter:
         return dataclasses.replace(feed, last_seq=settled.last_seq, last_entry_at=newest, torn=False)
 
     def _store_torn(self, update: FeedUpdate, now: dt.datetime) -> StoreResult:
-        # What was listed before and is again, often because it was edited, keeps its place and is told anew.
+        # An entry listed again, often because it was edited, keeps its number and gets its new content.
         changes = self._entries.find_changes(update.feed_id, update.new, update.fetched_at)
         self._entries.update_bodies((update.feed_id, update.fetched_at, change) for change in changes)
         settled = self._settle(update, now, state=True)
         return self._result(update.feed_id, settled, settled is not None)
 
     def _settle(self, update: FeedUpdate, now: dt.datetime, *, state: bool) -> _Settled | None:
-        """Order a feed and store its update in one transaction; None when the claim is lost."""
+        """Reconcile a feed and store its update in one transaction; return None if the claim is lost."""
 
         def settle_feed(session: Session) -> _Settled | None:
             position = self._feeds.lock(update.feed_id, update.token, session)
@@ -169,14 +169,14 @@ class EntryWriter:
             try:
                 settled = self._store.run_in_transaction(settle_feed)
             except ConflictError:
-                continue  # a late writer's insert came between; what it left is seen in the next round
+                continue  # a late writer inserted; the next round sees that entry
             if settled and not settled.position.last_seq:
                 self._subscriptions.set_start({update.feed_id: self._start_of(settled, now)})
             return settled
         raise StoreError(feed_id=update.feed_id)
 
     def _order(self, update: FeedUpdate, position: Position, now: dt.datetime, session: Session) -> _Settled:
-        """Close the gaps above ``last_seq`` and append what is not stored yet."""
+        """Close the gaps above ``last_seq``, and append the entries that are not stored yet."""
         feed_id, place = update.feed_id, position.last_seq
         leftovers = self._entries.find_above(feed_id, place, session)
         for leftover in leftovers:
@@ -209,15 +209,15 @@ class EntryWriter:
 
 
 def sort_new_entries(new: Sequence[NewEntry]) -> list[NewEntry]:
-    """Return new entries in the order of their numbers: rising by ``at``, of equals the feed's last first.
+    """Return new entries in the order of their numbers: ascending by ``at``, then in reverse feed order.
 
-    Feeds are written newest first, so among entries without dates the first gets the highest number.
+    Feeds list the newest entry first, so among undated entries the first gets the highest number.
     """
     return sorted(reversed(new), key=lambda entry: entry.at)
 
 
 def _narrowed(update: FeedUpdate, settled: _Settled) -> FeedUpdate:
-    """Return the update as it is without the entries that were stored and visible before."""
+    """Return the update without the effects of entries that were already stored and visible."""
     added = [entry for entry in update.new if entry.guid_hash in settled.guids]
     if update.fields_of is None or len(added) == len(update.new):
         return update

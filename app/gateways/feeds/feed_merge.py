@@ -1,4 +1,4 @@
-"""Merges a feed into another that turned out to be the same: subscribers and what they have read."""
+"""Merging a feed into an equal one at another address, with subscribers and read states."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from app.models.feeds.feed import Feed
 from app.models.subscriptions.read_state import ReadState, make_state
 from app.models.subscriptions.subscription import Subscription
 
-#: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
+#: Unread entries per subscriber that are carried over; older ones count as read.
 CARRIED = 1000
-#: Newest entries of each feed among which they are.
+#: Newest entries of each feed that are compared.
 COMPARED = 10_000
 BATCH = 100
 _NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
@@ -27,9 +27,9 @@ _NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A feed's entries (``mine``), their numbers in its heir, and what the heir alone has.
+    """A feed's entries (``mine``), their numbers in the target feed, and the entries only the target has.
 
-    ``begun`` is the time of the heir's oldest entry, ``ended`` that of the feed's newest one.
+    ``begun`` is the time of the target's oldest entry, ``ended`` that of the feed's newest entry.
     """
 
     mine: Sequence[EntryOutline]
@@ -53,7 +53,7 @@ class FeedMerger:
     def merge(self, source: Feed, target: Feed) -> None:
         """Move all subscribers of ``source`` to ``target``, then retire ``source``.
 
-        Safe to run again after a crash: each subscriber moves in a transaction of his own.
+        Safe to run again after a crash: each subscription moves in its own transaction.
         """
         pairs: _Pairs | None = None
         while not self._store.run_in_transaction(lambda session: self._retire(source, target, session)):
@@ -62,9 +62,9 @@ class FeedMerger:
                 self._move(subscription, source, target, pairs)
 
     def _retire(self, source: Feed, target: Feed, session: Session) -> bool:
-        """Retire a feed that nobody reads any more; False: somebody does, maybe since a moment ago.
+        """Retire a feed without subscriptions; return False if there are any, even very recent ones.
 
-        Who subscribes writes the feed too, so of the two transactions one sees the other.
+        Subscribing also writes the feed's document, so one of two concurrent transactions sees the other.
         """
         if self._subscriptions.find_by_feed(source.id, 1, session):
             return False
@@ -73,7 +73,7 @@ class FeedMerger:
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed, pairs: _Pairs) -> None:
         def move_subscription(session: Session) -> None:
-            # As it is now: he may have left, paused or read something since it was looked up.
+            # Read it again: the subscriber may have unsubscribed, paused or read something since.
             mine = self._subscriptions.remove(subscription.user_id, source.id, session)
             if mine is None:
                 return
@@ -81,14 +81,14 @@ class FeedMerger:
             self._feeds.change_subscriber_count(source.id, -readers, session)
             position = self._feeds.change_subscriber_count(target.id, readers, session)
             if position is None:
-                raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
+                raise ConflictError(feed_id=target.id)  # the target was merged too; the next pull retries
             moved = mine._replace(feed_id=target.id, state=state)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:
             self._store.run_in_transaction(move_subscription)
         except ExistsError:
-            # He reads the other one too: that one's state stays, this subscription only goes.
+            # The user also subscribes to the target: that read state stays, and this subscription ends.
             self._store.run_in_transaction(lambda session: self._leave(subscription, session))
 
     def _leave(self, subscription: Subscription, session: Session) -> None:
@@ -97,17 +97,17 @@ class FeedMerger:
             self._feeds.change_subscriber_count(subscription.feed_id, -1, session)
 
     def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
-        """Return the state of somebody who goes on with ``target`` in the place of ``source``.
+        """Return the read state of a user who continues with ``target`` instead of ``source``.
 
-        What was unread is unread there too; of its younger entries, above ``upto``, so are those that
-        ``source`` does not have.
+        Entries unread in ``source`` stay unread. So are newer entries (above ``upto``) that only ``target``
+        has.
         """
         pairs = self._pairs(source, target)
         unread, _ = _unread(state, pairs)
         return _unread_only(unread | {e.seq for e in pairs.only_theirs if e.seq > upto}, target.last_seq)
 
     def _pairs(self, source: Feed, target: Feed) -> _Pairs:
-        """Return which entries are the same: those with one guid, else those of one link and title."""
+        """Return which entries are the same: those with equal guids, or else with equal link and title."""
         mine, theirs = (
             self._entries.find_outlines(
                 feed.id, max(feed.first_seq, feed.last_seq - COMPARED + 1), feed.last_seq
@@ -116,7 +116,7 @@ class FeedMerger:
         )
         by_guid = {entry.guid_hash: entry.seq for entry in theirs}
         same = {e.seq: by_guid[e.guid_hash] for e in mine if e.guid_hash in by_guid}
-        # Twins often differ in their guids alone, as the RSS and the Atom feed of a blog do.
+        # Equal feeds often differ only in their guids, such as the RSS and the Atom feed of a blog.
         by_name = _by_name(_without(theirs, same.values()))
         for name, seq in _by_name(_without(mine, same)).items():
             if name in by_name:
@@ -132,14 +132,14 @@ def _without(entries: Sequence[EntryOutline], seqs: Iterable[int]) -> list[Entry
 
 
 def _by_name(entries: Sequence[EntryOutline]) -> dict[bytes, int]:
-    """Return link and title → number; what several entries share identifies none of them."""
+    """Return hash of link and title → number, for hashes that are unique within the feed."""
     names = {entry.seq: hash_name(entry.url, entry.title) for entry in entries if entry.url or entry.title}
     counts = Counter(names.values())
     return {name: seq for seq, name in names.items() if counts[name] == 1}
 
 
 def _unread(state: ReadState, pairs: _Pairs) -> tuple[set[int], list[dt.datetime]]:
-    """Return the heir's numbers of what is unread, and the times of what is unread and not there."""
+    """Return the target's numbers of unread entries, and the times of unread entries that it lacks."""
     mine = pairs.mine
     numbers = set(state.find_seqs(mine[0].seq, mine[-1].seq)[-CARRIED:]) if mine else set()
     there = {pairs.same[seq] for seq in numbers if seq in pairs.same}
@@ -147,11 +147,12 @@ def _unread(state: ReadState, pairs: _Pairs) -> tuple[set[int], list[dt.datetime
 
 
 def _translated(state: ReadState, pairs: _Pairs, last: int) -> ReadState:
-    """Return the state in which the same entries are unread.
+    """Return the read state in the target in which the same entries are unread.
 
-    Where the heir does not have all of them, some may stand there under other names: so what it alone has is
-    unread too if it is as young as the oldest of those, and among the newest. Those that are older than all
-    that the heir has stand there under no name: for them there is what came after all that the feed had.
+    If the target lacks some of them, they may exist there under other guids and titles. So entries that only
+    the target has are unread too, if they are at least as recent as the oldest missing one, among the newest
+    :data:`CARRIED`. Missing entries older than all of the target's have no match: for them, entries newer
+    than all of the feed's are unread.
     """
     unread, lost = _unread(state, pairs)
     if lost:
@@ -162,7 +163,7 @@ def _translated(state: ReadState, pairs: _Pairs, last: int) -> ReadState:
 
 
 def _unread_only(seqs: Collection[int], last: int) -> ReadState:
-    """Return the state in which these numbers alone are unread."""
+    """Return the read state in which only these numbers are unread."""
     if not seqs:
         return ReadState(last)
     read = (1 << last + 1) - 1

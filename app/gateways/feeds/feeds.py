@@ -1,4 +1,4 @@
-"""Feeds: found by address, claimed for a pull, stored, retained, moved."""
+"""Feeds: finding them by address, claiming them for a pull, scheduling, storing and moving them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from app.models.subscriptions.read_state import ReadState
 
 log = logs.get(__name__)
 
-#: How exact a feed's ``read_at`` is: it only tells whether anybody reads the feed at all.
+#: Precision of a feed's ``read_at``, which only shows whether anyone reads the feed at all.
 TOUCH = dt.timedelta(days=1)
 
 
 class FeedGateway:
-    """Everything about feeds that does not depend on who reads them."""
+    """Finds, claims, schedules and stores feeds, independent of their readers."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class FeedGateway:
         self._hubs = hubs
 
     def find_by_url(self, url: str) -> Feed | None:
-        """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
+        """Return the feed at an address, in any equivalent spelling; None: not known yet."""
         feed = self._feeds.find_by_key(hash_url(url))
         return self._followed(feed) if feed else None
 
     def resolve_address(self, text: str) -> str:
-        """Return the address that somebody means, of a known feed if one is meant.
+        """Return the address in a text that a person typed, or the equal one of a known feed.
 
         Raises:
-            InvalidError: there is no address in it.
+            InvalidError: there is no address in the text.
         """
         tries = normalise_address(text)
         if not tries:
@@ -72,10 +72,10 @@ class FeedGateway:
         return next((url for url in tries if self._feeds.find_by_key(hash_url(url))), tries[0])
 
     def resolve_feed_address(self, text: str) -> str:
-        """Return the address of a feed as it stands, where it is one of the web; else the one that is meant.
+        """Return a complete web address unchanged, or else the address that the text means.
 
         Raises:
-            InvalidError: there is no address in it.
+            InvalidError: there is no address in the text.
         """
         try:
             parts = urlsplit(text)
@@ -85,26 +85,26 @@ class FeedGateway:
         return text if whole and text.isprintable() and " " not in text else self.resolve_address(text)
 
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
-        """Return the feed of an address; a new one is due at ``now`` once someone subscribes.
+        """Return the feed at an address; a new feed is due at ``now`` once someone subscribes.
 
-        Its address is everybody's: it says nothing of how the first of them came to it (W22).
+        All subscribers see the stored address, so it must not contain tracking parameters (W22).
         """
         key = hash_url(url)
         while (feed := self._feeds.find_by_key(key)) is None:
             try:
                 return self._feeds.add(strip_tracking(url), key, title or "", now)
             except ExistsError:
-                continue  # somebody else was faster; his is there now
+                continue  # another request was faster; its feed exists now
         return self._followed(feed)
 
     def _followed(self, feed: Feed) -> Feed:
-        """Return the feed that took over this one's subscribers, if one did."""
+        """Return the feed that took over a merged feed's subscribers, or the feed itself."""
         while feed.merged_into is not None:
             feed = self.get(feed.merged_into)
         return feed
 
     def find_successor(self, feed_id: int) -> int | None:
-        """Return the feed that took over another one's subscribers; None: it was not merged, or never was."""
+        """Return the feed that took over a feed's subscribers; None: it wasn't merged, or doesn't exist."""
         feed = self._feeds.find(feed_id)
         return None if feed is None or feed.merged_into is None else self._followed(feed).id
 
@@ -112,7 +112,7 @@ class FeedGateway:
         """Return a feed.
 
         Raises:
-            NotFoundError: there is none with this id.
+            NotFoundError: there is no such feed.
         """
         feed = self._feeds.find(feed_id)
         if feed is None:
@@ -120,7 +120,7 @@ class FeedGateway:
         return feed
 
     def is_secret(self, feed_id: int) -> bool:
-        """Return whether a feed's address is a key itself (W22).
+        """Return whether a feed's address is a secret (W22).
 
         Raises:
             NotFoundError: there is no such feed.
@@ -128,40 +128,40 @@ class FeedGateway:
         return is_secret(self.get(feed_id).url)
 
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
-        """Return what lists need of these feeds, by id."""
+        """Return the data about these feeds that lists need, by id."""
         return self._feeds.find_cards(feed_ids)
 
     def touch(self, cards: Iterable[FeedCard], now: dt.datetime) -> None:
-        """Note to the day that somebody read these feeds; what nobody reads is polled less."""
+        """Record the day on which someone last read these feeds; unread feeds are polled less often."""
         before = now - TOUCH
         border = before.timestamp() * 1000
         if stale := [card.id for card in cards if card.read_ms <= border]:
             self._feeds.touch(stale, now, before)
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
-        """Return feeds that should be polled now, the longest due first."""
+        """Return feeds that are due, longest overdue first."""
         return self._feeds.find_due(now, limit)
 
     def count_due(self, now: dt.datetime, limit: int) -> int:
-        """Return how many feeds should be polled now, counted up to ``most``."""
+        """Return how many feeds are due, counted up to ``limit``."""
         return self._feeds.count_due(now, limit)
 
     def find_polls(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
-        """Return what polling these feeds needs, those included that somebody has claimed."""
+        """Return the data that polling these feeds needs, including claimed feeds."""
         return self._feeds.find_polls(feed_ids)
 
     def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
-        """Note that polls at ``now`` brought nothing; no claim is needed for that, and none is broken."""
+        """Record that polls at ``now`` found nothing; this needs no claim, and breaks none."""
         if next_checks:
             self._feeds.record_unchanged(next_checks, now)
 
     def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
-        """Let feeds that were not asked be due later; those that are not due yet keep an earlier time."""
+        """Postpone feeds that were not fetched; feeds that are not due yet keep an earlier time."""
         if next_checks:
             self._feeds.postpone_checks(next_checks, now)
 
     def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Let feeds be due at once that somebody wants, also those that are gone."""
+        """Make feeds due now, even those that are gone."""
         if feed_ids:
             self._feeds.force_due(feed_ids, now)
 
@@ -175,16 +175,16 @@ class FeedGateway:
         dead_tokens: Sequence[str] = (),
         is_held: Callable[[], bool] | None = None,
     ) -> list[Feed]:
-        """Claim those of these feeds that nobody is polling, for so many seconds.
+        """Claim the feeds that no other pull holds, for the given number of seconds.
 
         Args:
-            token: unique for this call; later writes name it.
-            dead: tokens of writers that are known to be dead; their claims are taken over at once.
+            token: unique for this call; later writes must name it.
+            dead_tokens: tokens of writers known to be dead; their claims are taken over.
             is_held: whether the writer's job is still its own, None for a writer without a job. A writer that
                 has lost its job gives its claims back.
 
         Returns:
-            The claimed feeds, in order again if their last writer had died.
+            The claimed feeds, reconciled if their last writer had died.
         """
         claimed = self._feeds.claim(
             feed_ids, token, now, now + dt.timedelta(seconds=seconds), dead_tokens=dead_tokens
@@ -197,11 +197,11 @@ class FeedGateway:
         return [self._writer.reconcile(feed, now) if feed.torn else feed for feed in claimed]
 
     def release(self, token: str, feed_ids: Sequence[int]) -> None:
-        """Give claims back without a result, as at a graceful stop."""
+        """Release claims without a result, as at a graceful stop."""
         self._feeds.release(token, feed_ids)
 
     def store_updates(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
-        """Store what a pull brought and release its claims; see :meth:`EntryWriter.store_updates`."""
+        """Store the results of a pull and release its claims; see :meth:`EntryWriter.store_updates`."""
         results = self._writer.store_updates(updates, now)
         if self._hubs is not None:
             new = {result.feed_id: result.new for result in results if result.stored}
@@ -212,11 +212,12 @@ class FeedGateway:
         return results
 
     def move(self, feed_id: int, url: str) -> int:
-        """Give a feed the address it permanently moved to; return the id of the feed that has it then.
+        """Set the address that a feed permanently moved to; return the id of the feed that has the address
+        now.
 
-        A feed that is known at that address already takes over the subscribers, if it is polled: else this
-        one knows better what there is to read, and takes over its. One that was itself taken over by this
-        feed gives the address up.
+        A polled feed at that address takes over this feed's subscribers. If the feed there isn't polled, this
+        feed takes over its subscribers instead. A feed there that was merged into this one gives up the
+        address.
         """
         key = hash_url(url)
         while True:
@@ -231,7 +232,7 @@ class FeedGateway:
             if known and other and other.id != feed_id:
                 mine = self.get(feed_id)
                 is_polled = other.subscribers > 0 and other.next_check_at is not None
-                # A late pull of a feed that was merged before does not turn that round.
+                # A late pull of a merged feed must not reverse the merge.
                 goes = is_polled or mine.merged_into is not None
                 source, target = (mine, other) if goes else (other, mine)
                 self._merger.merge(source, target)
@@ -242,11 +243,13 @@ class FeedGateway:
                 self._feeds.release_url_key(known.id)
 
     def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
-        """Return what is read of ``target`` by who goes on with it; see :meth:`FeedMerger.carry_state`."""
+        """Return the read state in ``target`` of a user who continues with it; see
+        :meth:`FeedMerger.carry_state`.
+        """
         return self._merger.carry_state(state, source, target, upto)
 
     def find_rates(self, feed_ids: Sequence[int], now: dt.datetime) -> dict[int, float]:
-        """Return how many entries a week these feeds brought of late, by id."""
+        """Return how many entries per week these feeds recently had, by id."""
         found = self._feeds.find_histories(feed_ids)
         return {f: schedule.count_weekly_entries(schedule.History.from_doc(h), now) for f, h in found.items()}
 
@@ -255,7 +258,7 @@ class FeedGateway:
         return tuple(schedule.forecast_day(schedule.History.from_doc(feed.history), now))
 
     def record_fetches(self, records: Sequence[FetchRecord]) -> None:
-        """Append to the fetch log."""
+        """Append records to the fetch log."""
         self._fetches.add(records)
 
     def find_fetches(self, feed_id: int, limit: int = 20) -> list[FetchRecord]:

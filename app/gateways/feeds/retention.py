@@ -1,4 +1,4 @@
-"""Retention: how many entries of a feed are kept, and how the oldest ones go."""
+"""Retention: deletes the oldest entries of a feed above the number to keep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class RetentionGateway:
     """Deletes the oldest entries of feeds.
 
     Args:
-        keep: entries that are kept of each feed.
+        keep: entries to keep per feed.
     """
 
     def __init__(self, feeds: FeedMapper, entries: EntryMapper, *, keep: int) -> None:
@@ -18,9 +18,9 @@ class RetentionGateway:
         self._keep = keep
 
     def apply_retention(self, feed_id: int) -> int:
-        """Delete a feed's oldest entries beyond the number that is kept, and return how many were deleted.
+        """Delete a feed's oldest entries above the number to keep; return how many were deleted.
 
-        The feed's first number is raised before anything is deleted, so a crash in between leaves nothing
-        that counts. Starred entries stay, but no longer count as unread.
+        The feed's first number is raised before the deletion, so leftovers of a crash don't count. Starred
+        entries stay, but no longer count as unread.
         """
         return self._entries.delete_below(feed_id, self._feeds.raise_first_seq(feed_id, self._keep))

@@ -1,4 +1,4 @@
-"""Hubs: who is asked for which feed, what they confirm, and how far their pushes are trusted."""
+"""WebSub hubs of feeds: subscriptions, their verification, and how far pushes are trusted."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from app.models.feeds.websub import (
 
 log = logs.get(__name__)
 
-#: A pull for a push that never ended (its worker was lost for good) is due again after so long.
+#: A pull for a push that never ended, because its worker died, is due again after this time.
 PULL_LEASE = dt.timedelta(minutes=3)
 
 
 class WebsubGateway:
-    """Business rules of subscriptions at hubs.
+    """Manages subscriptions at hubs, and accepts their pushes.
 
     Args:
         rng: draws the jitter of renewals.
@@ -46,10 +46,10 @@ class WebsubGateway:
         self._poll_soon = dt.timedelta(seconds=settings.poll_min)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
 
-    # -- what pulls tell
+    # -- announcements found by pulls
 
     def process_announcements(self, announcements: Sequence[HubAnnouncement], now: dt.datetime) -> None:
-        """Take in what a pull learnt: hubs come, change and go; entries came announced or not."""
+        """Process a pull's findings: new, changed and removed hubs, and entries with or without a push."""
         known = self._websubs.find_current([h.feed_id for h in announcements])
         for each in announcements:
             subscription = known.get(each.feed_id)
@@ -78,7 +78,7 @@ class WebsubGateway:
         self._want(announcement, now)
 
     def _judge(self, subscription: HubSubscription, now: dt.datetime) -> None:
-        """Note whether a push had told of the entries that a pull just brought."""
+        """Record whether a push had announced the entries that a pull just found."""
         if subscription.pull_at is None:
             self._websubs.record_miss(subscription.id, now)
             if self._websubs.distrust_pushes(subscription.feed_id, now + self._poll_soon):
@@ -93,29 +93,29 @@ class WebsubGateway:
             self._websubs.trust_pushes(subscription.feed_id, subscription.lease_until)
 
     def leave_hub(self, feed_id: int, now: dt.datetime) -> None:
-        """End a feed's subscription, if it has one; the hub is told by the next :meth:`begin`."""
+        """End a feed's hub subscription, if any; the next :meth:`begin_request` tells the hub."""
         if self._websubs.mark_leaving(feed_id, now):
             self._websubs.distrust_pushes(feed_id, now + self._poll_soon)
             log.info("hub_left", feed_id=feed_id)
 
     def leave_if_unsubscribed(self, feed_id: int, now: dt.datetime) -> None:
-        """End a feed's subscription when nobody reads the feed any more."""
+        """End a feed's hub subscription if nobody reads the feed anymore."""
         if not self._websubs.count_readers(feed_id):
             self.leave_hub(feed_id, now)
 
     def leave_unsubscribed(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """The same for many feeds, most of which have no hub."""
+        """End the hub subscriptions of those feeds that nobody reads anymore."""
         for feed_id in self._websubs.find_current(feed_ids):
             self.leave_if_unsubscribed(feed_id, now)
 
-    # -- asking hubs
+    # -- requests to hubs
 
     def find_due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
-        """Return at most ``limit`` each: subscriptions to be tended, feeds to be pulled for a push."""
+        """Return at most ``limit`` subscriptions that need a request, and feeds to pull for a push."""
         return self._websubs.find_due(now, limit), self._websubs.find_due_pulls(now, limit)
 
     def begin_request(self, sub_id: int, now: dt.datetime) -> HubRequest | None:
-        """Decide what a subscription needs; None: no request, and what there was to do is done."""
+        """Prepare the request that a subscription needs; return None if it needs none."""
         subscription = self._websubs.find(sub_id)
         if subscription is None or subscription.tend_at is None or subscription.tend_at > now:
             return None
@@ -132,7 +132,7 @@ class WebsubGateway:
         failures = subscription.failures + subscriber.is_unanswered(subscription)
         self._websubs.record_request(sub_id, mode, now, now + subscriber.RETRY_FIRST, failures)
         form = subscriber.build_form(subscription, mode, self._callbacks + subscription.token)
-        # The feed named the hub: a private address stays refused unless it is the feed's own host.
+        # The feed named the hub, so a private address is refused unless it's the feed's own host.
         request = FetchRequest(subscription.hub, key=sub_id, referred_by=feed, form=form)
         return HubRequest(sub_id, mode, now, failures, subscription.lease_until, request)
 
@@ -142,7 +142,7 @@ class WebsubGateway:
         log.info("hub_lease_over", feed_id=subscription.feed_id, host=_host(subscription.hub))
 
     def end_request(self, request: HubRequest, fetched: Fetched, now: dt.datetime) -> None:
-        """Note what became of a request; what the hub has confirmed meanwhile stays as it is."""
+        """Record the result of a request; keep what the hub has confirmed meanwhile."""
         failures = request.failures + (fetched.error is not None)
         pause = subscriber.compute_retry_delay(failures, self._rng) if failures else subscriber.CONFIRM_SOON
         if fetched.error is None:
@@ -150,7 +150,7 @@ class WebsubGateway:
         pause = max(pause, dt.timedelta(seconds=fetched.retry_after or 0))
         tend_at = now + pause
         if request.lease_until is not None and now < request.lease_until < tend_at:
-            tend_at = request.lease_until  # its end is to be seen when it comes: polls must return
+            tend_at = request.lease_until  # polling must resume when the lease ends
         word = fetched.error.word if fetched.error else ""
         self._websubs.record_request_result(request.id, request.at, tend_at, failures, word)
         log.info(
@@ -162,13 +162,13 @@ class WebsubGateway:
             failures=failures,
         )
 
-    # -- what hubs say
+    # -- requests from hubs
 
     def answer_hub(self, token: str, intent: Intent, now: dt.datetime) -> str:
-        """Take in what a hub says at a callback and return the body of the answer.
+        """Process a hub's verification or denial at a callback; return the body of the answer.
 
         Raises:
-            NotFoundError: no such callback, or nothing like that was asked for.
+            NotFoundError: there is no such callback, or we made no such request.
         """
         subscription = self._websubs.find_by_token(token)
         if subscription is None:
@@ -205,10 +205,10 @@ class WebsubGateway:
     def accept_push(
         self, token: str, signature: str, read_body: Callable[[], bytes], now: dt.datetime
     ) -> PushResult:
-        """Check a push and plan the feed's pull. What is not signed right is ignored, and counted (§7.1).
+        """Check a push and plan the feed's pull; ignore and count pushes with a wrong signature (§7.1).
 
         Raises:
-            NotFoundError: no such callback, or its feed is not wanted any more.
+            NotFoundError: there is no such callback, or its feed isn't subscribed anymore.
         """
         subscription = self._websubs.find_by_token(token)
         if subscription is None or subscription.state is HubState.LEAVING:
@@ -225,16 +225,16 @@ class WebsubGateway:
         return PushResult(after.feed_id if ready else None)
 
     def begin_pull(self, feed_id: int, now: dt.datetime, *, last: bool = False) -> HubSubscription | None:
-        """Begin the pull that pushes wait for; None: none does. ``last``: it is not tried again.
+        """Begin the pull that pushes wait for; None: no pull is due. ``last``: don't retry the pull.
 
-        A feed that crashes workers rests, whoever pushes it.
+        A feed that crashes workers rests, even if it is pushed.
         """
         rests = not last and self._websubs.is_crashing(feed_id, now)
         begun = self._websubs.begin_pull(feed_id, now, None if last or rests else now + PULL_LEASE)
         return None if rests else begun
 
     def end_pull(self, begun: HubSubscription, outcome: PushPullOutcome, now: dt.datetime) -> None:
-        """End a pull for pushes."""
+        """Record the end of a pull for pushes, and plan the next one."""
         began = begun.pulled_at or now
         after_push = max(now, began + self._interval)
         looks = begun.looks + 1
@@ -242,12 +242,12 @@ class WebsubGateway:
         again = None if pause is None else now + pause
         self._websubs.end_pull(begun.id, began, after_push, again, looks)
 
-    # -- for people
+    # -- for users
 
     def find_push_source(
         self, feed_id: int, until: dt.datetime | None, now: dt.datetime
     ) -> PushSource | None:
-        """Return who pushes a feed while that is trusted (``until``), else None."""
+        """Return the hub that pushes a feed, while its pushes are trusted (``until``), or None."""
         if until is None or until <= now:
             return None
         subscription = self._websubs.find_current([feed_id]).get(feed_id)
@@ -257,7 +257,7 @@ class WebsubGateway:
 
 
 def parse_intent(parameters: Mapping[str, str]) -> Intent:
-    """Read the query of a hub's request; what is missing or no number shows when it is judged."""
+    """Return the intent in a hub's query; missing and malformed values are refused later."""
     lease = parameters.get("hub.lease_seconds", "")
     return Intent(
         parameters.get("hub.mode", ""),
