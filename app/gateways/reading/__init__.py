@@ -1,3 +1,3 @@
-"""Storage operations of reading: entries, streams, read marks, tags, search."""
+"""Storage operations of reading: entries, streams, read marks, tags and search."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Notes what users change of their entries, for programs that ask what has changed since they last did."""
+"""The record of users' changes to their entries, for apps that sync incrementally."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.snapshots import UndoMapper
 
-#: Changes that one question looks through.
+#: Most changes that one query reads.
 LOOKED = 20_000
 
 
 class ChangeGateway:
-    """Writes and reads the collection ``changes``; for whom nothing is kept, the caller knows."""
+    """Writes and reads the collection ``changes``; callers skip users who don't sync."""
 
     def __init__(
         self, changes: ChangeMapper, undos: UndoMapper, feeds: FeedMapper, settings: Settings
@@ -28,26 +28,26 @@ class ChangeGateway:
     def record_changes(
         self, user_id: int, seqs: Mapping[int, Collection[int]], entry_ids: Collection[int] = ()
     ) -> None:
-        """Note changes of entries, by feed and number and by id."""
+        """Record changes of entries, by feed and number and by id."""
         if seqs or entry_ids:
             now = clock.now()
             self._changes.add(user_id, seqs, entry_ids, now, now + self._keep)
 
     @property
     def limit(self) -> int:
-        """Entries of one action that programs are told of."""
+        """The most entries of one action that are recorded."""
         return self._most
 
     def record_feed(self, user_id: int, feed_id: int) -> None:
-        """Note a change of all entries of a feed, of very many those of the newest."""
+        """Record a change of all entries of a feed, or of the newest ones if there are too many."""
         if card := self._feeds.find_cards([feed_id]).get(feed_id):
             self.record_changes(user_id, self._few({feed_id: range(card.first_seq, card.last_seq + 1)}))
 
     def record_mass_mark(self, user_id: int, token: str) -> None:
-        """Note what a mass action changed, or what taking it back is about to change.
+        """Record the entries that a mass mark changed, or that its undo is about to change.
 
-        Of very many entries the newest of each feed are noted: programs that were away for so much ask for
-        all that is unread anyway.
+        If there are too many, record the newest of each feed. An app that missed that much reloads all unread
+        entries anyway.
         """
         now = clock.now()
         if found := self._undos.find_entries(user_id, token, now):
@@ -70,5 +70,5 @@ class ChangeGateway:
         return self._changes.find_since(user_id, since, LOOKED)
 
     def find_last_id(self, user_id: int) -> int:
-        """Return what differs after each change; 0: none is known."""
+        """Return the id of the user's last change; 0: none is known."""
         return self._changes.find_last_id(user_id)

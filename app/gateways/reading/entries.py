@@ -1,4 +1,4 @@
-"""Single entries, as far as a user may see them: those of his feeds, and those he starred or tagged."""
+"""Single entries that a user may see: those of their feeds, and those that they starred or tagged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.sharing import Origin, Share, ShareVisibility
 
-#: Keys of entries kept in this process, 100 bytes each.
+#: Keys of entries cached in this process, 100 bytes each.
 SHOWN = 50_000
 
 
 class EntryGateway:
-    """Reads and stars entries on behalf of a user."""
+    """Reads, stars and likes entries for a user."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class EntryGateway:
         self._shown: dict[int, EntryKey] = {}
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
-        """Return the keys of those entries that belong to the user's feeds.
+        """Return the keys of the entries that belong to the user's feeds.
 
-        Whether a key that a page showed (maybe to somebody else) is of this user's feeds is seen when it
-        is used: each write carries his id and the feed's.
+        Cached keys may come from another user's page. That is safe, because each write contains the user's id
+        and the feed's.
         """
         known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
         if missing := [i for i in entry_ids if i not in known]:
@@ -57,20 +57,20 @@ class EntryGateway:
         return list(known.values())
 
     def remember_keys(self, keys: Iterable[EntryKey]) -> None:
-        """Keep keys that a page showed: an entry's feed and number never change, and are marked soon."""
+        """Cache the keys that a page showed: they never change, and the entries are soon marked."""
         if len(self._shown) > SHOWN:
             self.forget_keys()
         self._shown.update((key.id, key) for key in keys)
 
     def forget_keys(self) -> None:
-        """Forget the keys that pages showed."""
+        """Clear the cache of keys that pages showed."""
         self._shown.clear()
 
     def get(self, user_id: int, entry_id: int) -> Entry:
         """Return an entry with its body.
 
         Raises:
-            NotFoundError: no such entry, or it is neither of his feeds nor marked by him.
+            NotFoundError: there is no such entry, or it's neither in the user's feeds nor marked by them.
         """
         found = self._find(user_id, entry_id)
         joined = self.join_shares(user_id, {found.id: found}, with_bodies=True)
@@ -81,7 +81,7 @@ class EntryGateway:
     def _find(self, user_id: int, entry_id: int) -> Entry:
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
         if entry is None or entry.of is not None:
-            # A share is seen by whom it is for: some do not follow, and who does may not see all.
+            # A share is visible to its audience, which differs from the sharer's followers.
             feed_id = self._sight.find_shared_feed(user_id, entry_id)
             entry = None if feed_id is None else self._entries.find(entry_id, [feed_id])
         if entry is None:
@@ -99,11 +99,11 @@ class EntryGateway:
     def find_rows(
         self, user_id: int | None, keys: Sequence[EntryKey], cache: RequestCache | None = None
     ) -> dict[int, Entry]:
-        """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
+        """Return the fields of these entries that lists show, by id; omit entries deleted meanwhile."""
         return self.join_shares(user_id, self.find_stored(keys), cache=cache)
 
     def find_stored(self, keys: Sequence[EntryKey], *, with_bodies: bool = False) -> dict[int, Entry]:
-        """Return entries as they lie in the store, by id: for :meth:`joined`, and nobody's eyes."""
+        """Return entries as stored, by id; use :meth:`join_shares` before showing them."""
         if not keys:
             return {}
         return (
@@ -120,15 +120,14 @@ class EntryGateway:
         with_bodies: bool = False,
         cache: RequestCache | None = None,
     ) -> dict[int, Entry]:
-        """Put what was shared in the place of what a share's own entry holds.
+        """Fill the entries of shares with the content of the shared entries.
 
-        Shares and posts that are not for this user, or not any more, are left out: he may have starred a
-        post of somebody who has closed his stream since, or read on in a list that was begun before. Where
-        that is only true of what was shared, the share says so, with nothing of it: it is counted, and stays
-        its sharer's.
+        Shares and posts that the user may not see (anymore) are left out. The user may have starred a post of
+        a person who then closed their stream, or be reading an older list. If only the shared entry is
+        hidden, the share stays without its content and is marked as lost.
 
         Args:
-            whole: with texts.
+            with_bodies: with full texts.
         """
         shared = {e.id: e.of for e in entries.values() if e.of is not None and e.of.entry_id != e.id}
         own = [e.id for e in entries.values() if e.of is not None]
@@ -137,13 +136,13 @@ class EntryGateway:
         roots = self.find_stored(
             [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())], with_bodies=with_bodies
         )
-        # A root that is a share itself is somebody's post: he says for whom it is.
+        # A root that is a share itself is a post, with its author's audience.
         posts = [e.id for e in roots.values() if e.of is not None]
         cache = cache or RequestCache()
         hidden = self._sight.find_hidden(user_id, {*own, *posts}, cache)
         seen = {i: _signed(e, cache) for i, e in roots.items() if i not in hidden}
         lost = {of.entry_id for i, of in shared.items() if i not in hidden} - seen.keys()
-        # A post that its author keeps for himself lies elsewhere now: as in chains, its share tells.
+        # A post made private is in another feed now; as in chains, its share shows whether it still exists.
         live = self._sight.find_shares(lost, cache) if lost else {}
         return {
             entry.id: _shown(_signed(entry, cache), shared.get(entry.id), seen, live)
@@ -155,7 +154,7 @@ class EntryGateway:
         return entry if entry.cleaned_by == SANITIZER_VERSION else self._recleaned(entry)
 
     def _recleaned(self, entry: Entry) -> Entry:
-        """Clean an entry that an older sanitiser let through, and keep that."""
+        """Clean an entry again after a change of the sanitizer, and store the result."""
         stored = entry_bodies.Body(entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by)
         body = entry_bodies.reclean_body(stored, self._sanitize)
         fresh = dataclasses.replace(entry, **body._asdict())
@@ -163,7 +162,7 @@ class EntryGateway:
         return fresh
 
     def get_key(self, user_id: int, entry_id: int) -> EntryKey:
-        """Return the key of an entry that the user may see; of a share, that of what was shared.
+        """Return the key of an entry that the user may see; for a share, the key of the shared entry.
 
         Raises:
             NotFoundError: as for :meth:`get`.
@@ -171,7 +170,7 @@ class EntryGateway:
         found = self._keys.find_by_ids([entry_id], self._allowed(user_id, entry_id))
         if not found or self._entries.find_origins(found):
             entry = self._find(user_id, entry_id)
-            # Whoever keeps a share keeps what was shared, which stays when the share is taken back.
+            # Marks on a share belong to the shared entry, which stays after an unshare.
             of = entry.of or Origin(entry.id, entry.feed_id)
             found = self._keys.find_by_ids([of.entry_id], [of.feed_id])
             if of.entry_id != entry.id and self._entries.find_origins(found):
@@ -186,7 +185,7 @@ class EntryGateway:
         return feed_ids if starred is None else [*feed_ids, starred]
 
     def set_liked(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
-        """Note for the user himself that he likes an entry, or not; return whether that changed anything.
+        """Store a private like of an entry, or remove it; return whether that changed anything.
 
         Raises:
             NotFoundError: as for :meth:`get`.
@@ -196,7 +195,7 @@ class EntryGateway:
         return self._marks.like(user_id, self.get_key(user_id, entry_id), now)
 
     def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
-        """Return those of these entries, which nobody shared, that the user likes."""
+        """Return which of these unshared entries the user likes."""
         return self._marks.find_liked(user_id, entry_ids)
 
     def set_starred(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
@@ -214,7 +213,7 @@ class EntryGateway:
                 return False
             else:
                 counts = last
-            # An entry that is tagged too is counted once.
+            # An entry with both a star and tags is counted once.
             if (
                 counts
                 and not self._entries.change_star_count(key.feed_id, key.id, 1 if on else -1, session)
@@ -229,7 +228,7 @@ class EntryGateway:
             return False
 
     def get_kept_key(self, user_id: int, entry_id: int) -> EntryKey:
-        """Return what a user may take his marks from: what he marked, or may see.
+        """Return the key of an entry whose marks a user may remove: one that they marked, or may see.
 
         Raises:
             NotFoundError: as for :meth:`get`.
@@ -237,9 +236,10 @@ class EntryGateway:
         return self._kept(user_id, entry_id) or self.get_key(user_id, entry_id)
 
     def _kept(self, user_id: int, entry_id: int) -> EntryKey | None:
-        """Return what a user's mark of an entry is about, also of one that he may not see any more.
+        """Return the key that a user's mark of an entry is stored under, even if they can't see the entry
+        anymore.
 
-        What he keeps is his to let go: a post may be closed or taken back meanwhile, and its shares too.
+        Users may always remove their own marks, even of a post that was hidden or unshared meanwhile.
         """
         feed_id = self._marks.find_feed(user_id, entry_id)
         if feed_id is None:
@@ -250,7 +250,7 @@ class EntryGateway:
 
 
 def _signed(entry: Entry, cache: RequestCache) -> Entry:
-    """Return a post with the name that its author has now; anything else as it is."""
+    """Return a post with its author's current name; return any other entry unchanged."""
     if entry.of is None or entry.of.entry_id != entry.id:
         return entry
     by = cache.seen.get(entry.id)
@@ -258,7 +258,7 @@ def _signed(entry: Entry, cache: RequestCache) -> Entry:
 
 
 def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: Mapping[int, Share]) -> Entry:
-    """Return an entry as one sees it who may see it, but perhaps not what it shares."""
+    """Return an entry as its viewer sees it, who may not be able to see the shared entry."""
     if of is None:
         return entry
     if of.entry_id in seen:
@@ -277,7 +277,7 @@ def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: M
 
 
 def _over(share: Entry, root: Entry) -> Entry:
-    """Return the entry of a share with what it shares; its place and time are the share's own."""
+    """Return the entry of a share with the content of the shared entry, but its own place and time."""
     return dataclasses.replace(
         root,
         id=share.id,

@@ -1,7 +1,7 @@
-"""One row for one article: shares of the same entry, and the entry itself, come together in a list.
+"""Grouping: one row per article in a list, for all shares of the same entry and the entry itself.
 
-Which of them stands for all is decided without anything kept: the one that comes first in the list's own
-order. So it is the same on each page of a list, however far it is read, and its others are left out there.
+The row that represents a group is the one that comes first in the list's order. Nothing is stored for that,
+so the choice is the same on every page of a list.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from app.models.subscriptions.muting import exclude_muted, is_followed_person
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
-#: Unread shares up to which articles are counted; above that it is the shares, which costs nothing.
+#: Up to this number of unread shares, count articles; above it, count the shares, which costs nothing.
 EXACT = 1000
-#: More than any feed has entries: all of one's own shares are read.
+#: More than any feed has entries: all of a user's own shares count as read.
 ALL_READ = ReadState(upto=1 << 53)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShareGroups:
-    """What a page's shares are.
+    """The groups of shares on a page.
 
     Attributes:
-        left: keys that another row stands for.
-        sharers: by key, who of those whom the reader follows shared it; the oldest share first.
-        origins: by key of a share, what it shares.
+        grouped_ids: keys that another row represents.
+        sharers: by key, the followed people who shared the entry, oldest share first.
+        origins: by key of a share, the shared entry.
     """
 
     grouped_ids: Collection[int] = frozenset()
@@ -45,7 +45,7 @@ class ShareGroups:
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
 
     def join(self, more: ShareGroups) -> ShareGroups:
-        """Return what two pages' shares are."""
+        """Return the groups of both pages together."""
         return ShareGroups(
             {*self.grouped_ids, *more.grouped_ids},
             {**self.sharers, **more.sharers},
@@ -57,7 +57,7 @@ NOTHING = ShareGroups()
 
 
 class GroupingGateway:
-    """Finds who shared what a list shows."""
+    """Groups the shares in a list, and finds their sharers."""
 
     def __init__(
         self,
@@ -76,10 +76,11 @@ class GroupingGateway:
         return self._subscriptions.find_people(user_id)
 
     def count_unread_rows(self, sources: Sources, counts: Mapping[int, int]) -> int:
-        """Return how many rows are unread in the list of what people share: each article is one.
+        """Return how many rows of the list of people's shares are unread, counting each article once.
 
         Args:
-            sources: subscriptions, those to sites and muted people are left out. counts: unread, by feed.
+            sources: subscriptions; sites and muted people are left out.
+            counts: unread entries by feed.
         """
         some = {
             f: counts[f]
@@ -87,7 +88,7 @@ class GroupingGateway:
             if is_followed_person(mine) and counts.get(f)
         }
         total = sum(some.values())
-        # One person shares an article once.
+        # A single person shares an article only once.
         if len(some) < 2 or total > EXACT:
             return total
         cards, mine = sources.cards, sources.subscriptions
@@ -95,7 +96,7 @@ class GroupingGateway:
         return len(self._keys.find_roots(wanted))
 
     def make_own_subscriptions(self, user_id: int) -> list[Subscription]:
-        """Return what stands for subscriptions to one's own shares; none without a profile."""
+        """Return stand-in subscriptions to the user's own shares; empty without a profile."""
         profile = self._profiles.find(user_id)
         feeds = (profile.feed_id, profile.private_feed_id) if profile else ()
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
@@ -107,14 +108,15 @@ class GroupingGateway:
         people: Iterable[Subscription],
         cache: RequestCache,
     ) -> list[Share]:
-        """Read all shares that a page needs at once: its own, posts that they share, who shared the same.
+        """Read all shares that a page needs: its own, the posts that they share, and other shares of the same
+        entries.
 
         Args:
-            stored: the page's entries, not joined yet.
+            stored: the page's entries as stored, before :meth:`EntryGateway.join_shares`.
             people: the user's subscriptions to people.
 
         Returns:
-            The shares that the user may see, by whom he follows and does not mute, the oldest first.
+            The visible shares by people whom the user follows and doesn't mute, oldest first.
         """
         feeds = {s.feed_id for s in exclude_muted(people)}
         if snapshot.ref.is_own:
@@ -123,7 +125,7 @@ class GroupingGateway:
         if not feeds and not shares:
             return []
         origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
-        # A post lies in the feed that its shares name; a site's feed has no shares in it.
+        # A post is in the feed that its shares name; feeds of sites contain no shares.
         places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
         found = self._sight.find_shares_among(origins, feeds | places, cache)
         seen = self._sight.find_visible_profiles(snapshot.user_id, found, cache)
@@ -137,11 +139,11 @@ class GroupingGateway:
         shares: Sequence[Share],
         cache: RequestCache,
     ) -> ShareGroups:
-        """Return what the shares on a page are; nothing for who follows nobody and shows none of his own.
+        """Return the groups of the shares on a page.
 
         Args:
-            found: the rows of the page.
-            shares: what :meth:`look` has returned, with the same ``known``.
+            entries: the rows of the page.
+            shares: the result of :meth:`find_shares`, called with the same ``cache``.
         """
         if not keys:
             return NOTHING
@@ -168,7 +170,7 @@ class GroupingGateway:
         origins: Iterable[Origin],
         by_root: Mapping[int, Sequence[Share]],
     ) -> dict[int, int]:
-        """Return root → the key that stands for it in this list."""
+        """Return root → the key that represents it in this list."""
         groups: dict[int, dict[int, EntryKey]] = collections.defaultdict(dict)
         for key in keys:
             if roots[key.id] in by_root:
@@ -189,7 +191,7 @@ class GroupingGateway:
         return firsts
 
     def find_siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
-        """Return the keys of what is the same article in others of a user's feeds."""
+        """Return the keys of the same articles in the user's other feeds."""
         people = [s.feed_id for s in self.find_people(user_id)]
         if not people:
             return []
@@ -207,7 +209,7 @@ class GroupingGateway:
     def find_sharers(
         self, user_id: int, entry_id: int, origin: Origin | None
     ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
-        """Return who of those whom a user follows, and he himself, shared an entry, and these shares."""
+        """Return the sharers of an entry among followed people and the user, and these shares."""
         people = [s.feed_id for s in exclude_muted(self.find_people(user_id))]
         people += [s.feed_id for s in self.make_own_subscriptions(user_id)]
         root = origin.entry_id if origin else entry_id
@@ -219,7 +221,7 @@ class GroupingGateway:
 
 
 def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:
-    """Return where a key stands in a list, itself last; None: it is not in it."""
+    """Return the sort position of a key in a list, ending with its id; None: the list lacks it."""
     feed = snapshot.feeds.get(key.feed_id)
     if feed is None or not feed.first_seq <= key.seq <= feed.last_seq:
         return None

@@ -1,4 +1,4 @@
-"""What the search has still to read: entries of feeds with news, as plain words."""
+"""Entries to index for the search: those of feeds with news, as plain text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.models.feeds.feed import UnindexedFeed
 from app.models.reading.entry import Entry
 from app.models.reading.search import SearchDocument
 
-#: Entries read at once.
+#: Entries read per batch.
 BATCH = 100
 
 
 class IndexingGateway:
-    """Reads entries for the search and notes what it knows.
+    """Reads entries for the search index, and records what is indexed.
 
     Args:
-        text_most: characters of an entry's text that are searched.
+        max_text: characters of an entry's text that are indexed.
     """
 
     def __init__(self, feeds: IndexQueueMapper, entries: EntryMapper, *, max_text: int) -> None:
@@ -30,11 +30,11 @@ class IndexingGateway:
         self._most = max_text
 
     def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
-        """Return feeds with news, the longest waiting first."""
+        """Return feeds with news, longest waiting first."""
         return self._feeds.find_unindexed(now, limit)
 
     def read_entries(self, feed: UnindexedFeed) -> Iterator[list[SearchDocument]]:
-        """Yield a feed's new and changed entries by the hundred."""
+        """Yield a feed's new and changed entries in batches."""
         after = max(feed.upto, feed.first_seq - 1)
         while batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH):
             yield [self._searchable(entry) for entry in batch]
@@ -62,13 +62,13 @@ class IndexingGateway:
         return self._entries.find_kept_below(feed.id, feed.first_seq) if feed.first_seq > 1 else ()
 
     def mark_indexed(self, feed: UnindexedFeed) -> None:
-        """Note that the search knows these entries."""
+        """Record that these entries are indexed."""
         self._feeds.mark_indexed(feed)
 
     def postpone_indexing(self, feed: UnindexedFeed, at: dt.datetime) -> None:
-        """Let a feed wait until then, unless there is news again."""
+        """Postpone the indexing of a feed, unless there is more news."""
         self._feeds.postpone_indexing(feed, at)
 
     def unindex_all(self, now: dt.datetime) -> int:
-        """Let all feeds be read anew; return how many."""
+        """Schedule a new index of all feeds; return their number."""
         return self._feeds.unindex_all(now)

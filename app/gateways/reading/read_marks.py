@@ -1,4 +1,4 @@
-"""What users have read: single marks, mass actions, and taking those back."""
+"""Read states of entries: single marks, mass marks and their undo."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.models.reading.stream import MassMarkResult
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
-#: Rounds in which single marks from elsewhere may come between reading and replacing states.
+#: Attempts to replace read states when concurrent single marks interfere.
 ROUNDS = 20
 
 
 class ReadMarkGateway:
-    """The read states in the subscriptions, and what they were before mass actions."""
+    """Changes the read states of subscriptions, and stores the states before mass marks."""
 
     def __init__(self, feeds: FeedMapper, subscriptions: SubscriptionMapper, undos: UndoMapper) -> None:
         self._feeds = feeds
@@ -29,7 +29,7 @@ class ReadMarkGateway:
         self._undos = undos
 
     def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
-        """Mark entries of one feed; return by how much its unread count moved, None: not subscribed."""
+        """Mark entries of one feed; return the change of its unread count; None: not subscribed."""
         before = self._subscriptions.mark(user_id, card.id, seqs, read=read)
         if before is None:
             return None
@@ -38,7 +38,7 @@ class ReadMarkGateway:
         return -changed if read else changed
 
     def find_read_states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
-        """Return by id whether the user has read it; what is not of his feeds is left out."""
+        """Return by id whether the user has read these entries; omit those not in the user's feeds."""
         feed_ids = list({key.feed_id for key in keys})
         states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
         cards = self._feeds.find_cards(list(states))
@@ -53,16 +53,16 @@ class ReadMarkGateway:
         *,
         keep: Mapping[int, Collection[int]] | None = None,
     ) -> tuple[MassMarkResult, list[FeedCard]]:
-        """Mark everything of these feeds (None: of all of the user's) as read.
+        """Mark all entries of these feeds (None: all of the user's feeds) as read.
 
-        The states before are written first, so an action that a crash cut short can be taken back too.
+        The states before are stored first, so that even an interrupted action can be undone.
 
         Args:
-            seen: feed → last number to mark; other feeds are left out. None: all that is there.
+            last_seqs: feed → last number to mark; other feeds are left out. None: all entries.
             keep: feed → numbers that stay as they are.
 
         Returns:
-            What it did, and the feeds that it was about.
+            The result, and the affected feeds.
         """
         token = secrets.token_urlsafe(16)
         kept = self._subscriptions.find_by_user(user_id, feed_ids)
@@ -84,7 +84,7 @@ class ReadMarkGateway:
     def mark_entries(
         self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
     ) -> tuple[MassMarkResult, list[FeedCard]]:
-        """Mark these entries as read, so that :meth:`undo` makes those unread again that it changed."""
+        """Mark these entries as read; :meth:`undo_mass_mark` reverts only those that this changed."""
         feed_ids = list({key.feed_id for key in keys})
         states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
         cards = self._feeds.find_cards(list(states))
@@ -98,20 +98,20 @@ class ReadMarkGateway:
         return MassMarkResult(token, count), list(cards.values())
 
     def _replace(self, user_id: int, replaces: Sequence[StateReplacement], token: str) -> set[int]:
-        """Write new states; return the feeds of which a single mark came between reading and writing."""
+        """Write new states; return the feeds where a concurrent single mark prevented that."""
         if self._subscriptions.replace_states(user_id, replaces) == len(replaces):
             return set()
         now = self._subscriptions.find_by_user(user_id, [r.was.feed_id for r in replaces])
         return {k.feed_id for k in now if k.mass != token}
 
     def undo_mass_mark(self, user_id: int, token: str, now: dt.datetime) -> None:
-        """Take back a mass action; single marks made since then are kept.
+        """Undo a mass mark; single marks made since then are kept.
 
-        Subscriptions that a later mass action changed again stay as they are: that one is to be undone
-        first.
+        Subscriptions that a later mass mark changed stay as they are; the later mark must be undone first.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his.
+            NotFoundError: the token has expired, was used, or isn't the user's.
+            ConflictError: later mass marks changed all of the same feeds.
         """
         if found := self._undos.find_entries(user_id, token, now):
             for feed_id, seqs in found.items():
@@ -134,9 +134,9 @@ class ReadMarkGateway:
         raise ConflictError(user_id=user_id)
 
     def _overtaken(self, undo: Undo) -> bool:
-        """Whether later actions changed all that is left of what an action changed.
+        """Return whether later mass marks changed every remaining subscription that this one changed.
 
-        A feed that was left and subscribed to again knows of no action.
+        A new subscription to the same feed has no mass mark.
         """
         masses = {mine.mass for mine in self._subscriptions.find_by_user(undo.user_id, list(undo.before))}
         return bool(masses - {None}) and undo.token not in masses
@@ -158,7 +158,7 @@ def _marked(
     mass: str,
     keep: Mapping[int, Collection[int]],
 ) -> tuple[dict[int, int], list[StateReplacement]]:
-    """Return how many entries each feed has that become read, and the states they become read by."""
+    """Return how many entries of each feed become read, and the new read states."""
     counts, replaces = {}, []
     for mine in kept:
         feed_id = mine.feed_id
@@ -170,7 +170,7 @@ def _marked(
             continue
         upto = last if seen is None else min(last, seen[feed_id])
         spared = [s for s in keep.get(feed_id, ()) if s <= upto and not before.is_read(s)]
-        # Not of ``before``: what was taken back above that is as unread as it was when it comes again.
+        # Based on ``mine.state``, so that unshared entries above ``upto`` are still unread if they return.
         after = mine.state.mark_upto(upto).mark_unread(spared)
         left = after.exclude_removed(card.removed).count_unread(first, last) if upto < last or spared else 0
         counts[feed_id] = count - left

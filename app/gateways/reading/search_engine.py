@@ -1,8 +1,8 @@
-"""The search engine on MongoDB: which word to walk, and how far back.
+"""The search engine on MongoDB: which word's index entries to scan, and how far back.
 
-The rarest of the wanted words is walked, the others are tested. A rare word is taken whole and sorted
-here. A common one is taken by windows of time, newest first, until they hold a page: each window is one
-pass over the index with one jump per feed, whatever else the server holds.
+The rarest of the wanted words is scanned, and the others are tested. All entries with a rare word are read
+and sorted here. A common word is read in time windows, newest first, until they fill a page. Each window is
+one pass over the index with one jump per feed, regardless of the other contents of the server.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from app.mappers.reading.search_index import MARKS, IndexScan, SearchIndexMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.search import SearchDocument, SearchRequest, SearchResult, Term
 
-#: Entries that hold a word up to which they are taken whole.
+#: A word in at most so many entries is rare: they are all read.
 FEW = 4000
-#: Keys that one window may bring; a fuller one is made shorter.
+#: Most keys per window; a fuller window is shortened.
 BUSY = 1500
-#: Words whose number is counted to find the rarest, and how far.
+#: Words that are counted to find the rarest, and the limit of the counts.
 COUNTED, COUNT_MOST = 4, 20_000
-#: The first window, and how much longer (or shorter) each next one is.
+#: Length of the first window, and the factor by which windows grow or shrink.
 FIRST_MS, GROWTH = 86_400_000, 8
-#: Documents looked at in one call.
+#: Documents read per call.
 PATIENCE = 8000
 
 
 class TextSearchEngine:
-    """:class:`app.ports.SearchPort` on the index of words."""
+    """Implements :class:`app.ports.SearchPort` on the index of words."""
 
     def __init__(self, search_index: SearchIndexMapper) -> None:
         self._searchables = search_index
 
     def index(self, entries: Sequence[SearchDocument]) -> None:
-        """Let entries be found."""
+        """Add entries to the index."""
         self._searchables.put(entries)
 
     def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
-        """Forget a feed's oldest entries."""
+        """Remove a feed's oldest entries from the index, except those in ``keep``."""
         return self._searchables.remove(feed_id, below, keep)
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
-        """Return about ``limit`` entries."""
+        """Return about ``limit`` matching entries."""
         if not wanted.feeds:
             return SearchResult([])
         look = _look(wanted)
@@ -55,7 +55,7 @@ class TextSearchEngine:
         return self._by_windows(wanted, look, limit)
 
     def _with_rarest(self, scan: IndexScan) -> tuple[IndexScan, int]:
-        """Return the look along the rarest of the longest words, and how many hold that."""
+        """Return the scan along the rarest of the longest words, and the number of its entries."""
         best, least = scan.word, COUNT_MOST
         for word in sorted(scan.others, key=len, reverse=True)[:COUNTED]:
             number = self._searchables.count_matches(dataclasses.replace(scan, word=word), least)
@@ -64,7 +64,7 @@ class TextSearchEngine:
             if not number:
                 break  # nothing can be found
         if best == scan.word:
-            # All are common, or only what all entries hold is asked for.
+            # All words are common, or the query has only terms that every entry matches.
             best = max(scan.others, key=len, default="")
             least = least if best else self._searchables.count_matches(scan, FEW + 1)
         others = tuple(w for w in scan.others if w != best)
@@ -84,7 +84,7 @@ class TextSearchEngine:
     def _windows(
         self, wanted: SearchRequest, scan: IndexScan
     ) -> Iterator[tuple[TimeRange, list[EntryKey], int]]:
-        """Yield one stretch of time after the other, with what it holds; the last one is open."""
+        """Yield one time window after the other, with its keys and their number; the last is open-ended."""
         down = wanted.newest_first
         bounds = scan.within
         low = 0 if bounds.low is None else bounds.low
@@ -92,7 +92,7 @@ class TextSearchEngine:
         span = FIRST_MS if down else max(FIRST_MS, high - low)
         while low <= high:
             first, last = (max(low, high - span), high) if down else (low, min(high, low + span))
-            # The open end takes in dates before 1970.
+            # The open end includes dates before 1970.
             within = TimeRange(None if bounds.low is None and first == 0 else first, last)
             limit = BUSY if span > 1 else 1 << 20
             keys, number = self._searchables.find(dataclasses.replace(scan, within=within), limit)
@@ -105,7 +105,7 @@ class TextSearchEngine:
 
 
 def _look(wanted: SearchRequest) -> IndexScan:
-    """Return a look along the empty word, in which everything else is a condition."""
+    """Return a scan along the empty word, with everything else as conditions."""
     low, high = wanted.since, wanted.until
     if wanted.after is not None and wanted.newest_first:
         high = wanted.after[0] if high is None else min(high, wanted.after[0])
@@ -131,8 +131,8 @@ def _sorted(wanted: SearchRequest, keys: Sequence[EntryKey]) -> list[EntryKey]:
 
 
 def _edge(wanted: SearchRequest, keys: Sequence[EntryKey], edge: int | None) -> tuple[int, int] | None:
-    """Return the place up to which all was looked at."""
+    """Return the position up to which all entries were scanned."""
     if edge is None:
         return None
-    # Entries at the very edge were taken; so the next look begins beyond all ids at that time.
+    # Entries at the edge itself were read, so the next scan starts beyond all ids at that time.
     return (edge, 0) if wanted.newest_first else (edge, 1 << 53)

@@ -1,4 +1,4 @@
-"""The place of a long text that a search is about, as its excerpt."""
+"""Snippets: the part of a long text that matches a search."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from app.feeds.html import text
 from app.models.reading.search import Term, TermField
 from app.models.reading.tokenizer import fold_text
 
-#: Characters of HTML that are looked through, of what stands before the words that were found, and in all.
+#: Characters: HTML that is searched, text before the match, and the whole snippet.
 LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240
 
 
 def extract_snippet(html: str, terms: Sequence[Term]) -> str:
-    """Return a piece of text around the first of these terms that stands in it, empty when none does."""
+    """Return the text around the first of these terms that occurs in it; empty: none does."""
     plain = text.flatten_html(text.cut_html(html, LOOKED))
     folded = fold_text(plain)
     if len(folded) != len(plain):
-        # A letter has become two, or none: what is shown is folded then rather than cut at a wrong place.
+        # Folding changed the length, so show the folded text rather than cut at a wrong place.
         plain = folded
     for term in terms:
         place = _place(folded, term) if term.where is TermField.ANY else -1
@@ -27,7 +27,7 @@ def extract_snippet(html: str, terms: Sequence[Term]) -> str:
 
 
 def _place(folded: str, term: Term) -> int:
-    """Return where the first word of a term begins, else where it is a part of one, -1: nowhere."""
+    """Return where the first word of a term starts, or else where it is part of a word; -1: nowhere."""
     word, at = term.words[0], -1
     inside = -1
     while (at := folded.find(word, at + 1)) >= 0:

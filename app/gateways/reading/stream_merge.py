@@ -1,12 +1,12 @@
-"""Merges the keys of many feeds into one stream's order, reading as little as it can.
+"""The merge of many feeds' keys into a stream's order, reading as few keys as possible.
 
-Keys first, bodies last: only (at, id, feed, seq) are read and tested against the read bitmaps in memory.
-The feeds with the newest entries come first: once there are enough rows, a feed whose newest entry is
-older than the last of them has none. Three ways, by what is cheapest (``docs/performance.md``):
+Keys first, bodies last: only (at, id, feed, seq) are read, and tested against the read bitmaps in memory. The
+feeds with the newest entries come first. Once there are enough rows, feeds whose newest entry is older than
+the last row are skipped. There are three methods, and the cheapest is chosen (``docs/performance.md``):
 
 - few feeds: the server merges their index scans in order, and the walk ends with the page;
-- more: a short time of all feeds at once, unordered, guessed so that it holds a page; sorted here;
-- few wanted entries in a long history: their numbers are read off the bitmaps and fetched.
+- more feeds: a short time window of all feeds, unordered, estimated to hold a page; sorted here;
+- few wanted entries in a long history: their numbers come from the bitmaps, and are fetched.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from app.mappers.reading.entry_keys import CHUNK, EntryKeyMapper, Row, TimeRange
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 
-#: Cost of fetching one key by its number, in keys walked along the covering index (measured).
+#: Cost of fetching a key by its number, in keys walked along the covering index (measured).
 SEEK = 4
-#: Wanted entries of a whole stream below which they are fetched by number at once.
+#: Below this number of wanted entries in a stream, fetch them by number.
 FEW = 2000
-#: Feeds above which windows of time are cheaper than a merged walk (measured).
+#: Above this number of feeds, time windows are cheaper than a merged walk (measured).
 FEEDS = 20
-#: Windows tried, how much longer each is than all before it, and keys that one may hold, at least and for
-#: each that is wanted. A jump to a feed costs as much as a key: a window that is three times too long costs
-#: less than one that is too short.
+#: Most windows, growth of each next window over all before, and most keys per window: at least BUSY, or
+#: BUSY_EACH per wanted key. A jump to a feed costs as much as a key, so a window three times too long costs
+#: less than one too short.
 WINDOWS, GROWTH, BUSY, BUSY_EACH = 4, 3, 5000, 10
-#: How much more than a page a guessed window is meant to hold, so that the first one mostly does; a page of
-#: more than so many keys has more to lose by a second one, which jumps to each feed again.
+#: Safety factors of an estimated window, so that the first one usually holds a page. Pages of more than LONG
+#: keys use LONG_MARGIN, because a second window, which jumps to each feed again, costs them more.
 MARGIN, LONG_MARGIN, LONG = 1.3, 1.55, 2000
-#: Keys walked in vain before named numbers are fetched after all.
+#: Keys walked without a match before falling back to fetching by number.
 PATIENCE = 20_000
-#: A key's place in a stream, the oldest first: ``at``, then the id.
+#: A key's sort position, oldest first: ``at``, then the id.
 _PLACE = itemgetter(3, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """Which entries, in which order.
+    """A request for entries: which ones, and in which order.
 
     Attributes:
-        read: only read or only unread ones; None: all.
-        after: (at in milliseconds, id) of the last row that the reader has; None: from the start.
+        read: only read or only unread entries; None: all.
+        after: (at in milliseconds, id) of the last row already delivered; None: from the start.
         pace: milliseconds between two rows so far, if known.
     """
 
@@ -56,34 +56,34 @@ class KeyRequest:
     pace: float | None = None
 
     def count_entries(self, feed: SourceFeed) -> int:
-        """Return how many entries of a feed are of this kind."""
+        """Return how many entries of a feed have the wanted read state."""
         if self.read is None:
             return feed.total
         return feed.total - feed.unread if self.read else feed.unread
 
     def is_match(self, feed: SourceFeed, seq: int) -> bool:
-        """Return whether an entry is of this kind."""
+        """Return whether an entry has the wanted read state."""
         return self.read is None or feed.state.is_read(seq) is self.read
 
     def make_sort_key(self, key: EntryKey) -> tuple[int, int]:
-        """Return a key's place in this order."""
+        """Return a key's sort position in this order."""
         return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
 
     def is_after(self, key: EntryKey) -> bool:
-        """Return whether a key comes after what the reader has."""
+        """Return whether a key comes after the last row already delivered."""
         if self.after is None:
             return True
         return ((key.at, key.id) < self.after) if self.newest_first else ((key.at, key.id) > self.after)
 
     def build_time_range(self, border: EntryKey | None) -> TimeRange:
-        """Return the sort times between what the reader has and the last row found so far."""
+        """Return the sort times between the last row delivered and the last row found so far."""
         near = self.after[0] if self.after else None
         far = border.at if border else None
         return TimeRange(far, near) if self.newest_first else TimeRange(near, far)
 
 
 class KeyMerger:
-    """Takes the first keys of a merged stream."""
+    """Finds the first keys of a merged stream."""
 
     def __init__(self, keys: EntryKeyMapper) -> None:
         self._keys = keys
@@ -98,7 +98,7 @@ class KeyMerger:
         return self._by_windows(sources, wanted)
 
     def _by_windows(self, sources: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
-        """Take all of a short time of all feeds at once, then of a longer one, until it is enough."""
+        """Read a short time window of all feeds, then longer ones, until there are enough keys."""
         feeds = {f.feed_id: f for f in sources}
         start = high = wanted.after[0] if wanted.after else sources[0].newest
         span = _first_span(sources, wanted)
@@ -106,27 +106,28 @@ class KeyMerger:
         busy = max(BUSY, wanted.count * BUSY_EACH)
         for _ in range(WINDOWS):
             low = high - span
-            # Nothing is as old (X11). Large pages of quiet feeds make this guess times before the year 1.
+            # No entry is that old (X11). For large pages of quiet feeds, the estimate goes back before the
+            # year 1.
             is_all = low < 0
             live = [f.feed_id for f in sources if is_all or f.newest >= low]
             within = TimeRange(None if is_all else low, high)
             taken, some = _fitting(feeds, self._keys.find_window(live, within, busy), wanted)
             if taken == busy:
-                break  # a burst: an order by the server is cheaper than all of it
+                break  # a burst: sorting by the server is cheaper
             found += some
             if is_all or len(found) >= wanted.count:
                 return sorted(found, key=_PLACE, reverse=True)[: wanted.count]
-            # Of many rows that were found the rest is guessed better than by growing.
+            # With many rows found, an estimate of the rest is better than fixed growth.
             more = (wanted.count - len(found)) / len(found) * MARGIN if len(found) > BUSY else GROWTH
             high, span = low - 1, int((start - low) * min(more, GROWTH)) + 1000
         found.sort(key=_PLACE, reverse=True)
-        # Below ``high`` nothing was taken yet: a row there comes after all that was found.
+        # Nothing below ``high`` was read yet, so rows there come after all the found ones.
         after = wanted.after if wanted.after and wanted.after[0] <= high else (high + 1, 0)
         rest = dataclasses.replace(wanted, count=wanted.count - len(found), after=after)
         return found + self._by_chunks(sources, rest)
 
     def _by_chunks(self, sources: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
-        """Merge chunks of feeds that the server orders, until the next ones are all older."""
+        """Merge chunks of feeds sorted by the server, until all remaining feeds are older."""
         found: list[EntryKey] = []
         for start in range(0, len(sources), CHUNK):
             chunk = sources[start : start + CHUNK]
@@ -152,7 +153,7 @@ class KeyMerger:
     def _walk(
         self, chunk: Sequence[SourceFeed], wanted: KeyRequest, border: EntryKey | None, *, batch: int
     ) -> list[EntryKey] | None:
-        """Go along the index; None when that took too long and the numbers are few enough to name."""
+        """Walk the index; return None if that takes too long and there are few wanted entries."""
         feeds = {f.feed_id: f for f in chunk}
         few = wanted.read is not None and sum(map(wanted.count_entries, chunk)) < PATIENCE
         found: list[EntryKey] = []
@@ -169,7 +170,7 @@ class KeyMerger:
         return found
 
     def _by_number(self, chunk: Sequence[SourceFeed], wanted: KeyRequest) -> list[EntryKey]:
-        """Fetch the wanted entries by the numbers that the bitmaps name."""
+        """Fetch the wanted entries by their numbers from the bitmaps."""
         numbers = {
             f.feed_id: f.state.find_seqs(f.first_seq, f.last_seq, read=bool(wanted.read)) for f in chunk
         }
@@ -179,8 +180,9 @@ class KeyMerger:
 def _first_span(sources: Sequence[SourceFeed], wanted: KeyRequest) -> int:
     """Return a time in milliseconds that should hold enough rows.
 
-    The bitmaps tell which feeds' newest entries are wanted: as many of them as make a page end its time.
-    With fewer it is guessed from the feeds in the middle, as the last ones may be silent for years.
+    The bitmaps show which feeds' newest entries are wanted; if these fill a page, their times define the
+    window. If not, the estimate uses the feeds in the middle, because the last ones may have been silent for
+    years.
     """
     if wanted.pace is not None:
         return int(wanted.pace * wanted.count * MARGIN) + 1000
@@ -199,9 +201,9 @@ def _first_span(sources: Sequence[SourceFeed], wanted: KeyRequest) -> int:
 def _fitting(
     feeds: Mapping[int, SourceFeed], rows: Iterable[Row], wanted: KeyRequest
 ) -> tuple[int, list[EntryKey]]:
-    """Return how many keys there are, and those that are wanted.
+    """Return the number of keys, and the wanted ones.
 
-    One loop that makes nothing of the others: there are tens of thousands of them.
+    A single loop that creates no objects for unwanted keys, of which there are tens of thousands.
     """
     limits = {f: (feed.first_seq, feed.last_seq, feed.state.is_read) for f, feed in feeds.items()}
     read, taken, found = wanted.read, 0, []
@@ -213,5 +215,5 @@ def _fitting(
 
 
 def _fits(feed: SourceFeed, key: EntryKey, wanted: KeyRequest) -> bool:
-    # Above last_seq lies what came after the snapshot or is not in order yet; below first_seq, stars.
+    # Above last_seq: entries after the snapshot, or not reconciled yet. Below first_seq: starred entries.
     return feed.first_seq <= key.seq <= feed.last_seq and wanted.is_match(feed, key.seq)

@@ -1,4 +1,4 @@
-"""What is remembered of how a user looks at his streams."""
+"""Stored display settings of a user's streams."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.models.reading.stream import StreamRef
 
 
 class StreamViewGateway:
-    """Keeps views of streams, of each user at most ``most``."""
+    """Stores the display settings of streams, at most ``limit`` per user."""
 
     def __init__(self, views: StreamViewMapper, *, limit: int) -> None:
         self._views = views
         self._most = limit
 
     def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
-        """Return what is kept of a stream."""
+        """Return the stored settings of a stream."""
         return self._views.get(user_id, ref)
 
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> None:
-        """Keep changes; what was changed longest ago makes room."""
+        """Store changes; above the limit, delete the settings changed longest ago."""
         if self._views.set(user_id, ref, changes, now):
             self._views.trim_oldest(user_id, self._most)

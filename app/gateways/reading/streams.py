@@ -36,30 +36,32 @@ EXPIRED = "This list is more than a day old. Reload it."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sources:
-    """Subscriptions with their feeds' names, by feed."""
+    """Subscriptions and the cards of their feeds, by feed id."""
 
     subscriptions: Mapping[int, Subscription]
     cards: Mapping[int, FeedCard]
 
     def get_title(self, feed_id: int) -> str:
-        """Return what this user calls a feed."""
+        """Return this user's title of a feed."""
         card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
         return (mine.title if mine else "") or (card.title or card.url if card else "")
 
     def is_read(self, entry: Entry) -> bool:
-        """Return whether the reader has read an entry; what is older than his feeds reach is."""
+        """Return whether the reader has read an entry; entries older than a feed's first number count as
+        read.
+        """
         mine, card = self.subscriptions.get(entry.feed_id), self.cards.get(entry.feed_id)
         if mine is None or card is None or entry.seq < card.first_seq:
             return True
         return mine.state.is_read(entry.seq)
 
     def can_mark(self, feed_id: int) -> bool:
-        """Return whether what he reads in a feed is kept: not of his own shares, nor of what he has left."""
+        """Return whether a feed has a read state: not for the user's own shares, nor after unsubscribing."""
         mine = self.subscriptions.get(feed_id)
         return mine is not None and mine.id != 0
 
     def get_language(self, feed_id: int) -> str | None:
-        """Return what language a feed says it is in."""
+        """Return the language that a feed declares."""
         card = self.cards.get(feed_id)
         return card.language if card else None
 
@@ -69,7 +71,7 @@ class KeyPage:
     """One page of keys; ``split`` as in :class:`app.models.reading.stream.Page`.
 
     Attributes:
-        before, read_from: as :func:`cut` was told.
+        before, read_from: as passed to :func:`cut_page`.
     """
 
     keys: list[EntryKey]
@@ -79,14 +81,14 @@ class KeyPage:
     read_from: int | None = None
 
     def take_first(self, count: int) -> KeyPage:
-        """Return the beginning of this page, as a page of its own."""
+        """Return the first ``count`` keys of this page as a page."""
         if count >= len(self.keys):
             return self
         return cut_page(self.keys, count, self.before, self.read_from)
 
 
 class StreamGateway:
-    """Opens snapshots and pages through them."""
+    """Opens snapshots of streams, and pages through them."""
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class StreamGateway:
     def load_sources(
         self, subscriptions: Iterable[Subscription], extra_feed_ids: Iterable[int] = ()
     ) -> Sources:
-        """Join subscriptions with their feeds' names, and with those of some more feeds."""
+        """Join subscriptions with the cards of their feeds, and of more feeds."""
         mine = {s.feed_id: s for s in subscriptions}
         cards = self._feeds.find_cards([*mine, *(f for f in extra_feed_ids if f not in mine)])
         for card in [c for c in cards.values() if c.owner is not None]:
@@ -122,7 +124,7 @@ class StreamGateway:
         }
 
     def build_source_feeds(self, sources: Sources) -> dict[int, SourceFeed]:
-        """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
+        """Return the data of the subscriptions and feeds that a snapshot stores."""
         mine = sources.subscriptions
         return {
             f: SourceFeed.create(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
@@ -141,7 +143,7 @@ class StreamGateway:
         now: dt.datetime,
         show: Show = Show.ALL,
     ) -> Snapshot:
-        """Keep a stream as it is now, for its pages."""
+        """Store the current state of a stream, for paging through it."""
         snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show)
         self._snapshots.add(snapshot, expires)
         return snapshot
@@ -150,7 +152,7 @@ class StreamGateway:
         """Return a user's snapshot.
 
         Raises:
-            NotFoundError: expired, or never his.
+            NotFoundError: the snapshot has expired, or isn't the user's.
         """
         snapshot = self._snapshots.find(user_id, token, now)
         if snapshot is None:
@@ -161,7 +163,7 @@ class StreamGateway:
         """Return the stream of a snapshot and its feeds' last numbers then.
 
         Raises:
-            NotFoundError: expired, or never his.
+            NotFoundError: the snapshot has expired, or isn't the user's.
         """
         found = self._snapshots.find_last_seqs(user_id, token, now)
         if found is None:
@@ -169,7 +171,7 @@ class StreamGateway:
         return found
 
     def count_newer(self, last_seqs: Mapping[int, int], feed_ids: Collection[int]) -> int:
-        """Return how many entries these feeds have got since a snapshot."""
+        """Return how many entries these feeds have received since a snapshot."""
         wanted = [f for f in last_seqs if f in feed_ids]
         cards = self._feeds.find_cards(wanted)
         shown = [card for card in cards.values() if not card.hidden]
@@ -216,26 +218,26 @@ class StreamGateway:
             keys = [k for k in found if wanted.is_after(k)]
             if len(keys) > limit or len(found) < size:
                 return cut_page(keys[: limit + 1], limit, cursor)
-            size *= 2  # more than a page of stars in one millisecond: an import
+            size *= 2  # an import: more than a page of stars in one millisecond
 
     def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
-        """Return the place of each entry's text at which one of these terms stands, where there is one."""
+        """Return a snippet by entry, for entries whose text contains one of these terms."""
         found = self._entries.find_with_bodies(keys) if keys and terms else []
         places = {e.id: snippets.extract_snippet(e.content or e.summary, terms) for e in found}
         return {entry_id: place for entry_id, place in places.items() if place}
 
     def find_marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
-        """Return the user's marks of those entries that have any."""
+        """Return the user's marks of these entries, if any, by entry id."""
         return self._marks.find_marks(user_id, [k.id for k in keys]) if keys else {}
 
     def find_marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
-        """Return the entries that the user starred, or gave a tag, the last ones first up to ``limit``."""
+        """Return the ids of the user's starred or tagged entries, at most ``limit``, latest marks first."""
         found = self._marks.find_marked_keys(user_id, TimeRange(), newest_first=True, limit=limit, tag=tag)
         return {key.id for key in found}
 
 
 def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCard]) -> None:
-    """Leave out what a person's stream no longer shows: shares that he took back, or all of it."""
+    """Hide a person's removed shares, or their whole stream if it's closed."""
     own = card.id in mine and mine[card.id].user_id == card.owner
     if card.hidden and not own:
         cards.pop(card.id)
@@ -248,11 +250,11 @@ def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCa
 def cut_page(
     keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None
 ) -> KeyPage:
-    """Cut a page and say where it ends.
+    """Cut a page from a list of keys, and calculate its cursor.
 
     Args:
         keys: one more than ``limit`` when there is a next page.
-        cursor: of the page before.
+        cursor: the cursor of the previous page.
         read_from: where segment B begins in ``keys``.
     """
     shown = keys[:limit]

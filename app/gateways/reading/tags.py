@@ -23,23 +23,23 @@ from app.models.subscriptions.undo import Removal
 
 T = TypeVar("T")
 
-#: Rounds in which the same user's other devices may come between.
+#: Attempts when the same user's other devices interfere.
 ROUNDS = 8
-#: Entries from which a deleted tag is taken at once.
+#: Entries that a deleted tag is removed from per batch.
 PURGED = 200
 SAME = "You already have a tag with this name. Merge the two tags instead."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TagLimits:
-    """How many tags an entry and a user may have."""
+    """The most tags that an entry and a user may have."""
 
     per_entry: int
     per_user: int
 
 
 class TagGateway:
-    """Everything about tags. What a user deletes or merges can come back for ``undo_ttl``."""
+    """Manages tags and saved searches; deletions and merges can be undone for ``undo_ttl``."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class TagGateway:
         self._undo_ttl = undo_ttl
 
     def find_by_user(self, user_id: int) -> list[Tag]:
-        """Return a user's tags by name."""
+        """Return a user's tags, sorted by name."""
         return [tag for tag in self._tags.find_by_user(user_id) if tag.deleted_at is None]
 
     def get(self, user_id: int, tag_id: int) -> Tag:
         """Return a tag.
 
         Raises:
-            NotFoundError: he has none with this id.
+            NotFoundError: the user has no such tag.
         """
         return self._alive(user_id, tag_id)
 
@@ -90,21 +90,21 @@ class TagGateway:
         return {i: tuple(t for t in mine if t.id in mark.tags) for i, mark in marks.items() if mark.tags}
 
     def find_last_tagged(self, user_id: int, tag_id: int, limit: int) -> list[int]:
-        """Return the entries that bear a tag, deleted or not, those up to ``limit`` that got it last."""
+        """Return at most ``limit`` entries with a tag (deleted or not) that were tagged last."""
         found = self._marks.find_marked_keys(user_id, TimeRange(), newest_first=True, limit=limit, tag=tag_id)
         return [key.id for key in found]
 
     def find_marks(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, Mark]:
-        """Return the marks of those entries that have any."""
+        """Return the marks of these entries, if any, by entry id."""
         return self._marks.find_marks(user_id, entry_ids) if entry_ids else {}
 
     def change_tags(
         self, user_id: int, entry: EntryKey, add: Sequence[str], remove: Sequence[int], now: dt.datetime
     ) -> tuple[Tag, ...]:
-        """Add tags by name, remove others by id, and return those that the entry has then.
+        """Add tags by name, remove others by id, and return the entry's tags after that.
 
         Raises:
-            TooLargeError: the entry or the user would have more than he may.
+            TooLargeError: the entry or the user would have too many tags.
             NotFoundError: the entry is gone.
         """
 
@@ -152,7 +152,7 @@ class TagGateway:
         now: dt.datetime,
         session: Session,
     ) -> None:
-        """Store an entry's tags; the entry counts who marked it, and retention keeps it."""
+        """Store an entry's tags; the entry counts its marks, so that retention keeps it."""
         by = 0
         if tags:
             by = int(self._marks.set_tags(user_id, entry, tags, now, session))
@@ -166,19 +166,19 @@ class TagGateway:
             try:
                 return self._store.run_in_transaction(work)
             except ConflictError:
-                continue  # another device of his; its tags are seen in the next round
+                continue  # another device; the next round sees its tags
         raise StoreError
 
     def rename(self, user_id: int, tag_id: int, name: str) -> Tag:
-        """Give a tag another name.
+        """Rename a tag.
 
         Raises:
-            NotFoundError: he has no such tag.
-            ExistsError: another one has this name.
+            NotFoundError: the user has no such tag.
+            ExistsError: another tag has this name.
         """
 
         def write_name(session: Session) -> Tag:
-            # Read here: a tag that another device deletes at this moment must not come back by its name.
+            # Read in the transaction: renaming must not restore a tag that another device just deleted.
             tag = self._alive(user_id, tag_id, session)
             self._tags.set_name(user_id, tag_id, name, session)
             return dataclasses.replace(tag, name=name)
@@ -189,10 +189,10 @@ class TagGateway:
             raise ExistsError(SAME, field="name") from e
 
     def delete(self, user_id: int, tag_id: int, now: dt.datetime) -> Tag:
-        """Delete a tag; it comes back with :meth:`restore`.
+        """Delete a tag; :meth:`restore` undoes that.
 
         Raises:
-            NotFoundError: he has no such tag.
+            NotFoundError: the user has no such tag.
         """
 
         def mark_deleted(session: Session) -> Tag:
@@ -205,17 +205,17 @@ class TagGateway:
         return tag
 
     def merge(self, user_id: int, tag_id: int, into: int, now: dt.datetime) -> tuple[Tag, Tag]:
-        """Give all entries of a tag another one, and delete it; return both.
+        """Merge a tag into another one and delete it; return both.
 
         Raises:
-            NotFoundError: he has no such tags.
-            InvalidError: they are the same.
+            NotFoundError: the user has no such tags.
+            InvalidError: both tags are the same.
         """
         if tag_id == into:
             raise InvalidError("Choose a different tag to merge into.", field="into")
 
         def move_marks(session: Session) -> tuple[Tag, Tag]:
-            # Read here: another device may have merged or deleted one of them just now.
+            # Read in the transaction: another device may have just merged or deleted one of them.
             source, target = (self._alive(user_id, t, session) for t in (tag_id, into))
             marks = self._marks.find_by_tag(user_id, tag_id, session)
             added = [m.entry_id for m in marks if into not in m.tags]
@@ -229,22 +229,22 @@ class TagGateway:
         return both
 
     def restore(self, user_id: int, tag_id: int, now: dt.datetime) -> None:
-        """Bring a deleted or merged tag back; where its name is taken by now, with a number.
+        """Restore a deleted or merged tag; if its name is taken now, add a number.
 
         Raises:
-            NotFoundError: it was too long ago, or is there already.
-            TooLargeError: the user has as many as he may.
+            NotFoundError: the undo has expired, or the tag was restored already.
+            TooLargeError: the user has the maximum number of tags.
         """
 
         def write_restored(session: Session) -> None:
             mine = self._tags.find_by_user(user_id, session)
             tag = next((t for t in mine if t.id == tag_id), None)
-            # One that expired may have lost some of its entries to a purge already.
+            # After that time, a purge may have removed the tag from some entries.
             if tag is None or tag.deleted_at is None or tag.deleted_at < now - self._undo_ttl:
                 raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
             if tag.merged:
                 into, added = tag.merged
-                # Some of them may have lost it since then.
+                # Some of these entries may have lost the tag since then.
                 taken_from = self._marks.remove_tag(user_id, into, added, session)
                 self._tags.change_count(user_id, into, -taken_from, session)
             taken = {make_tag_key(t.name) for t in mine if not t.deleted_at}
@@ -254,9 +254,10 @@ class TagGateway:
         self._store.run_in_transaction(write_restored)
 
     def purge(self, user_id: int, now: dt.datetime) -> None:
-        """Remove for good what was deleted so long ago that it cannot come back.
+        """Permanently remove tags whose undo has expired.
 
-        Somebody waits for this: of a tag with many entries some go now, and the others the next time.
+        A user waits for this, so only some entries of a large tag are handled now, and the rest the next
+        time.
         """
         before = now - self._undo_ttl
         for tag in self._tags.find_by_user(user_id):
@@ -264,7 +265,7 @@ class TagGateway:
                 return
 
     def _remove(self, tag: Tag) -> bool:
-        """Take a tag from its entries, one after the other; False: there are more."""
+        """Remove a tag from its entries, one after the other; return False if there are more."""
         marks = self._marks.find_by_tag(tag.user_id, tag.id, limit=PURGED)
         for mark in marks:
             self._store.run_in_transaction(functools.partial(self._drop, mark, tag))
@@ -281,14 +282,14 @@ class TagGateway:
 
     # -- saved searches
     def list_searches(self, user_id: int) -> list[SavedSearch]:
-        """Return a user's saved searches by name."""
+        """Return a user's saved searches, sorted by name."""
         return self._searches.find_by_user(user_id)
 
     def save_search(self, user_id: int, name: str, query: str) -> SavedSearch:
-        """Keep a search and return it; the same name again changes its query.
+        """Save a search and return it; an existing name gets the new query.
 
         Raises:
-            TooLargeError: he has as many as he may.
+            TooLargeError: the user has the maximum number of saved searches.
         """
         mine = self._searches.find_by_user(user_id)
         if name not in {s.name for s in mine}:
@@ -299,7 +300,7 @@ class TagGateway:
         """Delete a saved search.
 
         Returns:
-            A token for :meth:`restore_search`; None: it was gone already.
+            A token for :meth:`restore_search`; None: the search was already gone.
         """
         token = secrets.token_urlsafe(16)
 
@@ -313,11 +314,11 @@ class TagGateway:
         return self._store.run_in_transaction(remove_search)
 
     def restore_search(self, user_id: int, token: str, now: dt.datetime) -> SavedSearch:
-        """Bring a saved search back; where its name is taken by now, with a number.
+        """Restore a deleted search; if its name is taken now, add a number.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his.
-            TooLargeError: he has as many as he may.
+            NotFoundError: the token has expired, was used, or isn't the user's.
+            TooLargeError: the user has the maximum number of saved searches.
         """
         removal = self._removals.find(user_id, token, now)
         if removal is None or removal.search is None:
@@ -343,6 +344,6 @@ class TagGateway:
 
 
 def _free(name: str, taken: Collection[str], key: Callable[[str], str]) -> str:
-    """Return a name whose key nobody has: itself, or with a number."""
+    """Return the name, with a number if its key is taken."""
     names = itertools.chain([name], (f"{name} ({n})" for n in itertools.count(2)))
     return next(one for one in names if key(one) not in taken)

@@ -1,4 +1,4 @@
-"""The history of what can be taken back."""
+"""The history of actions that can be undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.models.subscriptions.undo import Removal
 
 
 class UndoHistoryGateway:
-    """Reads and writes the collections ``undos`` and ``removals`` for the history."""
+    """Records actions in the collection ``undos``, and lists them with those in ``removals``."""
 
     def __init__(self, undos: UndoMapper, removals: RemovalMapper, feeds: FeedMapper) -> None:
         self._undos = undos
@@ -21,13 +21,13 @@ class UndoHistoryGateway:
         self._feeds = feeds
 
     def record_action(self, user_id: int, action: MassAction) -> None:
-        """Put a mass action, whose undo is kept already, into the history."""
+        """Add a mass action whose undo is already stored to the history."""
         self._undos.set_action(user_id, action.undo, action)
 
     def list_history(
         self, user_id: int, now: dt.datetime, ttl: dt.timedelta, limit: int, after: HistoryCursor | None
     ) -> HistoryPage:
-        """Return a page of what can be taken back, the newest first."""
+        """Return a page of the actions that can be undone, newest first."""
         end = (after.at + ttl, after.token) if after else None
         removals = self._removals.find_newest(user_id, now, limit + 1, end)
         feeds = [r.subscription.feed_id for r, *_ in removals if r.subscription and not r.subscription.title]
