@@ -1,3 +1,3 @@
-"""MongoDB access for accounts: users, sessions, tokens, preferences and what admins see of accounts."""
+"""MongoDB access for accounts: users, sessions, tokens, preferences and administration."""
 
 from __future__ import annotations

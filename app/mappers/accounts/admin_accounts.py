@@ -1,4 +1,4 @@
-"""Accounts as administrators see them: ``users`` with what ``sessions`` and ``subscriptions`` say of them."""
+"""Accounts for administrators: ``users``, with data from ``sessions`` and ``subscriptions``."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from app.models.accounts.user import User
 
 
 class SessionUsage(NamedTuple):
-    """When an account was used last, and its living sessions; ``seen`` None: it has none."""
+    """The last use of an account, and the number of its live sessions; ``seen`` None: no session."""
 
     seen: dt.datetime | None
     sessions: int
 
 
 class AdminAccountMapper:
-    """Reads pages of accounts, and changes who may what."""
+    """Reads pages of accounts, and changes their roles and states."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._users: Collection[Doc] = database["users"]
@@ -35,10 +35,10 @@ class AdminAccountMapper:
 
     @translate_errors
     def list_accounts(self, text: str, after: str, limit: int) -> list[User]:
-        """Return accounts by name whose name or address holds a text.
+        """Return accounts whose name or email address contains a text, sorted by name.
 
         Args:
-            after: folded name of the last account of the page before.
+            after: name key of the last account on the previous page.
         """
         match: Doc = {"name_key": {"$gt": after}, "leaving": None}
         if text:
@@ -55,7 +55,7 @@ class AdminAccountMapper:
 
     @translate_errors
     def find_session_usage(self, user_ids: Sequence[int], now: dt.datetime) -> dict[int, SessionUsage]:
-        """Return when these accounts were used last, those without a living session left out."""
+        """Return the last use of these accounts; accounts without a live session are left out."""
         found = self._sessions.aggregate(
             [
                 {"$match": {"user_id": {"$in": list(user_ids)}, "expires": {"$gt": now}}},
@@ -66,7 +66,7 @@ class AdminAccountMapper:
 
     @translate_errors
     def count_subscriptions(self, user_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many feeds these accounts follow, those with none left out."""
+        """Return how many subscriptions these accounts have; accounts without any are left out."""
         found = self._subscriptions.aggregate(
             [
                 {"$match": {"user_id": {"$in": list(user_ids)}}},
@@ -77,10 +77,10 @@ class AdminAccountMapper:
 
     @translate_errors
     def update(self, user_id: int, changes: dict[str, Any], session: Session) -> User | None:
-        """Change an account and return it as it was; None: there is none.
+        """Change an account and return it as it was; None: there is no such account.
 
-        All admins are touched too: of two transactions that each take one of the last two away, one meets
-        the other and is run again, so that it sees what is left.
+        All admins are written too. So of two transactions that each demote one of the last two admins, one
+        conflicts, runs again and sees the result of the other.
         """
         self._users.update_many({"role": Role.ADMIN.value}, {"$inc": {"guard": 1}}, session=session)
         doc = self._users.find_one_and_update(
@@ -90,17 +90,17 @@ class AdminAccountMapper:
 
     @translate_errors
     def is_active(self, user_id: int) -> bool:
-        """Return whether there is this account, and nobody deletes it."""
+        """Return whether the account exists and isn't being deleted."""
         return bool(self._users.count_documents({"_id": user_id, "leaving": None}, limit=1))
 
     @translate_errors
     def find_leaving(self, limit: int, before: dt.datetime) -> list[int]:
-        """Return accounts that are being deleted since before a time."""
+        """Return accounts whose deletion began before a time."""
         found = self._users.find({"leaving": build_leaving_condition(before)}, {"_id": 1}).limit(limit)
         return [doc["_id"] for doc in found]
 
     @translate_errors
     def count_admins(self, session: Session) -> int:
-        """Return how many admins can log in and stay."""
+        """Return how many admins can log in and aren't being deleted."""
         query = {"role": Role.ADMIN.value, "disabled": {"$ne": True}, "leaving": None}
         return self._users.count_documents(query, session=session)

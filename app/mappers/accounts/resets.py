@@ -1,4 +1,4 @@
-"""Links for choosing a new password: the collection ``resets``, by sha256 of the token (W23)."""
+"""Password reset links: the collection ``resets``, keyed by the SHA-256 of the token (W23)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Doc = dict[str, Any]
 
 
 class ResetMapper:
-    """Links by key; a used one is gone."""
+    """Stores reset links by key; a used link is deleted."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._resets: Collection[Doc] = database["resets"]
@@ -29,23 +29,23 @@ class ResetMapper:
 
     @translate_errors
     def add(self, key: bytes, user_id: int, expires: dt.datetime) -> None:
-        """Store a new link; older ones of the same account are good no more."""
+        """Store a new link; older links of the same account are deleted."""
         self.revoke_all(user_id)
         self._resets.insert_one({"_id": Binary(key), "user_id": user_id, "expires": expires})
 
     @translate_errors
     def revoke_all(self, user_id: int) -> None:
-        """Let no link of an account be good any more."""
+        """Delete all links of an account."""
         self._resets.delete_many({"user_id": user_id})
 
     @translate_errors
     def find_user_id(self, key: bytes, now: dt.datetime) -> int | None:
-        """Return whose link it is; None when it is unknown, over or used."""
+        """Return the owner of a link; None: the link is unknown, expired or used."""
         doc = self._resets.find_one({"_id": Binary(key), "expires": {"$gt": now}})
         return int(doc["user_id"]) if doc else None
 
     @translate_errors
     def consume(self, key: bytes, now: dt.datetime) -> int | None:
-        """Use a link up and return whose it was, in one atomic step; None as above."""
+        """Consume a link and return its owner, in one atomic step; None as in :meth:`find_user_id`."""
         doc = self._resets.find_one_and_delete({"_id": Binary(key), "expires": {"$gt": now}})
         return int(doc["user_id"]) if doc else None

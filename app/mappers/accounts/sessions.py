@@ -1,7 +1,7 @@
-"""Sessions: the collection ``sessions``, keyed by the sha256 of the id in the cookie (W01).
+"""Sessions: the collection ``sessions``, keyed by the SHA-256 of the id in the cookie (W01).
 
-The device on which somebody asked to be told of things goes with the session: who logs out at a computer
-that others use leaves nothing there that goes on telling of him.
+A push device is deleted together with its session: after logging out on a shared computer, a person's
+notifications no longer appear there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Doc = dict[str, Any]
 
 
 class SessionMapper:
-    """Document ↔ :class:`Session`. ``expires`` is the nearer of the idle and the absolute end."""
+    """Document ↔ :class:`Session`. ``expires`` is the earlier of the idle and the absolute end."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._sessions: Collection[Doc] = database["sessions"]
@@ -31,7 +31,7 @@ class SessionMapper:
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._sessions.create_index([("user_id", ASCENDING), ("seen", DESCENDING)], name="user")
-        # MongoDB removes what is over; reads check the times themselves and do not rely on it.
+        # MongoDB removes expired sessions; reads don't rely on that and check the times.
         self._sessions.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
 
     @translate_errors
@@ -51,23 +51,23 @@ class SessionMapper:
 
     @translate_errors
     def find(self, key: bytes) -> Session | None:
-        """Return a session by its key, whether it is over or not."""
+        """Return a session by its key, even if it has ended."""
         doc = self._sessions.find_one({"_id": Binary(key)})
         return _session(doc) if doc else None
 
     @translate_errors
     def touch(self, key: bytes, seen: dt.datetime, expires: dt.datetime) -> None:
-        """Note a use."""
+        """Record a use of a session."""
         self._sessions.update_one({"_id": Binary(key)}, {"$set": {"seen": seen, "expires": expires}})
 
     @translate_errors
     def set_proved(self, key: bytes, now: dt.datetime) -> None:
-        """Note that the password was entered (W11)."""
+        """Record that the user entered their password (W11)."""
         self._sessions.update_one({"_id": Binary(key)}, {"$set": {"proved": now}})
 
     @translate_errors
     def add_notice(self, key: bytes, notice: Notice) -> None:
-        """Keep a message for the next page; the last five stay."""
+        """Store a message for the next page; only the last five are kept."""
         doc = {"text": notice.text, "undo": notice.undo, "kind": notice.kind}
         self._sessions.update_one(
             {"_id": Binary(key)}, {"$push": {"notices": {"$each": [doc], "$slice": -5}}}
@@ -75,12 +75,12 @@ class SessionMapper:
 
     @translate_errors
     def clear_notices(self, key: bytes) -> None:
-        """Drop the messages that a page has shown."""
+        """Delete the messages that a page has shown."""
         self._sessions.update_one({"_id": Binary(key)}, {"$unset": {"notices": ""}})
 
     @translate_errors
     def find_by_user(self, user_id: int) -> list[Session]:
-        """Return a user's sessions, the last used first."""
+        """Return a user's sessions, most recently used first."""
         return [_session(d) for d in self._sessions.find({"user_id": user_id}).sort("seen", DESCENDING)]
 
     @translate_errors
@@ -93,7 +93,7 @@ class SessionMapper:
     def remove_by_user(
         self, user_id: int, *, except_key: bytes | None = None, prefix: bytes | None = None
     ) -> int:
-        """End a user's sessions and return how many: all, all ``but`` one, or the one with a key prefix."""
+        """End a user's sessions, except ``except_key``, or only those with a key prefix; return how many."""
         keys: Doc = {}
         if except_key is not None:
             keys["$ne"] = Binary(except_key)

@@ -1,8 +1,8 @@
-"""Keys of programs: the collection ``tokens``.
+"""App passwords and access tokens: the collection ``tokens``.
 
     {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, used?, agent?, expires?}
 
-``secret``, ``auth`` and ``fever`` are hashes of what programs come with
+``secret``, ``auth`` and ``fever`` are hashes of the secrets that programs send
 (:class:`app.models.accounts.token.Secrets`).
 """
 
@@ -31,7 +31,7 @@ class TokenMapper:
 
     @translate_errors
     def add(self, token: Token, secrets: Secrets) -> Token:
-        """Store a new token; its id is chosen here."""
+        """Store a new token; its id is assigned here."""
         doc: Doc = {
             "user_id": token.user_id,
             "kind": token.kind.value,
@@ -59,17 +59,17 @@ class TokenMapper:
 
     @translate_errors
     def find_by_secret(self, secret: bytes, kind: TokenKind) -> Token | None:
-        """Return the token with this hash."""
+        """Return the token of this kind with this hash."""
         return self._one({"secret": Binary(secret), "kind": kind.value})
 
     @translate_errors
     def find_by_auth(self, auth: bytes) -> Token | None:
-        """Return the app password that an app once logged in with."""
+        """Return the app password with this hash of its Google Reader auth value."""
         return self._one({"auth": Binary(auth)})
 
     @translate_errors
     def find_by_fever(self, key: bytes) -> Token | None:
-        """Return the app password of a Fever key."""
+        """Return the app password with this hash of a Fever key."""
         return self._one({"fever": Binary(key)})
 
     def _one(self, query: Doc) -> Token | None:
@@ -78,7 +78,7 @@ class TokenMapper:
 
     @translate_errors
     def find_by_user(self, user_id: int) -> list[Token]:
-        """Return a user's tokens, the newest first."""
+        """Return a user's tokens, newest first."""
         return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
 
     @translate_errors
@@ -88,17 +88,17 @@ class TokenMapper:
 
     @translate_errors
     def touch(self, token_id: int, used: dt.datetime, agent: str) -> None:
-        """Note a use."""
+        """Record a use of a token."""
         self._tokens.update_one({"_id": token_id}, {"$set": {"used": used, "agent": agent}})
 
     @translate_errors
     def remove(self, user_id: int, token_id: int) -> bool:
-        """Delete a token; False: he has no such one."""
+        """Delete a token; return False if the user has no such token."""
         return bool(self._tokens.delete_one({"_id": token_id, "user_id": user_id}).deleted_count)
 
     @translate_errors
     def remove_by_user(self, user_id: int) -> int:
-        """Delete all tokens of a user; return how many."""
+        """Delete all tokens of a user; return how many there were."""
         return self._tokens.delete_many({"user_id": user_id}).deleted_count
 
 

@@ -1,12 +1,13 @@
 """Users: the collection ``users``.
 
-Names are unique whatever their case: ``name_key`` holds them folded. So are the addresses that somebody
-vouches for: only their documents have an ``email_key``, and only these addresses log in. Any other address
-is what its account says, and others may say the same; nobody learns from that who has an account (W07).
+Names are unique regardless of case: ``name_key`` holds the folded name. Vouched-for email addresses are
+unique too: only their documents have an ``email_key``, and only these addresses can log in. Other addresses
+are unverified, and several accounts may have the same one, so nobody learns from them who has an account
+(W07).
 
-``former`` holds names that the account had: ``{key, until}``. Until then nobody else can take them.
+``former`` holds earlier names of the account: ``{key, until}``. Until then no other account can take them.
 
-``first`` is true on one document at most, by a unique sparse index: of any number of parallel first
+``first`` is true in at most one document, through a unique sparse index: of any number of parallel first
 sign-ups exactly one becomes admin (W21).
 """
 
@@ -39,7 +40,7 @@ def make_name_key(text: str) -> str:
 
 
 def build_leaving_condition(before: dt.datetime) -> Doc:
-    """Return the condition on ``leaving`` of accounts that go since before a time."""
+    """Return the condition on ``leaving`` for accounts whose deletion began before a time."""
     return {"$exists": True, "$not": {"$gte": before}}
 
 
@@ -55,14 +56,14 @@ class UserMapper:
         self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
         self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
         self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
-        # Whose former name something is.
+        # To find the owner of a former name.
         self._users.create_index([("former.key", ASCENDING)], sparse=True, name="former")
-        # Those that are being deleted: the updater looks for them.
+        # For the updater, which looks for accounts to delete.
         self._users.create_index([("leaving", ASCENDING)], sparse=True, name="leaving")
 
     @translate_errors
     def has_users(self) -> bool:
-        """Return whether there is a user at all."""
+        """Return whether there is any user."""
         return self._users.find_one({}, {"_id": 1}) is not None
 
     @translate_errors
@@ -70,14 +71,14 @@ class UserMapper:
         """Store a new user.
 
         Args:
-            first: he is the first of all, or is not stored.
-            vouched: the address is his.
+            first: store the user only if there is no first user yet.
+            vouched: the email address is vouched for.
 
         Returns:
-            The user, or None when ``first`` was asked for and somebody else was first.
+            The user; None: ``first`` is True, but another user was first.
 
         Raises:
-            ExistsError: the name is taken or kept for who had it, or the address vouched for.
+            ExistsError: the name is taken or reserved, or another account has this address as vouched for.
         """
         now = clock.now()
         doc: Doc = {
@@ -94,14 +95,14 @@ class UserMapper:
         if vouched:
             doc["email_key"] = make_name_key(new.email)
         user = self._insert(doc)
-        # Looked at when the name is this one's: whoever gave it up before then has it among his former ones.
+        # Checked after the insert: an account that gave up the name earlier lists it as a former name.
         if user is not None and self._kept(doc["name_key"], user.id, now):
             self._users.delete_one({"_id": user.id})
             raise ExistsError(_NAME_TAKEN, field="name")
         return user
 
     def _kept(self, key: str, user_id: int, now: dt.datetime, session: Session | None = None) -> bool:
-        """Return whether a name is kept for somebody else, who had it."""
+        """Return whether a name is reserved for another account that had it."""
         return (
             self._users.find_one({**_had(key, now), "_id": {"$ne": user_id}}, {"_id": 1}, session=session)
             is not None
@@ -126,25 +127,25 @@ class UserMapper:
 
     @translate_errors
     def find(self, user_id: int) -> User | None:
-        """Return a user by id; one who leaves is gone already."""
+        """Return a user by id; accounts being deleted aren't found."""
         doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
         return parse_user(doc) if doc else None
 
     @translate_errors
     def find_by_name(self, name: str) -> int | None:
-        """Return the user with this name; one who leaves is gone already."""
+        """Return the id of the user with this name; accounts being deleted aren't found."""
         doc = self._users.find_one({"name_key": make_name_key(name), "leaving": None}, {"_id": 1})
         return doc["_id"] if doc else None
 
     @translate_errors
     def find_by_former_name(self, name: str, now: dt.datetime) -> int | None:
-        """Return the user who had this name, for as long as that is kept; one who leaves is gone already."""
+        """Return the user who had this name while it's reserved; accounts being deleted aren't found."""
         doc = self._users.find_one({**_had(make_name_key(name), now), "leaving": None}, {"_id": 1})
         return doc["_id"] if doc else None
 
     @translate_errors
     def filter_names_of(self, user_id: int, names: Iterable[str], now: dt.datetime) -> set[str]:
-        """Return which of these names lead to a user; none does to one who leaves."""
+        """Return which of these names lead to a user; none leads to an account being deleted."""
         fields = {"name_key": 1, "former": 1}
         doc = self._users.find_one({"_id": user_id, "leaving": None}, fields) or {}
         keys = {doc.get("name_key"), *(f["key"] for f in doc.get("former", ()) if f["until"] > now)}
@@ -152,15 +153,15 @@ class UserMapper:
 
     @translate_errors
     def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
-        """Return names by user, of those who stay."""
+        """Return names by user id; accounts being deleted are left out."""
         query = {"_id": {"$in": list(user_ids)}, "leaving": None}
         return {doc["_id"]: doc["name"] for doc in self._users.find(query, {"name": 1})}
 
     @translate_errors
     def find_credentials(self, login: str) -> Credentials | None:
-        """Return the user with this name or this address that is vouched for, and his password hash.
+        """Return the user with this name or vouched-for email address, and the password hash.
 
-        One who leaves is gone already.
+        Accounts being deleted aren't found.
         """
         key = make_name_key(login)
         doc = self._users.find_one({"email_key" if "@" in key else "name_key": key, "leaving": None})
@@ -174,7 +175,7 @@ class UserMapper:
 
     @translate_errors
     def set_password(self, user_id: int, password_hash: str, old_hash: str | None = None) -> None:
-        """Replace the password hash; ``was``: that one alone, not what was set meanwhile."""
+        """Replace the password hash; with ``old_hash``, only if it's still the stored one."""
         query: Doc = {"_id": user_id} if old_hash is None else {"_id": user_id, "password": old_hash}
         self._users.update_one(query, {"$set": {"password": password_hash}})
 
@@ -182,13 +183,14 @@ class UserMapper:
     def set_identity(
         self, user_id: int, name: str, email: str, keep_for: dt.timedelta, limit: int, session: Session
     ) -> None:
-        """Replace name and address. Nobody vouches for another address, so it logs nobody in (W07).
+        """Replace the name and email address. The new address isn't vouched for, so it can't log in (W07).
 
         Args:
-            keep: so long the name of before is kept for him. most: names that are.
+            keep_for: how long the old name stays reserved for the user.
+            limit: the most names that are reserved.
 
         Raises:
-            ExistsError: the name is taken, or kept for who had it; the transaction is over.
+            ExistsError: the name is taken or reserved for its former owner; the transaction has ended.
         """
         now, key = clock.now(), make_name_key(name)
         fields = {"email": 1, "name_key": 1, "former": 1}
@@ -214,18 +216,18 @@ class UserMapper:
 
     @translate_errors
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
-        """Store the settings in ``changes``, checked already; the others stay."""
+        """Store the checked preferences in ``changes``; the others stay."""
         stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
         self._users.update_one({"_id": user_id}, {"$set": stored})
 
     @translate_errors
     def set_social(self, user_id: int) -> None:
-        """Note that a user follows people from now on."""
+        """Record that a user follows people."""
         self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})
 
     @translate_errors
     def set_synced(self, user_id: int) -> None:
-        """Note that a user reads with other apps from now on."""
+        """Record that a user reads with apps that sync."""
         self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
 
     @translate_errors
@@ -235,12 +237,12 @@ class UserMapper:
 
 
 def _had(key: str, now: dt.datetime) -> Doc:
-    """Return the condition on who had a name and still has it kept for him."""
+    """Return the condition for accounts that have a name reserved as a former one."""
     return {"former": {"$elemMatch": {"key": key, "until": {"$gt": now}}}}
 
 
 def parse_user(doc: Doc) -> User:
-    """Return the user of a document."""
+    """Return the user in a document."""
     return User(
         id=doc["_id"],
         email=doc["email"],
