@@ -1,4 +1,4 @@
-"""Open reports: the collection ``reports``. What is decided leaves it; the log says who decided what."""
+"""Open abuse reports: the collection ``reports``. Decided reports are deleted; the log has the decisions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ReportMapper:
 
     @translate_errors
     def add(self, report: Report) -> None:
-        """Store a report under an id of its own.
+        """Store a report under a new id.
 
         Raises:
-            ExistsError: this person has reported this, and it is not decided yet.
+            ExistsError: this person has an open report about this thing.
         """
         doc: Doc = {
             "_id": Int64(ids.reserve_ids()),
@@ -49,18 +49,18 @@ class ReportMapper:
 
     @translate_errors
     def list_reports(self, limit: int) -> list[Report]:
-        """Return open reports, the oldest first."""
+        """Return open reports, oldest first."""
         return [_report(d) for d in self._reports.find().sort("_id", 1).limit(limit)]
 
     @translate_errors
     def find_accused(self, about: ReportSubject, thing: int) -> int | None:
-        """Return whom open reports about one thing accuse, None: there are none."""
+        """Return the person whom open reports about a thing accuse; None: there are no such reports."""
         found = self._reports.find_one({"about": about.value, "thing": thing}, {"whom": 1})
         return found["whom"] if found else None
 
     @translate_errors
     def close(self, accused_id: int, about: ReportSubject | None = None, thing: int = 0) -> int:
-        """Forget the reports about one thing of a person, or about all of his; return how many."""
+        """Delete the reports about one thing of a person, or about all; return how many there were."""
         query: Doc = {"whom": accused_id}
         if about is not None:
             query |= {"about": about.value, "thing": thing}

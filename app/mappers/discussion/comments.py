@@ -3,9 +3,9 @@
     comments       {_id, share_id, of, user_id?, parent?, path, text, at, edited?, removed?, answered?}
     comment_undos  {user_id, token, comment, expires}
 
-``path`` holds the ids on the way from the first comment to this one, as that of shares does: sorted as text
-it is the order of a nested list, so a thread of any size is read in pages by one index. Nothing is counted
-in a document of its own: how many there are is asked of the indexes, up to a limit.
+``path`` holds the ids from the first comment of a branch down to this one, as in shares. Sorted as text it
+gives the order of a nested list, so one index pages through a thread of any size. No document holds counts:
+they are queried from the indexes, up to a limit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CommentMapper:
         """Store a comment.
 
         Raises:
-            ConflictError: the id is taken; the transaction is over.
+            ConflictError: the id is taken; the transaction has ended.
         """
         try:
             self._comments.insert_one(_doc(comment), session=session)
@@ -49,10 +49,10 @@ class CommentMapper:
     def mark_answered(
         self, share_id: int, comment_id: int, session: Session, *, include_removed: bool = False
     ) -> Comment | None:
-        """Note that a comment has an answer, so that it leaves its place when it goes; None: there is none.
+        """Record that a comment has an answer, so that its removal leaves a placeholder; None: it's gone.
 
         Args:
-            include_removed: it may be a removed one.
+            include_removed: accept a removed comment.
         """
         query: Doc = {"_id": comment_id, "share_id": share_id}
         if not include_removed:
@@ -62,21 +62,22 @@ class CommentMapper:
 
     @translate_errors
     def find(self, comment_id: int) -> Comment | None:
-        """Return a comment, also one that was removed and answered."""
+        """Return a comment, even the placeholder of a removed one."""
         doc = self._comments.find_one({"_id": comment_id})
         return _comment(doc) if doc else None
 
     @translate_errors
     def find_many(self, comment_ids: Sequence[int]) -> dict[int, Comment]:
-        """Return those of these comments that there are, by id."""
+        """Return the comments that exist, by id."""
         return {d["_id"]: _comment(d) for d in self._comments.find({"_id": {"$in": list(comment_ids)}})}
 
     @translate_errors
     def list_comments(self, share_id: int, after: str, limit: int, *, since: str = "") -> list[Comment]:
-        """Return comments of a share in the order of a nested list, removed ones too.
+        """Return comments of a share in the order of a nested list, including placeholders of removed ones.
 
         Args:
-            after: path of the one before the first. since: path of the first one.
+            after: path of the comment before the first one.
+            since: path of the first one.
         """
         query: Doc = {"share_id": share_id}
         if after or since:
@@ -85,26 +86,26 @@ class CommentMapper:
 
     @translate_errors
     def find_authors(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
-        """Return whose comments each of these shares has, one number per comment, up to ``limit``."""
+        """Return the authors of at most ``limit`` comments on each of these shares, one per comment."""
         return find_people_by_share(self._comments, share_ids, {"user_id": {"$gt": 0}}, limit, "share_user")
 
     @translate_errors
     def find_by_text(self, share_id: int, user_id: int, text: str, since: dt.datetime) -> Comment | None:
-        """Return what somebody has said to a share in these words since then, None: nothing."""
+        """Return a user's comment with this text on a share since a time, or None."""
         query = {"share_id": share_id, "user_id": user_id, "text": text, "at": {"$gte": since}}
         doc = self._comments.find_one(query, hint="share_user")
         return _comment(doc) if doc else None
 
     @translate_errors
     def update(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
-        """Change a comment's text; None: he has no such comment."""
+        """Change a comment's text; return None if the user has no such comment."""
         query = {"_id": comment_id, "user_id": user_id}
         done = self._comments.find_one_and_update(query, {"$set": {"text": text, "edited": now}})
         return _comment({**done, "text": text, "edited": now}) if done else None
 
     @translate_errors
     def remove(self, comment_id: int, now: dt.datetime, session: Session) -> Comment | None:
-        """Remove a comment and return it as it was; an answered one leaves its place. None: there is none."""
+        """Remove a comment and return it as it was, or None; an answered one leaves a placeholder."""
         query = {"_id": comment_id, "removed": None}
         doc = self._comments.find_one_and_delete({**query, "answered": None}, session=session)
         if doc is None:
@@ -115,7 +116,7 @@ class CommentMapper:
         return _comment(doc)
 
     def _prune(self, parent: int | None, session: Session) -> None:
-        """Drop the places of removed comments that nothing answers any more."""
+        """Delete placeholders of removed comments that have no answers anymore."""
         while parent is not None:
             if self._comments.find_one({"parent": parent}, {"_id": 1}, session=session):
                 return
@@ -126,7 +127,7 @@ class CommentMapper:
 
     @translate_errors
     def restore(self, comment: Comment, session: Session) -> bool:
-        """Bring a removed comment back; False: it is there, or the one that it answers is gone."""
+        """Restore a removed comment; return False if it exists, or if the answered comment is gone."""
         back: Doc = {"$set": {"user_id": comment.user_id, "text": comment.text}, "$unset": {"removed": ""}}
         if comment.edited:
             back["$set"]["edited"] = comment.edited
@@ -146,31 +147,31 @@ class CommentMapper:
     def add_undo(
         self, user_id: int, token: str, comment: Comment, expires: dt.datetime, session: Session
     ) -> None:
-        """Keep a removed comment for who removed it."""
+        """Store a removed comment for the user who removed it."""
         doc = {"user_id": Int64(user_id), "token": token, "comment": _doc(comment), "expires": expires}
         self._undos.insert_one(doc, session=session)
 
     @translate_errors
     def consume_undo(self, user_id: int, token: str, now: dt.datetime, session: Session) -> Comment | None:
-        """Return a removed comment and keep it no longer; None: its time is over, or it was never his."""
+        """Return a removed comment and delete its undo; None: the undo has expired, or isn't the user's."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._undos.find_one_and_delete(query, session=session)
         return _comment(doc["comment"]) if doc else None
 
     @translate_errors
     def find_by_user(self, user_id: int, limit: int) -> list[int]:
-        """Return some of a person's comments."""
+        """Return the ids of at most ``limit`` comments of a user."""
         found = self._comments.find({"user_id": user_id}, {"_id": 1}).hint("user").limit(limit)
         return [d["_id"] for d in found]
 
     @translate_errors
     def remove_undos(self, user_id: int) -> None:
-        """Let nobody bring a person's comments back."""
+        """Delete all undos of a user's comments."""
         self._undos.delete_many({"comment.user_id": user_id})
 
     @translate_errors
     def remove_undo(self, user_id: int, comment_id: int) -> None:
-        """Let nobody bring one of a person's comments back."""
+        """Delete the undo of one of a user's comments."""
         self._undos.delete_many({"comment.user_id": user_id, "comment._id": comment_id})
 
     @translate_errors
@@ -181,7 +182,7 @@ class CommentMapper:
 
 
 def get_position(comment: Comment) -> str:
-    """Return a comment's place in its thread, as :meth:`CommentMapper.list_comments` takes it."""
+    """Return a comment's position in its thread, for :meth:`CommentMapper.list_comments`."""
     return pack_path(comment.path)
 
 
