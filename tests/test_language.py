@@ -16,6 +16,7 @@ from babel.messages.pofile import read_po
 from app.cli import cli
 from app.config import Settings
 from app.web.view import i18n
+from tests.support import imports
 from tests.support.language import (
     MAX_WORDS,
     PATTERNS,
@@ -125,3 +126,13 @@ def test_prose_of_a_module_is_found(tmp_path: Path) -> None:
         '"""He is here."""\n\n\ndef f():\n    """What is his."""\n    return 1  # that is no feed\n'
     )
     assert [line for line, text in _prose(path) if find_faults(text)] == [1, 5, 6]
+
+
+def test_docstrings_and_comments_are_plain_english() -> None:
+    found = [
+        f"{path.relative_to(imports.REPO)}:{line}: {fault.text!r} {fault.why}"
+        for _, path in imports.modules()
+        for line, text in _prose(path)
+        for fault in find_faults(text)
+    ]
+    assert not found, "\n".join(found)

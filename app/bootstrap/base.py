@@ -1,0 +1,70 @@
+"""What every domain builds on: settings, the database, Redis and the gateways."""
+
+from __future__ import annotations
+
+import redis
+
+from app.adapters.redis.events import RedisEvents
+from app.adapters.redis.host_budget import RedisBudget
+from app.adapters.redis.job_engine import RedisEngine
+from app.adapters.redis.jobs import RedisJobs
+from app.adapters.redis.rate_limit import RedisLimiter
+from app.adapters.redis.stats import RedisStats
+from app.bootstrap.stores import Gateways, Mappers
+from app.config import Settings
+from app.mappers.mongo.store import Store
+from app.runtime.lazy import lazy
+
+
+class Base:
+    """The parts that no domain owns. Each is built at its first use; nothing connects before that."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @lazy
+    def store(self) -> Store:
+        """The connection to MongoDB."""
+        return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
+
+    @lazy
+    def jobs(self) -> RedisJobs:
+        """The port through which jobs are enqueued and awaited."""
+        return RedisJobs(self.settings)
+
+    @lazy
+    def events(self) -> RedisEvents:
+        """The port that sends live events to people's browsers."""
+        return RedisEvents(self.settings)
+
+    @lazy
+    def mappers(self) -> Mappers:
+        """For gateways only."""
+        return Mappers(self.store, self.settings)
+
+    @lazy
+    def gateways(self) -> Gateways:
+        """For services and tests only."""
+        return Gateways(self.store, self.mappers, self.settings)
+
+    @lazy
+    def limiter(self) -> RedisLimiter:
+        """Rate limits for attempts."""
+        # A short timeout: without Redis, a log-in falls back to this process's own count at once.
+        client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
+        return RedisLimiter(client)
+
+    @lazy
+    def budget(self) -> RedisBudget:
+        """The rate limit of each host."""
+        return RedisBudget(self.settings)
+
+    @lazy
+    def engine(self) -> RedisEngine:
+        """The port that inspects and controls the job engine."""
+        return RedisEngine(self.settings)
+
+    @lazy
+    def figures(self) -> RedisStats:
+        """Counters and queue lengths."""
+        return RedisStats(self.settings)

@@ -1,0 +1,46 @@
+"""Builds the services of discussion."""
+
+from __future__ import annotations
+
+from app.bootstrap.accounts import AccountServices
+from app.bootstrap.sharing import SharingServices
+from app.runtime.lazy import lazy
+from app.services.discussion.comments import DiscussionService
+from app.services.discussion.moderation import ModerationService
+
+
+class DiscussionServices(AccountServices, SharingServices):
+    """The services of discussion."""
+
+    @lazy
+    def moderation(self) -> ModerationService:
+        """Reports, and the decisions of administrators."""
+        g, per_hour = self.gateways, self.settings.reports_per_hour
+        return ModerationService(
+            g.moderation,
+            g.profiles,
+            g.sharing,
+            g.discussion,
+            self.following,
+            self.admin_accounts,
+            g.changes,
+            self.events,
+            self.limiter,
+            per_hour=per_hour,
+        )
+
+    @lazy
+    def discussion(self) -> DiscussionService:
+        """Likes and comments."""
+        g, s = self.gateways, self.settings
+        return DiscussionService(
+            g.discussion,
+            g.entries,
+            g.changes,
+            self.notifier,
+            self.limiter,
+            length=s.comment_length,
+            per_hour=s.comments_per_hour,
+            likes_per_hour=s.likes_per_hour,
+            undo_ttl=s.undo_ttl,
+        )

@@ -1,0 +1,44 @@
+"""Builds the services of feeds."""
+
+from __future__ import annotations
+
+from app.bootstrap.base import Base
+from app.feeds.websub import subscriber
+from app.runtime.lazy import lazy
+from app.services.feeds.discovery import DiscoveryService
+from app.services.feeds.pull import PullService
+from app.services.feeds.refresh_requests import RefreshRequests
+from app.services.feeds.websub import WebsubService
+
+
+class FeedServices(Base):
+    """The services of feeds."""
+
+    @lazy
+    def refresh_requests(self) -> RefreshRequests:
+        """Pulls that users request."""
+        return RefreshRequests(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
+
+    @lazy
+    def pull(self) -> PullService:
+        """Due feeds, and pulling them; for workers and the updater."""
+        return PullService(
+            self.gateways.feeds,
+            self.gateways.retention,
+            self.settings,
+            budget=self.budget,
+            events=self.events,
+        )
+
+    @lazy
+    def websub(self) -> WebsubService:
+        """WebSub subscriptions: callbacks, requests to hubs, and fetches for pushes."""
+        return WebsubService(
+            self.gateways.websubs, self.pull, self.jobs, enabled=subscriber.is_enabled(self.settings)
+        )
+
+    @lazy
+    def discovery(self) -> DiscoveryService:
+        """Discovery of the feeds behind an address."""
+        g = self.gateways
+        return DiscoveryService(g.discoveries, g.feeds, g.subscriptions, self.jobs, self.settings)

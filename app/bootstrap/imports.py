@@ -1,0 +1,41 @@
+"""Builds the services of imports."""
+
+from __future__ import annotations
+
+from app.bootstrap.sharing import SharingServices
+from app.bootstrap.subscriptions import SubscriptionServices
+from app.runtime.lazy import lazy
+from app.services.imports.imports import ImportService
+from app.services.imports.packs import PackService
+from app.services.imports.runner import ImportRunner
+
+
+class ImportServices(SubscriptionServices, SharingServices):
+    """The services of imports."""
+
+    @lazy
+    def imports(self) -> ImportService:
+        """Previews, imports, exports."""
+        g, s = self.gateways, self.settings
+        return ImportService(g.imports, g.exports, self.bulk_edit, self.jobs, self.events, self.limiter, s)
+
+    @lazy
+    def import_runner(self) -> ImportRunner:
+        """Running imports; for workers and the updater."""
+        g, s = self.gateways, self.settings
+        return ImportRunner(
+            g.imports,
+            g.subscriptions,
+            g.feeds,
+            g.erasure,
+            self.notifier,
+            self.following,
+            self.jobs,
+            self.events,
+            s,
+        )
+
+    @lazy
+    def packs(self) -> PackService:
+        """Starter packs."""
+        return PackService(self.gateways.packs, self.imports)

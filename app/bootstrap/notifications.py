@@ -1,0 +1,46 @@
+"""Builds the services of notifications."""
+
+from __future__ import annotations
+
+from app.bootstrap.base import Base
+from app.runtime.lazy import lazy
+from app.services.notifications import texts
+from app.services.notifications.event_passes import EventPassService
+from app.services.notifications.notifications import NotificationService
+from app.services.notifications.notifier import Notifier
+from app.services.notifications.push import PushService
+
+
+class NotificationServices(Base):
+    """The services of notifications."""
+
+    @lazy
+    def event_passes(self) -> EventPassService:
+        """Passes to the stream of events."""
+        g = self.gateways
+        return EventPassService(g.subscriptions, g.sessions, g.tokens, self.events)
+
+    @lazy
+    def notifier(self) -> Notifier:
+        """Notifications about other people's actions."""
+        return Notifier(self.gateways.notifications, self.events, self.push)
+
+    @lazy
+    def push(self) -> PushService:
+        """Push notifications to devices; for the web and workers."""
+        g = self.gateways
+        return PushService(
+            g.devices,
+            g.notifications,
+            self.notifications,
+            texts.build_message,
+            texts.build_test_message,
+            self.jobs,
+            self.limiter,
+            self.settings,
+        )
+
+    @lazy
+    def notifications(self) -> NotificationService:
+        """The notifications page."""
+        return NotificationService(self.gateways.notifications, self.events)

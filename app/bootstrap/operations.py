@@ -1,0 +1,42 @@
+"""Builds the services of operations."""
+
+from __future__ import annotations
+
+from app.adapters.apprise import AppriseNotifier
+from app.bootstrap.base import Base
+from app.monitoring.health import run_checks
+from app.runtime.lazy import lazy
+from app.services.operations.feed_lists import FeedListService
+from app.services.operations.hourly_report import ReportService
+from app.services.operations.operations import OperationsService
+from app.services.operations.readiness import Readiness
+from app.services.operations.server_info import ServerInfoService
+
+
+class OperationsServices(Base):
+    """The services of operations."""
+
+    @lazy
+    def operations(self) -> OperationsService:
+        """Queues, workers, throughput, dead tasks."""
+        return OperationsService(self.engine)
+
+    @lazy
+    def feed_lists(self) -> FeedListService:
+        """The health of all feeds."""
+        return FeedListService(self.gateways.feed_lists, self.engine, self.jobs)
+
+    @lazy
+    def server_info(self) -> ServerInfoService:
+        """Settings, versions, checks."""
+        return ServerInfoService(self.settings, run_checks)
+
+    @lazy
+    def report(self) -> ReportService:
+        """The hourly report."""
+        return ReportService(self.figures, AppriseNotifier(self.settings), self.settings)
+
+    @lazy
+    def readiness(self) -> Readiness:
+        """Readiness: whether the stores respond."""
+        return Readiness({"mongodb": self.store.ping, "redis": self.jobs.ping})

@@ -1,0 +1,32 @@
+"""Builds the services of privacy."""
+
+from __future__ import annotations
+
+from app.bootstrap.accounts import AccountServices
+from app.bootstrap.notifications import NotificationServices
+from app.runtime.lazy import lazy
+from app.services.privacy.erasure import ErasureService
+from app.services.privacy.export import PersonalExportService
+
+
+class PrivacyServices(AccountServices, NotificationServices):
+    """The services of privacy."""
+
+    @lazy
+    def erasure(self) -> ErasureService:
+        """Deletion of accounts; for workers and the updater."""
+        return ErasureService(self.gateways.erasure)
+
+    @lazy
+    def personal_exports(self) -> PersonalExportService:
+        """Files with all of a user's own data."""
+        g, notifier = self.gateways, self.notifier
+        return PersonalExportService(
+            g.personal_exports,
+            g.accounts,
+            self.admin_accounts,
+            notifier,
+            self.jobs,
+            self.limiter,
+            self.settings,
+        )

@@ -1,0 +1,90 @@
+"""Builds the services of reading."""
+
+from __future__ import annotations
+
+from app.bootstrap.base import Base
+from app.runtime.lazy import lazy
+from app.services.reading.indexing import IndexService
+from app.services.reading.marking import MarkingService
+from app.services.reading.mass_marks import MassMarks
+from app.services.reading.reading import ReadingService
+from app.services.reading.search import EntrySearch
+from app.services.reading.stream_views import StreamViewService
+from app.services.reading.tags import TagService
+
+
+class ReadingServices(Base):
+    """The services of reading."""
+
+    @lazy
+    def finder(self) -> EntrySearch:
+        """Searches, listed like streams."""
+        g, patience = self.gateways, self.settings.search_patience
+        return EntrySearch(g.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
+
+    @lazy
+    def reading(self) -> ReadingService:
+        """Counts, streams, articles, marks."""
+        g, s = self.gateways, self.settings
+        return ReadingService(
+            g.subscriptions,
+            g.read_marks,
+            g.feeds,
+            g.folders,
+            g.entries,
+            g.streams,
+            g.tags,
+            self.finder,
+            g.grouping,
+            self.mass_marks,
+            g.changes,
+            self.events,
+            page_size=s.page_size,
+            whole_size=s.whole_page_size,
+            whole_max=s.whole_text_max,
+            snapshot_ttl=s.snapshot_ttl,
+        )
+
+    @lazy
+    def mass_marks(self) -> MassMarks:
+        """Marks of many entries at once, and their undo."""
+        g = self.gateways
+        return MassMarks(
+            g.read_marks,
+            g.feeds,
+            g.changes,
+            g.undo_history,
+            self.events,
+            undo_ttl=self.settings.undo_ttl,
+        )
+
+    @lazy
+    def marking(self) -> MarkingService:
+        """Marks above and below an entry, and the history of actions that can be undone."""
+        g, s = self.gateways, self.settings
+        return MarkingService(
+            self.mass_marks,
+            g.streams,
+            self.finder,
+            g.entries,
+            g.undo_history,
+            limit=s.mark_range_max,
+            history_rows=s.history_rows,
+            undo_ttl=s.undo_ttl,
+        )
+
+    @lazy
+    def stream_views(self) -> StreamViewService:
+        """The view of each stream."""
+        return StreamViewService(self.gateways.stream_views)
+
+    @lazy
+    def tags(self) -> TagService:
+        """Tags and saved searches."""
+        g, s = self.gateways, self.settings
+        return TagService(g.tags, g.entries, g.changes, self.events, max_length=s.tag_length)
+
+    @lazy
+    def indexing(self) -> IndexService:
+        """Updates of the search index; for workers and the updater."""
+        return IndexService(self.gateways.indexing, self.gateways.search)

@@ -1,0 +1,54 @@
+"""Builds the services of subscriptions."""
+
+from __future__ import annotations
+
+from app.bootstrap.feeds import FeedServices
+from app.bootstrap.notifications import NotificationServices
+from app.runtime.lazy import lazy
+from app.services.subscriptions.bulk_edit import BulkEditService
+from app.services.subscriptions.folders import FolderService
+from app.services.subscriptions.subscriptions import SubscriptionService
+
+
+class SubscriptionServices(FeedServices, NotificationServices):
+    """The services of subscriptions."""
+
+    @lazy
+    def subscriptions(self) -> SubscriptionService:
+        """Subscribe, edit, refresh, unsubscribe."""
+        g, s = self.gateways, self.settings
+        return SubscriptionService(
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            self.refresh_requests,
+            self.events,
+            g.websubs,
+            self.notifier,
+            self.limiter,
+            self.budget,
+            undo_ttl=s.undo_ttl,
+            addresses_per_hour=s.addresses_per_hour,
+        )
+
+    @lazy
+    def folders(self) -> FolderService:
+        """Folders."""
+        g = self.gateways
+        return FolderService(g.folders, g.ordering, self.events, undo_ttl=self.settings.undo_ttl)
+
+    @lazy
+    def bulk_edit(self) -> BulkEditService:
+        """Bulk edits of subscriptions."""
+        g, undo_ttl = self.gateways, self.settings.undo_ttl
+        return BulkEditService(
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            g.streams,
+            g.websubs,
+            self.refresh_requests,
+            self.events,
+            self.notifier,
+            undo_ttl=undo_ttl,
+        )

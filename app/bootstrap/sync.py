@@ -1,0 +1,47 @@
+"""Builds the services of sync."""
+
+from __future__ import annotations
+
+from app.bootstrap.reading import ReadingServices
+from app.runtime.lazy import lazy
+from app.services.sync.idempotency import IdempotencyService
+from app.services.sync.marks import SyncMarkService
+from app.services.sync.reading import SyncService
+from app.services.sync.scope import SyncScopeBuilder
+
+
+class SyncServices(ReadingServices):
+    """The services of sync."""
+
+    @lazy
+    def sync(self) -> SyncService:
+        """Reading through native apps."""
+        g = self.gateways
+        return SyncService(
+            self._sync_scopes,
+            g.subscriptions,
+            g.feeds,
+            g.accounts,
+            g.folders,
+            g.tags,
+            g.streams,
+            g.grouping,
+            g.sync,
+            g.sync_items,
+        )
+
+    @lazy
+    def sync_marks(self) -> SyncMarkService:
+        """Marks by native apps, up to a time."""
+        g = self.gateways
+        return SyncMarkService(self._sync_scopes, g.subscriptions, g.folders, g.sync, self.mass_marks)
+
+    @lazy
+    def _sync_scopes(self) -> SyncScopeBuilder:
+        g = self.gateways
+        return SyncScopeBuilder(g.subscriptions, g.folders, g.tags, g.streams, g.grouping, g.visibility)
+
+    @lazy
+    def idempotency(self) -> IdempotencyService:
+        """Repeated API requests that must run only once."""
+        return IdempotencyService(self.gateways.idempotency)
