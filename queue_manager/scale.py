@@ -79,7 +79,9 @@ def decide_scale(
     peaks = _remember(state.peaks, now, need, group.max_idle)
     # Changed bounds apply at once.
     wanted = min(max(state.wanted, group.min_workers), group.max_workers)
-    step = _up(now, group, state, load, wanted, starting, cpu) if need > wanted else 0
+    step = (
+        _up(now, group, state, load=load, wanted=wanted, starting=starting, cpu=cpu) if need > wanted else 0
+    )
     if step:
         return Scale(min(need, wanted + step), now, peaks)
     if peaks[0][1] < wanted and now - state.changed >= PAUSE_DOWN:
@@ -87,7 +89,9 @@ def decide_scale(
     return Scale(wanted, state.changed, peaks)
 
 
-def _up(now: float, group: Group, state: Scale, load: Load, wanted: int, starting: bool, cpu: float) -> int:
+def _up(
+    now: float, group: Group, state: Scale, *, load: Load, wanted: int, starting: bool, cpu: float
+) -> int:
     if wanted == 0:
         return 1
     held_back = starting or cpu > group.cpu or now - state.changed < PAUSE_UP

@@ -93,6 +93,27 @@ def _vague(module: str, source: str) -> list[str]:
     ]
 
 
+#: Beyond these a call is a row of values that nobody can read: the rest is passed by keyword.
+MOST_POSITIONAL = 5
+
+
+def _crowded(module: str, source: str) -> list[str]:
+    return [
+        f"{module}:{node.lineno} {node.name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and len([a for a in (*node.args.posonlyargs, *node.args.args) if a.arg not in ("self", "cls")])
+        > MOST_POSITIONAL
+    ]
+
+
+def test_functions_take_few_positional_arguments() -> None:
+    found = [line for module, path in imports.modules() for line in _crowded(module, path.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+    assert _crowded("app.cli", "class A:\n    def f(self, a, b, c, d, e, f): ...")
+    assert not _crowded("app.cli", "class A:\n    def f(self, a, b, c, d, e, *, f): ...")
+
+
 def test_public_functions_are_verbs() -> None:
     found = [line for module, path in imports.modules() for line in _nouns(module, path.read_text("utf-8"))]
     assert not found, "\n".join(found)

@@ -23,22 +23,29 @@ class AccountServices(Base):
     def sign_in(self) -> SignInService:
         """Sign up, log in, resume a session, log out."""
         g = self.gateways
-        return SignInService(g.accounts, g.sessions, self.events, self.hasher, self.limiter, self.settings)
+        return SignInService(
+            accounts=g.accounts,
+            sessions=g.sessions,
+            events=self.events,
+            hasher=self.hasher,
+            limiter=self.limiter,
+            settings=self.settings,
+        )
 
     @lazy
     def accounts(self) -> AccountService:
         """Password, sessions, invites, messages for the next page."""
         g = self.gateways
         return AccountService(
-            g.accounts,
-            g.sessions,
-            g.erasure,
-            g.profiles,
-            g.tokens,
-            self.jobs,
-            self.events,
-            self.hasher,
-            self.limiter,
+            accounts=g.accounts,
+            sessions=g.sessions,
+            erasure=g.erasure,
+            profiles=g.profiles,
+            tokens=g.tokens,
+            jobs=self.jobs,
+            events=self.events,
+            hasher=self.hasher,
+            limiter=self.limiter,
         )
 
     @lazy
@@ -46,7 +53,12 @@ class AccountServices(Base):
         """App passwords and access tokens."""
         g = self.gateways
         return TokenService(
-            g.tokens, g.accounts, self.admin_accounts, self.events, self.limiter, self.settings
+            tokens=g.tokens,
+            accounts=g.accounts,
+            people=self.admin_accounts,
+            events=self.events,
+            limiter=self.limiter,
+            settings=self.settings,
         )
 
     @lazy
@@ -54,13 +66,13 @@ class AccountServices(Base):
         """Other people's accounts, invites."""
         g = self.gateways
         return AdminAccountService(
-            g.admin_accounts,
-            g.accounts,
-            g.sessions,
-            g.profiles,
-            g.tokens,
-            self.events,
-            self.hasher,
-            self.limiter,
-            self.settings,
+            people=g.admin_accounts,
+            accounts=g.accounts,
+            sessions=g.sessions,
+            profiles=g.profiles,
+            tokens=g.tokens,
+            events=self.events,
+            hasher=self.hasher,
+            limiter=self.limiter,
+            settings=self.settings,
         )

@@ -17,15 +17,15 @@ class DiscussionServices(AccountServices, SharingServices):
         """Reports, and the decisions of administrators."""
         g, per_hour = self.gateways, self.settings.reports_per_hour
         return ModerationService(
-            g.moderation,
-            g.profiles,
-            g.sharing,
-            g.discussion,
-            self.following,
-            self.admin_accounts,
-            g.changes,
-            self.events,
-            self.limiter,
+            reports=g.moderation,
+            profiles=g.profiles,
+            sharing=g.sharing,
+            talk=g.discussion,
+            following=self.following,
+            people=self.admin_accounts,
+            changes=g.changes,
+            events=self.events,
+            limiter=self.limiter,
             per_hour=per_hour,
         )
 

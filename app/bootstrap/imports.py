@@ -17,22 +17,30 @@ class ImportServices(SubscriptionServices, SharingServices):
     def imports(self) -> ImportService:
         """Previews, imports, exports."""
         g, s = self.gateways, self.settings
-        return ImportService(g.imports, g.exports, self.bulk_edit, self.jobs, self.events, self.limiter, s)
+        return ImportService(
+            imports=g.imports,
+            exports=g.exports,
+            bulk_edit=self.bulk_edit,
+            jobs=self.jobs,
+            events=self.events,
+            limiter=self.limiter,
+            settings=s,
+        )
 
     @lazy
     def import_runner(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
         return ImportRunner(
-            g.imports,
-            g.subscriptions,
-            g.feeds,
-            g.erasure,
-            self.notifier,
-            self.following,
-            self.jobs,
-            self.events,
-            s,
+            imports=g.imports,
+            subscriptions=g.subscriptions,
+            feeds=g.feeds,
+            erasure=g.erasure,
+            notifier=self.notifier,
+            following=self.following,
+            jobs=self.jobs,
+            events=self.events,
+            settings=s,
         )
 
     @lazy

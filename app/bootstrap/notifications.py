@@ -30,14 +30,14 @@ class NotificationServices(Base):
         """Push notifications to devices; for the web and workers."""
         g = self.gateways
         return PushService(
-            g.devices,
-            g.notifications,
-            self.notifications,
-            texts.build_message,
-            texts.build_test_message,
-            self.jobs,
-            self.limiter,
-            self.settings,
+            devices=g.devices,
+            notes=g.notifications,
+            notifications=self.notifications,
+            build_message=texts.build_message,
+            build_test_message=texts.build_test_message,
+            jobs=self.jobs,
+            limiter=self.limiter,
+            settings=self.settings,
         )
 
     @lazy

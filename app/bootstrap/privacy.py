@@ -22,11 +22,11 @@ class PrivacyServices(AccountServices, NotificationServices):
         """Files with all of a user's own data."""
         g, notifier = self.gateways, self.notifier
         return PersonalExportService(
-            g.personal_exports,
-            g.accounts,
-            self.admin_accounts,
-            notifier,
-            self.jobs,
-            self.limiter,
-            self.settings,
+            exports=g.personal_exports,
+            accounts=g.accounts,
+            people=self.admin_accounts,
+            notifier=notifier,
+            jobs=self.jobs,
+            limiter=self.limiter,
+            settings=self.settings,
         )

@@ -23,17 +23,17 @@ class SharingServices(NotificationServices):
         """Shares, posts, chains."""
         g, s = self.gateways, self.settings
         return SharingService(
-            g.sharing,
-            g.profiles,
-            g.chains,
-            g.entries,
-            g.feeds,
-            g.accounts,
-            g.changes,
-            self.notifier,
-            self.events,
-            self.hub,
-            self.limiter,
+            sharing=g.sharing,
+            profiles=g.profiles,
+            chains=g.chains,
+            entries=g.entries,
+            feeds=g.feeds,
+            accounts=g.accounts,
+            changes=g.changes,
+            notifier=self.notifier,
+            events=self.events,
+            hub=self.hub,
+            limiter=self.limiter,
             note_length=s.note_length,
             per_hour=s.shares_per_hour,
             undo_ttl=s.undo_ttl,
@@ -44,14 +44,14 @@ class SharingServices(NotificationServices):
         """Profiles, and the relationships between people."""
         g, s = self.gateways, self.settings
         return FollowingService(
-            g.follows,
-            g.profiles,
-            g.visibility,
-            g.accounts,
-            g.changes,
-            self.notifier,
-            self.events,
-            self.limiter,
+            follows=g.follows,
+            profiles=g.profiles,
+            visibility=g.visibility,
+            accounts=g.accounts,
+            changes=g.changes,
+            notifier=self.notifier,
+            events=self.events,
+            limiter=self.limiter,
             per_hour=s.follows_per_hour,
             undo_ttl=s.undo_ttl,
         )
@@ -76,7 +76,13 @@ class SharingServices(NotificationServices):
     def hub(self) -> HubService:
         """The subscribers of public streams, and pushes to them."""
         g, s = self.gateways, self.settings
-        gateway = HubGateway(self.mappers.hubs, g.profiles, g.accounts, self._served, s)
+        gateway = HubGateway(
+            hubs=self.mappers.hubs,
+            profiles=g.profiles,
+            accounts=g.accounts,
+            find_document=self._served,
+            settings=s,
+        )
         return HubService(
             gateway,
             self.jobs,

@@ -168,14 +168,14 @@ class Gateways:
         self.retention = RetentionGateway(m.feeds, m.entries, keep=keep)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
-            store,
-            m.feeds,
-            m.entries,
-            m.subscriptions,
-            m.removals,
-            m.ties,
-            self.visibility,
-            merger,
+            store=store,
+            feeds=m.feeds,
+            entries=m.entries,
+            subscriptions=m.subscriptions,
+            removals=m.removals,
+            relationships=m.ties,
+            visibility=self.visibility,
+            merger=merger,
             start=start,
             limit=settings.subscriptions_max,
         )
@@ -183,13 +183,13 @@ class Gateways:
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.ordering = OrderingGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
-            store,
-            m.entries,
-            m.entry_keys,
-            m.marks,
-            m.subscriptions,
-            self.visibility,
-            entry_bodies.make_sanitizer(settings),
+            store=store,
+            entries=m.entries,
+            keys=m.entry_keys,
+            marks=m.marks,
+            subscriptions=m.subscriptions,
+            visibility=self.visibility,
+            sanitize=entry_bodies.make_sanitizer(settings),
         )
         self.profiles = ProfileGateway(
             store,
@@ -200,23 +200,35 @@ class Gateways:
             audience=Audience(settings.shares_audience),
         )
         self.sharing = SharingGateway(
-            store,
-            self.profiles,
-            self.visibility,
-            m.shared_feeds,
-            m.shares,
-            m.entries,
-            m.search_index,
-            m.removals,
-            m.trends,
+            store=store,
+            profiles=self.profiles,
+            visibility=self.visibility,
+            feeds=m.shared_feeds,
+            shares=m.shares,
+            entries=m.entries,
+            searchables=m.search_index,
+            removals=m.removals,
+            trends=m.trends,
             depth=settings.chain_depth,
             trend_age=dt.timedelta(days=settings.trend_days),
         )
         self.follows = FollowGateway(
-            self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.visibility
+            subscriptions=self.subscriptions,
+            mapper=m.subscriptions,
+            feeds=m.feeds,
+            users=m.users,
+            profiles=m.profiles,
+            relationships=m.ties,
+            visibility=self.visibility,
         )
         self.moderation = ModerationGateway(
-            m.reports, m.profiles, m.shares, m.comments, m.entries, m.users, self.visibility
+            reports=m.reports,
+            profiles=m.profiles,
+            shares=m.shares,
+            comments=m.comments,
+            entries=m.entries,
+            users=m.users,
+            visibility=self.visibility,
         )
         self.chains = ChainGateway(
             m.shares,
@@ -227,12 +239,12 @@ class Gateways:
             limit=settings.chain_count_max,
         )
         self.trends = TrendGateway(
-            m.trends,
-            m.shares,
-            self.entries,
-            self.visibility,
-            m.profiles,
-            m.subscriptions,
+            trends=m.trends,
+            shares=m.shares,
+            entries=self.entries,
+            visibility=self.visibility,
+            profiles=m.profiles,
+            subscriptions=m.subscriptions,
             rows=settings.trend_rows,
             people=settings.similar_people,
             limit=settings.chain_count_max,
@@ -250,7 +262,12 @@ class Gateways:
             hub=hub.get_hub_url(settings),
         )
         self.grouping = GroupingGateway(
-            m.subscriptions, m.profiles, m.shares, m.entries, m.entry_keys, self.visibility
+            subscriptions=m.subscriptions,
+            profiles=m.profiles,
+            shares=m.shares,
+            entries=m.entries,
+            keys=m.entry_keys,
+            visibility=self.visibility,
         )
         self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings)
         self.sessions = SessionGateway(m.sessions, m.users, settings)
@@ -262,31 +279,37 @@ class Gateways:
             lease=dt.timedelta(seconds=settings.idempotency_lease),
         )
         self.admin_accounts = AdminAccountGateway(
-            store, m.admin_accounts, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
+            store=store,
+            people=m.admin_accounts,
+            users=m.users,
+            sessions=m.sessions,
+            invites=m.invites,
+            resets=m.resets,
+            reset_ttl=settings.reset_ttl,
         )
         self.discussion = DiscussionGateway(
-            store,
-            m.shares,
-            m.likes,
-            m.comments,
-            m.notifications,
-            self.visibility,
+            store=store,
+            shares=m.shares,
+            likes=m.likes,
+            comments=m.comments,
+            notes=m.notifications,
+            visibility=self.visibility,
             depth=settings.comment_depth,
             rows=settings.comment_rows,
             limit=settings.talk_count_max,
         )
         self.notifications = NotificationGateway(
-            m.notifications,
-            m.likes,
-            m.comments,
-            m.shares,
-            m.ties,
-            m.users,
-            m.subscriptions,
-            m.feeds,
-            m.feed_lists,
-            self.entries,
-            self.visibility,
+            notes=m.notifications,
+            likes=m.likes,
+            comments=m.comments,
+            shares=m.shares,
+            relationships=m.ties,
+            users=m.users,
+            subscriptions=m.subscriptions,
+            feeds=m.feeds,
+            lists=m.feed_lists,
+            entries=self.entries,
+            visibility=self.visibility,
             keep_for=dt.timedelta(days=settings.notifications_days),
             limit=settings.notifications_max,
             rows=settings.notification_rows,
@@ -294,58 +317,63 @@ class Gateways:
             likes_limit=settings.talk_count_max,
         )
         self.erasure = ErasureGateway(
-            store,
-            self.admin_accounts,
-            self.subscriptions,
-            self.websubs,
-            m.marks,
-            m.entries,
-            m.erasure,
-            self.sharing,
-            self.discussion,
+            store=store,
+            people=self.admin_accounts,
+            subscriptions=self.subscriptions,
+            websubs=self.websubs,
+            marks=m.marks,
+            entries=m.entries,
+            erasure=m.erasure,
+            sharing=self.sharing,
+            talk=self.discussion,
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.from_settings(settings))
         self.imports = ImportGateway(
-            store, m.imports, m.poll_results, m.subscriptions, self.folders, settings
+            store=store,
+            imports=m.imports,
+            poll_results=m.poll_results,
+            subscriptions=m.subscriptions,
+            folders=self.folders,
+            settings=settings,
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
         merged = KeyMerger(m.entry_keys)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, merged)
         self.tags = TagGateway(
-            store,
-            m.tags,
-            m.marks,
-            m.entries,
-            m.searches,
-            m.removals,
+            store=store,
+            tags=m.tags,
+            marks=m.marks,
+            entries=m.entries,
+            searches=m.searches,
+            removals=m.removals,
             limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
             max_searches=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
         self.sync = SyncStreamGateway(
-            merged,
-            m.entry_keys,
-            m.arrivals,
-            m.changes,
-            m.entries,
-            m.marks,
-            m.shares,
-            m.likes,
-            m.comments,
-            self.visibility,
-            settings,
+            merger=merged,
+            keys=m.entry_keys,
+            arrivals=m.arrivals,
+            changes=m.changes,
+            entries=m.entries,
+            marks=m.marks,
+            shares=m.shares,
+            likes=m.likes,
+            comments=m.comments,
+            visibility=self.visibility,
+            settings=settings,
         )
         self.sync_items = SyncItemGateway(
-            self.entries,
-            self.streams,
-            self.subscriptions,
-            self.tags,
-            self.visibility,
-            m.entry_keys,
-            m.shares,
-            m.likes,
+            entries=self.entries,
+            streams=self.streams,
+            subscriptions=self.subscriptions,
+            tags=self.tags,
+            visibility=self.visibility,
+            keys=m.entry_keys,
+            shares=m.shares,
+            likes=m.likes,
         )
         self.indexing = IndexingGateway(m.index_marks, m.entries, max_text=settings.search_text)
         # The search engine: replace it here to use another one.
@@ -354,18 +382,18 @@ class Gateways:
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         belongings = PersonalDataGateway(
-            m.personal_data,
-            m.shares,
-            self.sessions,
-            self.profiles,
-            self.exports,
-            self.subscriptions,
-            self.feeds,
-            self.folders,
-            self.entries,
-            self.tags,
-            self.follows,
-            self.visibility,
-            self.notifications,
+            personal_data=m.personal_data,
+            shares=m.shares,
+            sessions=self.sessions,
+            profiles=self.profiles,
+            exports=self.exports,
+            subscriptions=self.subscriptions,
+            feeds=self.feeds,
+            folders=self.folders,
+            entries=self.entries,
+            tags=self.tags,
+            follows=self.follows,
+            visibility=self.visibility,
+            notes=self.notifications,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

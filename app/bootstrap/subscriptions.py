@@ -18,15 +18,15 @@ class SubscriptionServices(FeedServices, NotificationServices):
         """Subscribe, edit, refresh, unsubscribe."""
         g, s = self.gateways, self.settings
         return SubscriptionService(
-            g.subscriptions,
-            g.feeds,
-            g.folders,
-            self.refresh_requests,
-            self.events,
-            g.websubs,
-            self.notifier,
-            self.limiter,
-            self.budget,
+            subscriptions=g.subscriptions,
+            feeds=g.feeds,
+            folders=g.folders,
+            refresh_requests=self.refresh_requests,
+            events=self.events,
+            websubs=g.websubs,
+            notifier=self.notifier,
+            limiter=self.limiter,
+            budget=self.budget,
             undo_ttl=s.undo_ttl,
             addresses_per_hour=s.addresses_per_hour,
         )
@@ -42,13 +42,13 @@ class SubscriptionServices(FeedServices, NotificationServices):
         """Bulk edits of subscriptions."""
         g, undo_ttl = self.gateways, self.settings.undo_ttl
         return BulkEditService(
-            g.subscriptions,
-            g.feeds,
-            g.folders,
-            g.streams,
-            g.websubs,
-            self.refresh_requests,
-            self.events,
-            self.notifier,
+            subscriptions=g.subscriptions,
+            feeds=g.feeds,
+            folders=g.folders,
+            streams=g.streams,
+            websubs=g.websubs,
+            refresh_requests=self.refresh_requests,
+            events=self.events,
+            notifier=self.notifier,
             undo_ttl=undo_ttl,
         )

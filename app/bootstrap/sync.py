@@ -18,16 +18,16 @@ class SyncServices(ReadingServices):
         """Reading through native apps."""
         g = self.gateways
         return SyncService(
-            self._sync_scopes,
-            g.subscriptions,
-            g.feeds,
-            g.accounts,
-            g.folders,
-            g.tags,
-            g.streams,
-            g.grouping,
-            g.sync,
-            g.sync_items,
+            scopes=self._sync_scopes,
+            subscriptions=g.subscriptions,
+            feeds=g.feeds,
+            accounts=g.accounts,
+            folders=g.folders,
+            tags=g.tags,
+            streams=g.streams,
+            grouping=g.grouping,
+            sync=g.sync,
+            items=g.sync_items,
         )
 
     @lazy
@@ -39,7 +39,14 @@ class SyncServices(ReadingServices):
     @lazy
     def _sync_scopes(self) -> SyncScopeBuilder:
         g = self.gateways
-        return SyncScopeBuilder(g.subscriptions, g.folders, g.tags, g.streams, g.grouping, g.visibility)
+        return SyncScopeBuilder(
+            subscriptions=g.subscriptions,
+            folders=g.folders,
+            tags=g.tags,
+            streams=g.streams,
+            grouping=g.grouping,
+            visibility=g.visibility,
+        )
 
     @lazy
     def idempotency(self) -> IdempotencyService:

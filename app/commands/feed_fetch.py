@@ -34,6 +34,7 @@ def _sendable(context: click.Context, option: click.Parameter, value: str | None
 @click.option("--body", "with_body", is_flag=True, help="Also print the body, as text.")
 @errors_as_json
 def fetch(
+    *,
     url: str,
     page: bool,
     etag: str | None,

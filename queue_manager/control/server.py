@@ -151,7 +151,15 @@ class ControlServer:
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
     async def _admit(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        session = Session(self._commands, self._client, peer, reader, writer, self._idle, self._slow)
+        session = Session(
+            commands=self._commands,
+            client=self._client,
+            peer=peer,
+            reader=reader,
+            writer=writer,
+            idle=self._idle,
+            slow=self._slow,
+        )
         if self.clients >= CLIENTS_MAX:
             _log.warning("repl_refused", reason="clients", **peer.build_log_fields())
             await session.fail(
@@ -170,6 +178,7 @@ class Session:
 
     def __init__(
         self,
+        *,
         commands: Commands,
         client: Any,
         peer: Peer,

@@ -178,7 +178,14 @@ def use_hubs(world: World, feed_id: int) -> None:
     """Let a hub be found, asked, confirm, push, be missed, refuse, and be left."""
     websubs, rows = world.services.gateways.websubs, world.services.mappers.websubs
     for number in range(30):
-        rows.add(number + 1, "https://hub.example/", "https://t.example/", f"token{number}", "s", NOW)
+        rows.add(
+            number + 1,
+            "https://hub.example/",
+            "https://t.example/",
+            token=f"token{number}",
+            secret="s",
+            now=NOW,
+        )
     heard = HubAnnouncement(feed_id, "https://hub.example/", "https://t.example/", 1)
     websubs.process_announcements([heard], NOW)
     row = rows.find_current([feed_id])[feed_id]

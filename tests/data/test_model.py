@@ -72,7 +72,7 @@ class Reading(RuleBasedStateMachine):
         for name in database.list_collection_names():
             database[name].delete_many({})
         self.db = database
-        self.services.gateways.feeds._keep = KEEP
+        self.services.gateways.retention._keep = KEEP
         self.reading = self.services.reading
         self.now = NOW
         self.ref = Reference()

@@ -367,7 +367,7 @@ def _check_prefix(db: Db, feed_id: int) -> None:
 def test_retention_raises_the_first_number_and_keeps_stars(world: World, db: Db, alice: Actor) -> None:
     services, keep = world.services, 20
     feed_id = world.feed("kept")
-    services.gateways.feeds._keep = keep
+    services.gateways.retention._keep = keep
     services.subscriptions.subscribe(alice, "https://kept.example.org/feed")
     world.publish(feed_id, world.minutes(*range(50)))
     oldest = db["entries"].find_one({"feed_id": feed_id, "seq": 1})

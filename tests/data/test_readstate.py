@@ -114,7 +114,10 @@ def test_mask_of_bit_63_is_negative() -> None:
 
 @given(st.lists(st.tuples(seqs, st.integers(0, LAST)), max_size=5))
 def test_packed_states_unpack_to_the_same(states: list[tuple[set[int], int]]) -> None:
-    feeds = [SourceFeed.create(i, 1, LAST, 7, state_of(r, u), u % 3) for i, (r, u) in enumerate(states, 1)]
+    feeds = [
+        SourceFeed.create(i, 1, LAST, newest=7, state=state_of(r, u), missing=u % 3)
+        for i, (r, u) in enumerate(states, 1)
+    ]
     assert list(read_state_packing.unpack(read_state_packing.pack(feeds))) == feeds
 
 

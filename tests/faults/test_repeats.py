@@ -137,7 +137,7 @@ def _pushed_feed(system: System) -> tuple[int, str, str]:
     rest = clock.now() + dt.timedelta(hours=1)
     with system.quiet():
         # The hub itself is never asked, and no poll may find the second entry.
-        assert rows.add(feed_id, "http://127.0.0.1:9/hub", url, token, SECRET, clock.now())
+        assert rows.add(feed_id, "http://127.0.0.1:9/hub", url, token=token, secret=SECRET, now=clock.now())
         _put(system, token, tend_at=rest)
         system.db.feeds.update_one({"_id": feed_id}, {"$set": {"next_check_at": rest}})
     both = b"<item><guid>2</guid></item><item><guid>1</guid></item>"

@@ -107,7 +107,7 @@ def test_W01_a_log_in_with_the_old_password_does_not_outlive_the_new_one(
     monkeypatch.setattr(services.hasher, "verify", change)
     with pytest.raises(AuthRequiredError):
         services.sign_in.log_in("ann", PASSWORD, HOME)
-    assert len(accounts.list_sessions(user.user_id)) == 1
+    assert len(services.gateways.sessions.list_sessions(user.user_id)) == 1
     assert services.sign_in.resume(changed[0]), "of the browser that changed it"
     assert services.sign_in.log_in("ann", OTHER, HOME)
 

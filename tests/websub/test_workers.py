@@ -29,7 +29,7 @@ def test_X03_a_poisonous_feed_that_is_pushed_rests_after_its_third_crash(
     with RawServer({"/feed": file_reply(reader.rss("Blog", [("poison", "")]))}) as server:
         url = server.url("/feed")
         feed_id = services.subscriptions.subscribe(Actor(1), url).subscription.feed_id
-        assert rows.add(feed_id, HUB, url, "token", "secret", clock.now())
+        assert rows.add(feed_id, HUB, url, token="token", secret="secret", now=clock.now())
         pushed = rows.find_current([feed_id])[feed_id]
         interval = websubs._interval
         rows.record_push(pushed.id, clock.now(), interval, interval)

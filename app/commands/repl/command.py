@@ -30,6 +30,7 @@ from app.config import Settings
     help="File with the token for --connect; default: EVENTR_HOME/repl_token.",
 )
 def repl(
+    *,
     commands: tuple[str, ...],
     as_json: bool,
     pid: int | None,

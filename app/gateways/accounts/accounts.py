@@ -100,7 +100,9 @@ class AccountGateway:
             ExistsError: the name is taken, or reserved for its former owner.
         """
         self._store.run_in_transaction(
-            lambda session: self._users.set_identity(user_id, name, email, self._keep, self._names, session)
+            lambda session: self._users.set_identity(
+                user_id, name, email, keep_for=self._keep, limit=self._names, session=session
+            )
         )
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:

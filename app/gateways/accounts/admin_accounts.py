@@ -33,13 +33,13 @@ class AdminAccountGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         people: AdminAccountMapper,
         users: UserMapper,
         sessions: SessionMapper,
         invites: InviteMapper,
         resets: ResetMapper,
-        *,
         reset_ttl: int,
     ) -> None:
         self._store, self._people, self._users = store, people, users

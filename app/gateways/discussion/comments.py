@@ -57,13 +57,13 @@ class DiscussionGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         shares: ShareMapper,
         likes: LikeMapper,
         comments: CommentMapper,
         notes: NotificationMapper,
         visibility: VisibilityGateway,
-        *,
         depth: int,
         rows: int,
         limit: int,
@@ -328,7 +328,18 @@ class DiscussionGateway:
                 if comment is None or face is None:
                     made.append(CommentView(0, depth, None))
                     continue
-                made.append(self._shown(viewer, share, comment, depth, face, known, heard, people))
+                made.append(
+                    self._shown(
+                        viewer,
+                        share,
+                        comment,
+                        depth=depth,
+                        face=face,
+                        known=known,
+                        heard=heard,
+                        people=people,
+                    )
+                )
             before = row.path
         return tuple(made)
 
@@ -337,6 +348,7 @@ class DiscussionGateway:
         viewer: int | None,
         share: Share,
         comment: Comment,
+        *,
         depth: int,
         face: PersonSummary,
         known: Mapping[int, Comment],

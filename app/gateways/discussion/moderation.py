@@ -24,6 +24,7 @@ class ModerationGateway:
 
     def __init__(
         self,
+        *,
         reports: ReportMapper,
         profiles: ProfileMapper,
         shares: ShareMapper,

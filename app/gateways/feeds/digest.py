@@ -160,7 +160,7 @@ class Digester:
         validators = _kept(feed, fetched)
         if validators != feed.validators:
             fields = dataclasses.replace(fields, validators=validators)
-        return _digest(feed, fetched, now, plan, fields)
+        return _digest(feed, fetched, now, plan=plan, fields=fields)
 
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         found = self._news(feed, fetched)
@@ -191,7 +191,9 @@ class Digester:
         plan, fields = timed(new)
         heard = HubAnnouncement(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
         error = CUT if cut else None
-        digest = _digest(feed, fetched, now, plan, fields, new, changed, error=error, heard=heard)
+        digest = _digest(
+            feed, fetched, now, plan=plan, fields=fields, new=new, changed=changed, error=error, heard=heard
+        )
         if not new:
             return digest
         # The store may find that some entries are not new; it then recalculates the fields.
@@ -223,7 +225,7 @@ class Digester:
         history = schedule.History.from_doc(feed.history)
         plan = self._plan(history, now, Hints(errors=errors, retry_after=fetched.retry_after))
         if _is_overtaken(feed, fetched, now):
-            return _digest(feed, fetched, now, plan, FeedFields(), error=error.word)
+            return _digest(feed, fetched, now, plan=plan, fields=FeedFields(), error=error.word)
         fields = FeedFields(
             # Only "gone" ends polling: the server says that the feed will never come back.
             next_check_at=None if error.word == "gone" else plan.next_check_at,
@@ -232,7 +234,7 @@ class Digester:
             error_detail=error.detail[:DETAIL],
             error_since=feed.error_since or now,
         )
-        return _digest(feed, fetched, now, plan, fields, error=error.word)
+        return _digest(feed, fetched, now, plan=plan, fields=fields, error=error.word)
 
     def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
         return schedule.plan(history, now, hints, self._bounds, rng=self._rng, lateness=late)
@@ -428,11 +430,11 @@ def _digest(
     feed: Feed,
     fetched: Fetched,
     now: dt.datetime,
+    *,
     plan: Plan,
     fields: FeedFields,
     new: tuple[NewEntry, ...] = (),
     changed: tuple[EntryChange, ...] = (),
-    *,
     error: str | None = None,
     heard: HubAnnouncement | None = None,
 ) -> Digest:

@@ -68,7 +68,9 @@ class WebsubGateway:
         ):
             return
         token, secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        if self._websubs.add(announcement.feed_id, announcement.hub, announcement.topic, token, secret, now):
+        if self._websubs.add(
+            announcement.feed_id, announcement.hub, announcement.topic, token=token, secret=secret, now=now
+        ):
             log.info("hub_found", feed_id=announcement.feed_id, host=_host(announcement.hub))
 
     def _change(self, old: HubSubscription, announcement: HubAnnouncement, now: dt.datetime) -> None:

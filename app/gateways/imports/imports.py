@@ -60,6 +60,7 @@ class ImportGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         imports: ImportMapper,
         poll_results: PollResultMapper,
@@ -166,7 +167,7 @@ class ImportGateway:
             if not counts.get(ItemState.WAITING):
                 raise InvalidError("Select at least one feed first.")
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
-            return self._queue(user_id, import_id, _PREVIEW, values, now, session)
+            return self._queue(user_id, import_id, _PREVIEW, values=values, now=now, session=session)
 
         return self._store.run_in_transaction(queue_preview)
 
@@ -175,6 +176,7 @@ class ImportGateway:
         user_id: int,
         import_id: int,
         states: Sequence[ImportState],
+        *,
         values: Mapping[str, Any],
         now: dt.datetime,
         session: Session,
@@ -255,7 +257,9 @@ class ImportGateway:
             counts = Counter(found.counts)
             counts[ItemState.FAILED.value] -= len(chosen)
             counts.update(change.state.value for change in chosen.values())
-            return self._queue(user_id, import_id, ENDED, {"counts": dict(+counts)}, now, session)
+            return self._queue(
+                user_id, import_id, ENDED, values={"counts": dict(+counts)}, now=now, session=session
+            )
 
         return self._store.run_in_transaction(queue_failures)
 
@@ -271,7 +275,9 @@ class ImportGateway:
         def queue_cancelled(session: Session) -> Import:
             self._in_state((user_id, import_id), _CANCELLED, refusal, session)
             counts = count_states(self._imports.find_items(user_id, import_id, session=session))
-            return self._queue(user_id, import_id, _CANCELLED, {"counts": counts}, now, session)
+            return self._queue(
+                user_id, import_id, _CANCELLED, values={"counts": counts}, now=now, session=session
+            )
 
         return self._store.run_in_transaction(queue_cancelled)
 

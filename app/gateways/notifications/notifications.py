@@ -72,6 +72,7 @@ class NotificationGateway:
 
     def __init__(
         self,
+        *,
         notes: NotificationMapper,
         likes: LikeMapper,
         comments: CommentMapper,
@@ -83,7 +84,6 @@ class NotificationGateway:
         lists: FeedListMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
-        *,
         keep_for: dt.timedelta,
         limit: int,
         rows: int,

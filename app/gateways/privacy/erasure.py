@@ -30,6 +30,7 @@ class ErasureGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         people: AdminAccountGateway,
         subscriptions: SubscriptionGateway,

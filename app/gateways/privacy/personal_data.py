@@ -44,6 +44,7 @@ class PersonalDataGateway:
 
     def __init__(
         self,
+        *,
         personal_data: PersonalDataMapper,
         shares: ShareMapper,
         sessions: SessionGateway,

@@ -27,6 +27,7 @@ class EntryGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         entries: EntryMapper,
         keys: EntryKeyMapper,

@@ -61,6 +61,7 @@ class GroupingGateway:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionMapper,
         profiles: ProfileMapper,
         shares: ShareMapper,

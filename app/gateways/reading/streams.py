@@ -127,7 +127,14 @@ class StreamGateway:
         """Return the data of the subscriptions and feeds that a snapshot stores."""
         mine = sources.subscriptions
         return {
-            f: SourceFeed.create(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
+            f: SourceFeed.create(
+                f,
+                card.first_seq,
+                card.last_seq,
+                newest=card.newest,
+                state=mine[f].state,
+                missing=card.missing,
+            )
             for f, card in sources.cards.items()
             if f in mine
         }

@@ -43,13 +43,13 @@ class TagGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         tags: TagMapper,
         marks: MarkMapper,
         entries: EntryMapper,
         searches: SavedSearchMapper,
         removals: RemovalMapper,
-        *,
         limits: TagLimits,
         max_searches: int,
         undo_ttl: dt.timedelta,
@@ -124,7 +124,7 @@ class TagGateway:
                 most = self._limits.per_entry
                 raise TooLargeError("An entry can have at most %(limit)s tags. Remove one first.", limit=most)
             hidden = [t for t in (mark.tags if mark else ()) if t not in alive]
-            self._write(user_id, entry, mark, [*wanted, *hidden], now, session)
+            self._write(user_id, entry, mark, tags=[*wanted, *hidden], now=now, session=session)
             for tag_id in {*before, *wanted}:
                 if by := (tag_id in wanted) - (tag_id in before):
                     self._tags.change_count(user_id, tag_id, by, session)
@@ -148,6 +148,7 @@ class TagGateway:
         user_id: int,
         entry: EntryKey,
         mark: Mark | None,
+        *,
         tags: Sequence[int],
         now: dt.datetime,
         session: Session,

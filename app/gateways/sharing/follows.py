@@ -22,6 +22,7 @@ class FollowGateway:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         mapper: SubscriptionMapper,
         feeds: FeedMapper,

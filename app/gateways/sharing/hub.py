@@ -38,6 +38,7 @@ class HubGateway:
 
     def __init__(
         self,
+        *,
         hubs: HubMapper,
         profiles: ProfileGateway,
         accounts: AccountGateway,

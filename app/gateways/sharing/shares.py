@@ -50,6 +50,7 @@ class SharingGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         profiles: ProfileGateway,
         visibility: VisibilityGateway,
@@ -59,7 +60,6 @@ class SharingGateway:
         searchables: SearchIndexMapper,
         removals: RemovalMapper,
         trends: TrendMapper,
-        *,
         depth: int,
         trend_age: dt.timedelta,
     ) -> None:
@@ -161,7 +161,7 @@ class SharingGateway:
         feed_id = profile.private_feed_id if private else profile.feed_id
         known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
         revised = now if share.seq else None  # it had another place before
-        seq = self._number(profile, feed_id, known, share.at, now, session)
+        seq = self._number(profile, feed_id, known, at=share.at, now=now, session=session)
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
         # Before counting the root, so that a second share by the same person changes nothing.
@@ -177,7 +177,14 @@ class SharingGateway:
         return share
 
     def _number(
-        self, profile: Profile, feed_id: int, known: int, at: dt.datetime, now: dt.datetime, session: Session
+        self,
+        profile: Profile,
+        feed_id: int,
+        known: int,
+        *,
+        at: dt.datetime,
+        now: dt.datetime,
+        session: Session,
     ) -> int:
         """Return the number that a share had in a feed, so that it stays read, or (``known`` 0) a new one."""
         if known and self._feeds.restore_number(feed_id, known, at, now, session):
@@ -258,7 +265,9 @@ class SharingGateway:
         return audience.narrow_to(most)
 
     def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
-        found = self._shares.update(was.id, was.user_id, new.note, new.audience, now, session)
+        found = self._shares.update(
+            was.id, was.user_id, new.note, audience=new.audience, now=now, session=session
+        )
         # Values that the edit leaves alone were read before, so it must not overwrite another edit.
         if found is None or found[0] != was:
             raise _OvertakenError(share_id=was.id)
@@ -268,7 +277,7 @@ class SharingGateway:
             self._count(edited, 1, session)
         html = linkify.render_html(new.note)
         excerpt = text.make_excerpt(html, EXCERPT) if was.is_post else None
-        self._entries.update_note(was.feed_id, was.id, html, excerpt, now, session)
+        self._entries.update_note(was.feed_id, was.id, html, excerpt=excerpt, now=now, session=session)
         self._feeds.mark_changed(was.feed_id, now, session)
         return edited
 

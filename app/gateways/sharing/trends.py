@@ -32,13 +32,13 @@ class TrendGateway:
 
     def __init__(
         self,
+        *,
         trends: TrendMapper,
         shares: ShareMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
         profiles: ProfileMapper,
         subscriptions: SubscriptionMapper,
-        *,
         rows: int,
         people: int,
         limit: int,

@@ -55,6 +55,7 @@ class OrderingGateway:
         user_id: int,
         feed_id: int,
         source: int | None,
+        *,
         target: int | None,
         after: int | None,
         expires: dt.datetime,

@@ -40,6 +40,7 @@ class SubscriptionGateway:
 
     def __init__(
         self,
+        *,
         store: Store,
         feeds: FeedMapper,
         entries: EntryMapper,
@@ -48,7 +49,6 @@ class SubscriptionGateway:
         relationships: RelationshipMapper,
         visibility: VisibilityGateway,
         merger: FeedMerger,
-        *,
         start: StartRule,
         limit: int,
     ) -> None:

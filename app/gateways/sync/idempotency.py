@@ -30,7 +30,12 @@ class IdempotencyGateway:
         """
         turn = secrets.token_urlsafe(12)
         if self._kept.begin(
-            user_id, key, IdempotencyRecord(digest, turn), now, now + self._lease, now + self._ttl
+            user_id,
+            key,
+            IdempotencyRecord(digest, turn),
+            now=now,
+            until=now + self._lease,
+            expires=now + self._ttl,
         ):
             return turn
         was = self._kept.find(user_id, key)

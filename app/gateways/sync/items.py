@@ -26,6 +26,7 @@ class SyncItemGateway:
 
     def __init__(
         self,
+        *,
         entries: EntryGateway,
         streams: StreamGateway,
         subscriptions: SubscriptionGateway,

@@ -41,6 +41,7 @@ class SyncStreamGateway:
 
     def __init__(
         self,
+        *,
         merger: KeyMerger,
         keys: EntryKeyMapper,
         arrivals: ArrivalMapper,

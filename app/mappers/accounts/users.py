@@ -181,7 +181,7 @@ class UserMapper:
 
     @translate_errors
     def set_identity(
-        self, user_id: int, name: str, email: str, keep_for: dt.timedelta, limit: int, session: Session
+        self, user_id: int, name: str, email: str, *, keep_for: dt.timedelta, limit: int, session: Session
     ) -> None:
         """Replace the name and email address. The new address isn't vouched for, so it can't log in (W07).
 

@@ -173,6 +173,7 @@ class EntryMapper:
         feed_id: int,
         entry_id: int,
         html: str,
+        *,
         excerpt: str | None,
         now: dt.datetime,
         session: Session,

@@ -37,7 +37,7 @@ class WebsubMapper:
     # -- one subscription
 
     @translate_errors
-    def add(self, feed_id: int, hub: str, topic: str, token: str, secret: str, now: dt.datetime) -> bool:
+    def add(self, feed_id: int, hub: str, topic: str, *, token: str, secret: str, now: dt.datetime) -> bool:
         """Want a subscription that is to be tended at once; False: the feed has one already."""
         while True:
             doc: Doc = {

@@ -70,15 +70,20 @@ def fetch_reply(
     except (NetworkTimeout, ServerSelectionTimeoutError):
         raise  # all the time there was is spent
     except AutoReconnect:
-        return _by_cursor(collection, query, projection, hint, sort, limit)
+        return _by_cursor(collection, query, projection, hint=hint, sort=sort, limit=limit)
     batch = _whole_batch(bytes(reply["cursor"].raw))
-    return _by_cursor(collection, query, projection, hint, sort, limit) if batch is None else batch
+    return (
+        _by_cursor(collection, query, projection, hint=hint, sort=sort, limit=limit)
+        if batch is None
+        else batch
+    )
 
 
 def _by_cursor(
     collection: Collection[Doc],
     query: Doc,
     projection: Doc | None,
+    *,
     hint: str | None,
     sort: str | None,
     limit: int,

@@ -52,7 +52,7 @@ class PersonalDataMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._database = database
 
-    def _batch(self, name: str, query: Doc, key: str, after: Any, limit: int, hint: str) -> list[Doc]:
+    def _batch(self, name: str, query: Doc, key: str, *, after: Any, limit: int, hint: str) -> list[Doc]:
         if after is not None:
             query = {**query, key: {"$gt": after}}
         return list(self._database[name].find(query).sort(key, 1).limit(limit).hint(hint))
@@ -61,7 +61,7 @@ class PersonalDataMapper:
     def list_marks(self, user_id: int, time_field: str, after: int | None, limit: int) -> list[MarkRecord]:
         """Return marks by entry; ``time``: only those with ``starred_at``, ``tagged_at`` or ``liked_at``."""
         query = {"user_id": user_id, time_field: {"$type": "date"}}
-        docs = self._batch("marks", query, "entry_id", after, limit, "user_entry")
+        docs = self._batch("marks", query, "entry_id", after=after, limit=limit, hint="user_entry")
         return [
             MarkRecord(
                 d["entry_id"],
@@ -78,12 +78,15 @@ class PersonalDataMapper:
     def list_shares(self, user_id: int, after: int | None, limit: int) -> list[Share]:
         """Return a person's shares by the entry that is shared; not those that he took back."""
         query = {"user_id": user_id, "live": True}
-        return [parse_share(d) for d in self._batch("shares", query, "of", after, limit, "user_of")]
+        return [
+            parse_share(d)
+            for d in self._batch("shares", query, "of", after=after, limit=limit, hint="user_of")
+        ]
 
     @translate_errors
     def list_comments(self, user_id: int, after: int | None, limit: int) -> list[CommentRecord]:
         """Return a person's comments, the oldest first; not those that were removed."""
-        docs = self._batch("comments", {"user_id": user_id}, "_id", after, limit, "user")
+        docs = self._batch("comments", {"user_id": user_id}, "_id", after=after, limit=limit, hint="user")
         return [
             CommentRecord(d["_id"], d["share_id"], d["text"], d["at"], d.get("edited"), "parent" in d)
             for d in docs
@@ -92,7 +95,9 @@ class PersonalDataMapper:
     @translate_errors
     def list_likes(self, user_id: int, after: int | None, limit: int) -> list[LikeRecord]:
         """Return the shares that somebody likes."""
-        docs = self._batch("likes", {"user_id": user_id}, "share_id", after, limit, "user_share")
+        docs = self._batch(
+            "likes", {"user_id": user_id}, "share_id", after=after, limit=limit, hint="user_share"
+        )
         return [LikeRecord(d["share_id"], d["at"]) for d in docs]
 
     @translate_errors
@@ -101,7 +106,7 @@ class PersonalDataMapper:
     ) -> list[tuple[int, dt.datetime]]:
         """Return (about whom, when) of what somebody laid down."""
         query = {"user_id": user_id, "kind": kind.value}
-        docs = self._batch("ties", query, "to", after, limit, "user_kind_to")
+        docs = self._batch("ties", query, "to", after=after, limit=limit, hint="user_kind_to")
         return [(d["to"], d["at"]) for d in docs]
 
     @translate_errors

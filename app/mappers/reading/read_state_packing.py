@@ -49,7 +49,7 @@ def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
         bits = int.from_bytes(bitmaps[place : place + size], "little")
         unread = tuple(kept[taken : taken + count])
         state = ReadState(upto, bits, start, unread)
-        yield SourceFeed.create(feed_id, first, last, newest, state, next(less, 0))
+        yield SourceFeed.create(feed_id, first, last, newest=newest, state=state, missing=next(less, 0))
         place, taken = place + size, taken + count
 
 

@@ -115,7 +115,14 @@ class ShareMapper:
 
     @translate_errors
     def update(
-        self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime, session: Session
+        self,
+        share_id: int,
+        user_id: int,
+        note: str,
+        *,
+        audience: Audience,
+        now: dt.datetime,
+        session: Session,
     ) -> tuple[Share, Share] | None:
         """Change what somebody wrote to his share, and who sees it.
 

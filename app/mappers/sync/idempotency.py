@@ -31,6 +31,7 @@ class IdempotencyMapper:
         user_id: int,
         key: str,
         record: IdempotencyRecord,
+        *,
         now: dt.datetime,
         until: dt.datetime,
         expires: dt.datetime,

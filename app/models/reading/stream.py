@@ -172,7 +172,7 @@ class SourceFeed(NamedTuple):
 
     @classmethod
     def create(
-        cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState, missing: int = 0
+        cls, feed_id: int, first_seq: int, last_seq: int, *, newest: int, state: ReadState, missing: int = 0
     ) -> SourceFeed:
         """Create a source and count its unread entries."""
         unread = state.count_unread(first_seq, last_seq)

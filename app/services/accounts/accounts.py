@@ -33,6 +33,7 @@ class AccountService:
 
     def __init__(
         self,
+        *,
         accounts: AccountGateway,
         sessions: SessionGateway,
         erasure: ErasureGateway,

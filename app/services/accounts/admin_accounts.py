@@ -39,6 +39,7 @@ class AdminAccountService:
 
     def __init__(
         self,
+        *,
         people: AdminAccountGateway,
         accounts: AccountGateway,
         sessions: SessionGateway,
@@ -142,7 +143,7 @@ class AdminAccountService:
         return count
 
     def create_account(
-        self, actor: Actor, session: Session, email: str, name: str, role: Role, proof: str = ""
+        self, actor: Actor, session: Session, email: str, *, name: str, role: Role, proof: str = ""
     ) -> tuple[User, str]:
         """Create an account; return it and the token of the link where its owner chooses a password.
 

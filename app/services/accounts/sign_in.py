@@ -58,6 +58,7 @@ class SignInService:
 
     def __init__(
         self,
+        *,
         accounts: AccountGateway,
         sessions: SessionGateway,
         events: EventPort,

@@ -34,6 +34,7 @@ class TokenService:
 
     def __init__(
         self,
+        *,
         tokens: TokenGateway,
         accounts: AccountGateway,
         people: AdminAccountService,

@@ -35,6 +35,7 @@ class ModerationService:
 
     def __init__(
         self,
+        *,
         reports: ModerationGateway,
         profiles: ProfileGateway,
         sharing: SharingGateway,
@@ -44,7 +45,6 @@ class ModerationService:
         changes: ChangeGateway,
         events: EventPort,
         limiter: Limiter,
-        *,
         per_hour: int,
     ) -> None:
         self._reports, self._profiles, self._sharing = reports, profiles, sharing

@@ -103,7 +103,14 @@ class PullService:
         claim = functools.partial(
             self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens, is_held=is_held
         )
-        batch = PullBatch(self._feeds, self._retention, self._digester, claim, progress, self._announce)
+        batch = PullBatch(
+            feeds=self._feeds,
+            retention=self._retention,
+            digester=self._digester,
+            claim=claim,
+            progress=progress,
+            announce=self._announce,
+        )
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
         courtesy = self._courtesy

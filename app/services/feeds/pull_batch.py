@@ -67,6 +67,7 @@ class PullBatch:
 
     def __init__(
         self,
+        *,
         feeds: FeedGateway,
         retention: RetentionGateway,
         digester: Digester,

@@ -32,6 +32,7 @@ class ImportService:
 
     def __init__(
         self,
+        *,
         imports: ImportGateway,
         exports: ExportGateway,
         bulk_edit: BulkEditService,

@@ -69,6 +69,7 @@ class ImportRunner:
 
     def __init__(
         self,
+        *,
         imports: ImportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
@@ -124,14 +125,14 @@ class ImportRunner:
 
     def _work(self, begun: Import, run: str) -> _Work:
         return _Work(
-            self._imports,
-            self._subscriptions,
-            self._feeds,
-            self._following,
-            self._jobs,
-            self._events,
-            begun,
-            run,
+            imports=self._imports,
+            subscriptions=self._subscriptions,
+            feeds=self._feeds,
+            following=self._following,
+            jobs=self._jobs,
+            events=self._events,
+            running=begun,
+            run=run,
             own_host=own_addresses.get_own_host(self._settings.own_origin),
             window=self._settings.import_window,
             patience=self._settings.import_patience,
@@ -163,6 +164,7 @@ class _Work:
 
     def __init__(
         self,
+        *,
         imports: ImportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
@@ -171,7 +173,6 @@ class _Work:
         events: EventPort,
         running: Import,
         run: str,
-        *,
         own_host: str,
         window: int,
         patience: float,

@@ -45,6 +45,7 @@ class PushService:
 
     def __init__(
         self,
+        *,
         devices: DeviceGateway,
         notes: NotificationGateway,
         notifications: NotificationService,

@@ -38,6 +38,7 @@ class PersonalExportService:
 
     def __init__(
         self,
+        *,
         exports: PersonalExportGateway,
         accounts: AccountGateway,
         people: AdminAccountService,

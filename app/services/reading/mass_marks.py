@@ -66,7 +66,7 @@ class MassMarks:
         marked, cards = self._reads.mark_all(
             actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep
         )
-        return self._record(actor, ref, kind, marked, cards, now)
+        return self._record(actor, ref, kind, marked=marked, cards=cards, now=now)
 
     def mark_entries(
         self, actor: Actor, keys: Sequence[EntryKey], ref: StreamRef, kind: ActionKind = ActionKind.ALL
@@ -74,7 +74,7 @@ class MassMarks:
         """Mark these entries as read; the undo marks only the entries that this changed as unread."""
         now = clock.now()
         marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
-        return self._record(actor, ref, kind, marked, cards, now)
+        return self._record(actor, ref, kind, marked=marked, cards=cards, now=now)
 
     def undo(self, actor: Actor, token: str) -> None:
         """Undo a mass mark; entries that were marked one by one since then stay read.
@@ -95,6 +95,7 @@ class MassMarks:
         actor: Actor,
         ref: StreamRef | None,
         kind: ActionKind,
+        *,
         marked: MassMarkResult,
         cards: Sequence[FeedCard],
         now: dt.datetime,

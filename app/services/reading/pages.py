@@ -73,13 +73,13 @@ class PageMaker:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         entries: EntryGateway,
         streams: StreamGateway,
         tags: TagGateway,
         entry_search: EntrySearch,
         grouping: GroupingGateway,
-        *,
         whole_max: int,
     ) -> None:
         self._subscriptions, self._entries, self._streams = subscriptions, entries, streams

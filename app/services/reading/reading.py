@@ -65,6 +65,7 @@ class ReadingService:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         read_marks: ReadMarkGateway,
         feeds: FeedGateway,
@@ -77,7 +78,6 @@ class ReadingService:
         mass_marks: MassMarks,
         changes: ChangeGateway,
         events: EventPort,
-        *,
         page_size: int,
         whole_size: int,
         whole_max: int,
@@ -93,7 +93,13 @@ class ReadingService:
         self._finder = entry_search
         self._gathering = grouping
         self._pages = PageMaker(
-            subscriptions, entries, streams, tags, entry_search, grouping, whole_max=whole_max
+            subscriptions=subscriptions,
+            entries=entries,
+            streams=streams,
+            tags=tags,
+            entry_search=entry_search,
+            grouping=grouping,
+            whole_max=whole_max,
         )
         self._mass_marks = mass_marks
         self._changes = changes

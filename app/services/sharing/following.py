@@ -51,6 +51,7 @@ class FollowingService:
 
     def __init__(
         self,
+        *,
         follows: FollowGateway,
         profiles: ProfileGateway,
         visibility: VisibilityGateway,
@@ -59,7 +60,6 @@ class FollowingService:
         notifier: Notifier,
         events: EventPort,
         limiter: Limiter,
-        *,
         per_hour: int,
         undo_ttl: float,
     ) -> None:

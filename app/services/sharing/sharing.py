@@ -52,6 +52,7 @@ class SharingService:
 
     def __init__(
         self,
+        *,
         sharing: SharingGateway,
         profiles: ProfileGateway,
         chains: ChainGateway,
@@ -63,7 +64,6 @@ class SharingService:
         events: EventPort,
         hub: HubService,
         limiter: Limiter,
-        *,
         note_length: int,
         per_hour: int,
         undo_ttl: float,

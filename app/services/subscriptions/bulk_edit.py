@@ -47,6 +47,7 @@ class BulkEditService:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
@@ -55,7 +56,6 @@ class BulkEditService:
         refresh_requests: RefreshRequests,
         events: EventPort,
         notifier: Notifier,
-        *,
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions

@@ -142,7 +142,9 @@ class FolderService:
         require_permission(actor, Permission.FOLDER_EDIT)
         source, target = _folder(source, "source"), _folder(target, "target")
         feed_id = check_id(feed_id, "feed_id")
-        token = self._places.move_feed(actor.user_id, feed_id, source, target, _after(after), self._expires())
+        token = self._places.move_feed(
+            actor.user_id, feed_id, source, target=target, after=_after(after), expires=self._expires()
+        )
         self._changed(actor, "feed_placed", feed_id=feed_id)
         return token
 

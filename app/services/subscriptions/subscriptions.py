@@ -46,6 +46,7 @@ class SubscriptionService:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
@@ -55,7 +56,6 @@ class SubscriptionService:
         notifier: Notifier,
         limiter: Limiter,
         budget: HostBudget,
-        *,
         undo_ttl: float,
         addresses_per_hour: int,
     ) -> None:

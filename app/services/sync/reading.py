@@ -42,6 +42,7 @@ class SyncService:
 
     def __init__(
         self,
+        *,
         scopes: SyncScopeBuilder,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,

@@ -25,6 +25,7 @@ class SyncScopeBuilder:
 
     def __init__(
         self,
+        *,
         subscriptions: SubscriptionGateway,
         folders: FolderGateway,
         tags: TagGateway,

@@ -62,11 +62,11 @@ def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
 def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
     is_current = current == f"feed/{feed.feed_id}"
     warn = icons["warn"] if feed.error else ""
-    return _line(feed.feed_id, feed.title, feed.unread, is_current, warn, feed.person)
+    return _line(feed.feed_id, feed.title, feed.unread, current=is_current, warn=warn, person=feed.person)
 
 
 @functools.lru_cache(maxsize=20_000)
-def _line(feed_id: int, title: str, unread: int, current: bool, warn: str, person: bool) -> str:
+def _line(feed_id: int, title: str, unread: int, *, current: bool, warn: str, person: bool) -> str:
     """Return a feed's line. Lines rarely change between pages, so they are cached."""
     picture = render_tile(feed_id, title, person=person)
     return (

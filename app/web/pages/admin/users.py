@@ -75,7 +75,7 @@ def create() -> str | tuple[str, int]:
     form = forms.read_form(request, NewUser)
     try:
         user, token = get_services().admin_accounts.create_account(
-            get_actor(), get_session(), form.email, form.name, Role(form.role), form.proof
+            get_actor(), get_session(), form.email, name=form.name, role=Role(form.role), proof=form.proof
         )
     except _SHOWN as e:
         return _page(e, filled=form), e.http_status
