@@ -1,3 +1,3 @@
-"""MongoDB itself: connection, errors, ids, raw replies and indexes."""
+"""MongoDB: connection, errors, ids, raw replies and indexes."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Driver errors become errors of ours, in this one place."""
+"""Translation of driver errors into Eventr's errors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.errors import StoreError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Passing faults of the store: the same call may work a moment later.
+#: Temporary errors of the store: the same call may work a moment later.
 UNAVAILABLE: tuple[type[PyMongoError], ...] = (ConnectionFailure, ExecutionTimeout, WTimeoutError)
 
 
 def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
-    """Turn "the store does not answer" into :class:`app.errors.StoreError`, cause chained.
+    """Turn temporary errors of the store into :class:`app.errors.StoreError`, cause chained.
 
-    Duplicate keys and programming errors pass: the first mean a business fact that the mapper names
-    itself, the second must be seen as what they are.
+    Duplicate keys and programming errors pass through: mappers translate the first themselves, and the second
+    must stay visible.
     """
 
     @functools.wraps(call)
@@ -30,7 +30,7 @@ def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
             return call(*args, **kwargs)
         except UNAVAILABLE as e:
             if e.has_error_label("TransientTransactionError"):
-                raise  # the transaction around this call runs again; it translates what stays
+                raise  # run_in_transaction retries, and translates the final error
             raise StoreError from e
 
     return call_translated

@@ -1,7 +1,7 @@
-"""Ids: whole microseconds since the epoch, 53 bits, so that JavaScript keeps them exact.
+"""Ids: whole microseconds since the epoch, 53 bits, so that JavaScript represents them exactly.
 
-They rise with time without a counter server. Two processes may take the same microsecond: the unique
-index on ``_id`` tells, and whoever came second takes a fresh id.
+They rise with time without a counter server. Two processes may reserve the same microsecond: then the unique
+index on ``_id`` refuses the second document, and its process gets a new id.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _last = 0
 
 
 def reserve_ids(count: int = 1) -> int:
-    """Return the first of ``count`` ids in a row, above all that this process took before."""
+    """Return the first of ``count`` consecutive ids, above all ids that this process reserved before."""
     global _last
     with _lock:
-        # The clock of this code ends at milliseconds; without a finer part two processes that start
-        # a batch in the same one would collide for sure.
+        # clock.now() has millisecond precision; without microseconds, two processes that start a batch in the
+        # same millisecond would always collide.
         now = int(clock.now().timestamp() * 1000) * 1000 + time.time_ns() // 1000 % 1000
         first = max(_last + 1, now)
         _last = first + count - 1

@@ -1,4 +1,4 @@
-"""All indexes of feeds, entries and reading, in one place, each with the query that needs it."""
+"""MongoDB indexes of all collections whose mappers create none, each with the query that needs it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pymongo.database import Database
 from app.mappers.mongo.errors import translate_errors
 
 _UP, _DOWN = ASCENDING, DESCENDING
-#: An index over many documents takes longer to build than a statement may.
+#: Building an index over many documents may take longer than the time limit of statements.
 BUILD_SECONDS = 12 * 3600
 
 INDEXES: dict[str, list[IndexModel]] = {
     "feeds": [
         # Subscribing: an address belongs to one feed.
         IndexModel([("url_key", _UP)], name="url_key", unique=True),
-        # The updater. Feeds without subscribers leave the index by themselves.
+        # The updater. Feeds without subscribers are not in the index.
         IndexModel([("next_check_at", _UP)], name="due", partialFilterExpression={"subscribers": {"$gt": 0}}),
-        # The search: feeds with entries that it does not know yet; the others are not in it.
+        # The search: only feeds with entries that are not indexed yet.
         IndexModel([("index_at", _UP)], name="index", sparse=True),
-        # Administrators' lists: those in error, with most readers, never fetched, paused.
+        # Administrators' lists: feeds in error, popular, never fetched, paused.
         IndexModel(
             [("error", _UP), ("_id", _DOWN)],
             name="error",
@@ -33,22 +33,22 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
         ),
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
-        # Streams that changed since the hub has looked; the others are not in it.
+        # The hub: only streams with changes to deliver.
         IndexModel([("hub_at", _UP)], name="hub", sparse=True),
-        # What people share, by who does.
+        # Shared streams by owner.
         IndexModel([("owner", _UP)], name="owner", sparse=True),
     ],
     "entries": [
-        # Identity, and what stops a second writer.
+        # Identity of entries; refuses a second writer.
         IndexModel([("feed_id", _UP), ("guid_hash", _UP)], name="guid", unique=True),
         # Numbering, few-unread streams and retention.
         IndexModel([("feed_id", _UP), ("seq", _UP)], name="seq", unique=True),
-        # Streams walk this and nothing else: it covers. _id comes before seq, so that it is sorted
-        # by the stream's whole key (at, _id) and MongoDB can merge feeds without a sort in memory.
+        # Streams walk only this covering index. _id comes before seq, so that the order is the stream's full
+        # key (at, _id) and MongoDB merges feeds without sorting in memory.
         IndexModel([("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="stream"),
-        # What has come since a program last asked, in the order in which it came; covers as well.
+        # Sync apps: arrivals since a time, in the order of arrival; a covering index too.
         IndexModel([("feed_id", _UP), ("_id", _UP), ("at", _UP), ("seq", _UP)], name="arrival"),
-        # What was changed since then; most entries never are, and are not in it.
+        # Sync apps: changes since a time; most entries never change and are not in the index.
         IndexModel(
             [("feed_id", _UP), ("revised", _UP)],
             name="revised",
@@ -56,7 +56,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         ),
     ],
     "searchables": [
-        # A word in a time of some feeds, read without documents.
+        # A word in a time window of some feeds, without reading documents.
         IndexModel(
             [("words", _UP), ("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="words"
         ),
@@ -69,7 +69,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("folder_ids", _UP)], name="user_folder"),
         # All subscribers of a feed: start states, merges.
         IndexModel([("feed_id", _UP)], name="feed"),
-        # Whom a user follows, and who follows somebody; subscriptions to sites are in neither.
+        # People whom a user follows, and followers of a person; without subscriptions to sites.
         IndexModel(
             [("user_id", _UP), ("person", _UP)],
             name="user_people",
@@ -80,110 +80,110 @@ INDEXES: dict[str, list[IndexModel]] = {
         ),
     ],
     "profiles": [
-        # One per person. His feeds tell whose they are.
+        # One profile per person; the owner of a stream by its feed.
         IndexModel([("user_id", _UP)], name="user", unique=True),
         IndexModel([("feed_id", _UP)], name="feed", unique=True),
-        # Who wants to be found.
+        # People who opted in to be found.
         IndexModel(
             [("similar", _UP), ("_id", _DOWN)],
             name="similar",
             partialFilterExpression={"similar": True},
         ),
-        # Those whom administrators have suspended; the others are not in it.
+        # Only people whom administrators have suspended.
         IndexModel([("hidden", _UP)], name="hidden", partialFilterExpression={"hidden": True}),
     ],
     "reports": [
         # One open report per person and thing.
         IndexModel([("user_id", _UP), ("about", _UP), ("thing", _UP)], name="user_thing", unique=True),
-        # What is said about a thing that may be gone; about somebody, when it is decided or he leaves.
+        # Reports about a thing that may be gone; reports about a person, for decisions and erasure.
         IndexModel([("thing", _UP)], name="thing"),
         IndexModel([("whom", _UP)], name="whom"),
     ],
     "ties": [
-        # What somebody laid down about others, and others about him.
+        # Relationships of a user to other people, and of other people to a user.
         IndexModel([("user_id", _UP), ("kind", _UP), ("to", _UP)], name="user_kind_to", unique=True),
         IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
     ],
     "trends": [
-        # What is shared most at the moment; what nobody has shared for long goes by itself.
+        # The most shared entries; entries that have not been shared for long expire.
         IndexModel([("score", _DOWN)], name="score"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "shares": [
-        # An entry is shared once per person.
+        # A person shares an entry once.
         IndexModel(
             [("user_id", _UP), ("of", _UP)],
             name="user_of",
             unique=True,
             partialFilterExpression={"live": True},
         ),
-        # A person's stream, by whom it is for: merged by the newest.
+        # A person's stream by audience, merged newest first.
         IndexModel(
             [("user_id", _UP), ("audience", _UP), ("_id", _DOWN)],
             name="user_stream",
             partialFilterExpression={"live": True},
         ),
-        # The tree of a root in the order of a nested list; and, with the feeds, who of some people shared it.
+        # The tree of a root as a nested list; and the shares of a root by some people.
         IndexModel([("of", _UP), ("path", _UP)], name="chain"),
         IndexModel([("of", _UP), ("feed_id", _UP)], name="of_feed", partialFilterExpression={"live": True}),
-        # Faces beside what is shared much.
+        # The latest sharers of popular entries.
         IndexModel([("of", _UP), ("_id", _DOWN)], name="of_last", partialFilterExpression={"live": True}),
     ],
     "likes": [
-        # One per person and share. The last ones of a share, and how many there are: by this index alone.
+        # One like per person and share. The latest likes of a share, and their number, from this index alone.
         IndexModel([("user_id", _UP), ("share_id", _UP)], name="user_share", unique=True),
         IndexModel([("share_id", _UP), ("_id", _DOWN), ("user_id", _UP)], name="share"),
     ],
     "comments": [
-        # A share's in the order of a nested list; and how many there are, by whom.
+        # The comments on a share as a nested list; and their number, by author.
         IndexModel([("share_id", _UP), ("path", _UP)], name="thread"),
         IndexModel([("share_id", _UP), ("user_id", _UP)], name="share_user"),
-        # Erasure; and whether anything answers one that is removed.
+        # Erasure; and whether a removed comment has answers.
         IndexModel([("user_id", _UP)], name="user", sparse=True),
         IndexModel([("parent", _UP)], name="parent", sparse=True),
     ],
     "comment_undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
-        # Erasure of who wrote them, and of whose share they are on.
+        # Erasure of the author, and of the sharer.
         IndexModel([("comment.user_id", _UP)], name="author"),
         IndexModel([("comment.share_id", _UP)], name="share"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "notifications": [
-        # What is alike is one row.
+        # One row per kind and subject.
         IndexModel([("user_id", _UP), ("kind", _UP), ("subject", _UP)], name="subject", unique=True),
-        # The list, keyset (at, _id); and what is unread, as often as counts are asked for.
+        # The list, keyset (at, _id); and the unread rows for each request of counts.
         IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="newest"),
         IndexModel([("user_id", _UP), ("read", _UP)], name="unread", partialFilterExpression={"read": False}),
-        # Erasure of those whom they tell of, and of shares.
+        # Erasure of the people in rows, and of shares.
         IndexModel([("last.by", _UP)], name="by"),
         IndexModel([("share_id", _UP)], name="share", sparse=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "devices": [
-        # An endpoint is one person's.
+        # An endpoint belongs to one person.
         IndexModel([("endpoint", _UP)], name="endpoint", unique=True),
-        # Whom to tell; erasure.
+        # The devices of a user; erasure.
         IndexModel([("user_id", _UP), ("created", _DOWN)], name="user"),
-        # They go with their sessions.
+        # Deletion together with the session.
         IndexModel([("session", _UP)], name="session"),
     ],
     "changes": [
-        # What somebody has changed since a time.
+        # A user's changes since a time.
         IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="user"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "idempotency": [
-        # One run for each key of a user; erasure.
+        # One run per key of a user; erasure.
         IndexModel([("user_id", _UP), ("key", _UP)], name="key", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "tokens": [
-        # Whatever a program comes with leads to one token.
+        # Each secret of a program belongs to one token.
         IndexModel([("secret", _UP)], name="secret", unique=True),
         IndexModel([("auth", _UP)], name="auth", unique=True, sparse=True),
         IndexModel([("fever", _UP)], name="fever", unique=True, sparse=True),
-        # The settings; erasure.
+        # The settings page; erasure.
         IndexModel([("user_id", _UP)], name="user"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
@@ -194,7 +194,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel(
             [("user_id", _UP), ("starred_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)], name="starred"
         ),
-        # The stream of what he likes.
+        # The stream of liked entries.
         IndexModel(
             [("user_id", _UP), ("liked_at", _DOWN)],
             name="liked",
@@ -221,7 +221,7 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     "streamviews": [
         IndexModel([("user_id", _UP), ("stream", _UP)], name="user_stream", unique=True),
-        # Which of a user's were changed longest ago.
+        # The settings of a user that were changed longest ago.
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
     ],
     "undos": [
@@ -234,7 +234,7 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     "imports": [
         IndexModel([("user_id", _UP), ("created", _DOWN)], name="user_created"),
-        # Whose turn it is; what has ended leaves the index by itself.
+        # Taking turns: only running and queued imports.
         IndexModel(
             [("state", _UP), ("queued", _UP)],
             name="active",
@@ -247,9 +247,9 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "personal_exports": [
-        # One per user; erasure.
+        # One export per user; erasure.
         IndexModel([("user_id", _UP)], name="user", unique=True),
-        # The updater: what nobody works on; what has ended is not in it.
+        # The updater: only exports being made, to find those without a live run.
         IndexModel([("touched", _UP)], name="making", partialFilterExpression={"state": "making"}),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
@@ -266,29 +266,29 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
     ],
     "hubsubs": [
-        # A callback has one subscription to a topic.
+        # One subscription per callback and topic.
         IndexModel([("topic", _UP), ("callback", _UP)], name="topic_callback", unique=True),
-        # Of one stream: who is told next, and how many there are.
+        # The next deliveries of a stream, and the number of its subscribers.
         IndexModel([("feed_id", _UP), ("push_at", _UP)], name="feed_push"),
-        # The limit per host of callbacks.
+        # The limit of subscriptions per host.
         IndexModel([("host", _UP)], name="host"),
-        # The updater's looks; what waits for nothing is in neither.
+        # The updater: only subscriptions that are waiting.
         IndexModel([("verify_at", _UP)], name="verify", sparse=True),
         IndexModel([("push_at", _UP)], name="push", sparse=True),
-        # They go with the account whose stream it is.
+        # Erasure of the stream's owner.
         IndexModel([("user_id", _UP)], name="user"),
         # The end of the lease.
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "websubs": [
-        # One subscription per feed, whoever hears of its hub first.
+        # One current subscription per feed.
         IndexModel([("feed_id", _UP)], name="feed", unique=True, partialFilterExpression={"current": True}),
         # The callback.
         IndexModel([("token", _UP)], name="token", unique=True),
-        # The updater's looks; what waits for nothing is in neither.
+        # The updater: only subscriptions that are waiting.
         IndexModel([("tend_at", _UP)], name="tend", sparse=True),
         IndexModel([("pull_at", _UP)], name="pull", sparse=True),
-        # Retention: a day after the hub has let go.
+        # Retention: a day after the hub has confirmed the end.
         IndexModel([("gone_at", _UP)], name="gone", expireAfterSeconds=86400),
     ],
 }
@@ -297,7 +297,7 @@ INDEXES: dict[str, list[IndexModel]] = {
 @translate_errors
 def ensure_indexes(database: Database[dict[str, Any]]) -> None:
     """Create all indexes; safe to call again."""
-    # None would mean the client's own limit, that of a statement.
+    # None would mean the client's own limit for statements.
     with pymongo.timeout(BUILD_SECONDS):
         for name, models in INDEXES.items():
             database[name].create_indexes(models)
@@ -305,7 +305,7 @@ def ensure_indexes(database: Database[dict[str, Any]]) -> None:
 
 @translate_errors
 def find_missing_indexes(database: Database[dict[str, Any]]) -> list[str]:
-    """Return ``collection.index`` of each index that is not there."""
+    """Return ``collection.index`` of each missing index."""
     found = {name: set(database[name].index_information()) for name in INDEXES}
     return [
         f"{name}.{model.document['name']}"

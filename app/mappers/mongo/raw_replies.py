@@ -1,8 +1,8 @@
-"""Fetches all documents of a query in one reply, undecoded.
+"""Fetching all documents of a query in one undecoded reply.
 
-The driver's own ``find_raw_batches`` makes an object of every document of a reply and puts their bytes
-together again: 1.8 µs each, more than all the rest of fetching it. A plain command gives the reply as it
-came, and cutting it up takes 0.3 µs per document.
+The driver's own ``find_raw_batches`` makes an object of every document in a reply and then joins their bytes
+again, which takes 1.8 µs per document, more than everything else. A plain command returns the reply as
+received, and splitting it takes 0.3 µs per document.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pymongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeout
 
 Doc = dict[str, Any]
 
-#: Documents that one reply may hold; MongoDB ends it at 16 MiB anyway.
+#: Most documents per reply; MongoDB also ends a reply at 16 MiB.
 MOST = 1_000_000
 _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 _LENGTH = struct.Struct("<i")
-# A cursor begins with its first batch, an array (type 0x04): embedded documents (0x03) named "0", "1" …
+# A cursor starts with its first batch, an array (type 0x04): embedded documents (0x03) named "0", "1" …
 _FIRST = b"\x04firstBatch\0"
 _ARRAY = 4 + len(_FIRST)
 
@@ -38,15 +38,15 @@ def fetch_documents(
     sort: str | None = None,
     limit: int = 0,
 ) -> Iterable[bytes]:
-    """Return each document of a query as BSON; for queries that an index bounds to what one reply holds.
+    """Return each document of a query as BSON, for queries whose result an index limits to about one reply.
 
-    What does not fit is fetched once more by the driver's cursor, and so is what a lost connection cut
-    off: a cursor's query is tried again once, a command is not.
+    A result that doesn't fit is fetched again through the driver's cursor. The same happens after a lost
+    connection, because the driver retries a cursor's query once, but not a command.
 
     Args:
         hint: name of the index to use.
-        sort: field by which they come, the least first.
-        limit: how many at most; 0: all.
+        sort: field to sort by, ascending.
+        limit: most documents to return; 0: all.
     """
     found = fetch_reply(collection, query, projection, hint=hint, sort=sort, limit=limit)
     return split_documents(found) if isinstance(found, bytes) else found
@@ -61,14 +61,14 @@ def fetch_reply(
     sort: str | None = None,
     limit: int = 0,
 ) -> bytes | Iterator[bytes]:
-    """Return what :func:`fetch` does, as one BSON array; or one by one, where it does not fit into it."""
+    """Return the result of :func:`fetch_documents` as one BSON array, or one by one if it doesn't fit."""
     command: Doc = {"find": collection.name, "filter": query, "batchSize": MOST}
     more = {"projection": projection, "hint": hint, "sort": {sort: 1} if sort else None, "limit": limit}
     command |= {name: value for name, value in more.items() if value}
     try:
         reply = collection.database.command(command, codec_options=_RAW)
     except (NetworkTimeout, ServerSelectionTimeoutError):
-        raise  # all the time there was is spent
+        raise  # no time is left for a retry
     except AutoReconnect:
         return _by_cursor(collection, query, projection, hint=hint, sort=sort, limit=limit)
     batch = _whole_batch(bytes(reply["cursor"].raw))
@@ -95,7 +95,7 @@ def _by_cursor(
 
 
 def _whole_batch(cursor: bytes) -> bytes | None:
-    """Return the array of documents of a cursor, None when there are more or it is laid out otherwise."""
+    """Return a cursor's array of documents; None: there are more, or the layout is unexpected."""
     if cursor[4:_ARRAY] != _FIRST:
         return None
     end = _ARRAY + _LENGTH.unpack_from(cursor, _ARRAY)[0]
@@ -110,7 +110,7 @@ def split_documents(array: bytes) -> list[bytes]:
     offset, end, place, name, longer = 4, len(array) - 1, 0, 3, 10
     while offset < end:
         if place == longer:
-            name, longer = name + 1, longer * 10  # a type, the place in decimal digits, a null
+            name, longer = name + 1, longer * 10  # a type, the index in decimal digits, a null
         place += 1
         start = offset + name
         offset = start + length(array, start)[0]
@@ -119,13 +119,13 @@ def split_documents(array: bytes) -> list[bytes]:
 
 
 def split_blocks(array: bytes, size: int) -> list[tuple[int, bytes]] | None:
-    """Return a BSON array of documents that are all of one size as blocks of equal steps.
+    """Return a BSON array of documents of equal size as blocks with equal steps.
 
-    A document stands behind a type, its place in decimal digits and a null: those with as many digits lie at
-    equal distances. So a struct can take a block apart in one go, which costs a fifth of cutting it.
+    A document follows a type, its index in decimal digits and a null, so documents with equally many digits
+    have equal distances. A struct can then unpack a whole block at once, which costs a fifth of splitting it.
 
     Returns:
-        (bytes before each document, block) in order; None: they are not all of this size.
+        (bytes before each document, block) in order; None: not all documents have this size.
     """
     found: list[tuple[int, bytes]] = []
     offset, end, digits, places = 4, len(array) - 1, 1, 10

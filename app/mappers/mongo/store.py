@@ -1,4 +1,4 @@
-"""The connection to MongoDB: made lazily, majority writes, journaled, and transactions."""
+"""The connection to MongoDB: lazy, with journaled majority writes, and transactions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ T = TypeVar("T")
 Doc = dict[str, Any]
 Session = ClientSession
 
-#: No statement of a request or a job runs longer (W15); index builds are exempt.
+#: Time limit of each statement of requests and jobs (W15); index builds are exempt.
 TIMEOUT_MS = 5000
-#: Documents of a reply: the driver would ask for those after the first hundred once more.
+#: Documents per reply: by default, the driver needs a second request after the first hundred.
 BATCH = 10_000
-#: Pipelines of a command; the server takes a thousand stages.
+#: Pipelines per command; the server accepts a thousand stages.
 PARTS = 500
 
 
 class Store:
-    """One database. Nothing connects before the first use.
+    """A database, to which nothing connects before the first use.
 
     Args:
-        uri: of a replica set or cluster.
-        name: of the database.
+        uri: address of a replica set or cluster.
+        name: name of the database.
     """
 
     def __init__(self, uri: str, name: str) -> None:
@@ -53,10 +53,10 @@ class Store:
         self.database: Database[Doc] = self._client[name]
 
     def run_in_transaction(self, operation: Callable[[Session], T]) -> T:
-        """Run ``work`` in a transaction and return its value; it is run again on a write conflict.
+        """Run ``operation`` in a transaction and return its value; it runs again after a write conflict.
 
         Raises:
-            StoreError: conflicts did not end, or the store does not answer.
+            StoreError: conflicts continued until the time limit, or the store does not answer.
         """
         try:
             with pymongo.timeout(TRANSACTION_SECONDS), self._client.start_session() as session:
@@ -67,7 +67,7 @@ class Store:
                     read_preference=ReadPreference.PRIMARY,
                 )
         except UNAVAILABLE as e:
-            # Its label, "run it again", was for the driver, which has given up by now.
+            # Its transient label was for the driver, which has given up retrying.
             raise StoreError from e
         except OperationFailure as e:
             if e.has_error_label("TransientTransactionError"):
@@ -86,11 +86,13 @@ class Store:
 
 @translate_errors
 def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
-    """Return what these pipelines find in one collection, one after the other; by one command, unless many.
+    """Return the results of pipelines on one collection in order, with a single command unless there are
+    many.
 
     Args:
-        parts: a limit in each, since a limit of them all would be shared. hint: an index for the first of
-            them; the others can have none, so their queries must leave no doubt.
+        pipelines: each with its own limit, since a limit on the whole would be shared.
+        hint: the index of the first pipeline; the others can't have one, so their queries must clearly imply
+            it.
     """
     found: list[Doc] = []
     for start in range(0, len(pipelines), PARTS):
@@ -101,5 +103,5 @@ def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *
 
 
 def is_duplicate(error: DuplicateKeyError, field: str) -> bool:
-    """Return whether a duplicate-key error is about an index that holds ``field``."""
+    """Return whether a duplicate-key error is about an index that contains ``field``."""
     return field in (error.details or {}).get("keyPattern", {})
