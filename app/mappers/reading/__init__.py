@@ -1,3 +1,3 @@
-"""MongoDB access for reading: entries, streams, read marks, tags, search."""
+"""MongoDB access for reading: entries, streams, read marks, tags and search."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keys of entries in the order in which they arrived: by id, which rises with time.
+"""Keys of entries in the order of their arrival, which is the order of their ids.
 
-Programs that sync ask for what has come since they last did, whatever time an entry gives itself.
+Sync apps request the entries that arrived since their last request, regardless of the entries' own dates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INDEX, REVISED = "arrival", "revised"
 
 
 class ArrivalMapper:
-    """Index entry → :class:`EntryKey`. Every query carries ``feed_id``."""
+    """Index entry → :class:`EntryKey`. Every query contains ``feed_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._entries: Collection[Doc] = database["entries"]
@@ -30,39 +30,39 @@ class ArrivalMapper:
     def find_between(
         self, feed_ids: Sequence[int], above: int, below: int, limit: int, *, newest_first: bool = False
     ) -> list[EntryKey]:
-        """Return the first keys of these feeds with ids above one and below another, by id."""
+        """Return the first keys of these feeds with ids between ``above`` and ``below``, sorted by id."""
         found: list[EntryKey] = []
         step = -1 if newest_first else 1
         for start in range(0, len(feed_ids), CHUNK):
             query = {"feed_id": {"$in": list(feed_ids[start : start + CHUNK])}, "_id": _between(above, below)}
             some = self._entries.find(query, _KEY).sort("_id", step).limit(limit).hint(INDEX)
             found = sorted([*found, *map(_key, some)], key=_id, reverse=newest_first)[:limit]
-            if len(found) == limit:  # what comes next must come before the last of these
+            if len(found) == limit:  # later keys must precede the last of these
                 above, below = (found[-1].id, below) if newest_first else (above, found[-1].id)
         return found
 
     @translate_errors
     def find_since(self, feed_ids: Sequence[int], entry_id: int, limit: int) -> list[EntryKey]:
-        """Return up to ``limit`` keys with ids from one on, in no order."""
+        """Return up to ``limit`` keys with ids from ``entry_id`` on, in no order."""
         query = {"feed_id": {"$in": list(feed_ids)}, "_id": {"$gte": entry_id}}
         return [_key(doc) for doc in self._entries.find(query, _KEY).hint(INDEX).limit(limit)]
 
     @translate_errors
     def find_first_seqs(self, feed_ids: Sequence[int], entry_id: int) -> dict[int, int]:
-        """Return the first number above an id of each of these feeds that has entries above it."""
+        """Return the first number above an id by feed, for the feeds with entries above it."""
         match = {"$match": {"feed_id": {"$in": list(feed_ids)}, "_id": {"$gt": entry_id}}}
         first = {"$group": {"_id": "$feed_id", "seq": {"$min": "$seq"}}}
         return {d["_id"]: d["seq"] for d in self._entries.aggregate([match, first], hint=INDEX)}
 
     @translate_errors
     def find_revised(self, feed_ids: Sequence[int], since: dt.datetime, limit: int) -> list[EntryKey]:
-        """Return up to ``limit`` keys of entries whose text was changed since then, in no order."""
+        """Return up to ``limit`` keys of entries that changed since a time, in no order."""
         query = {"feed_id": {"$in": list(feed_ids)}, "revised": {"$gte": since}}
         return [_key(doc) for doc in self._entries.find(query, _KEY).hint(REVISED).limit(limit)]
 
     @translate_errors
     def find_last_revised(self, feed_id: int) -> dt.datetime | None:
-        """Return when a text of a feed was changed last, None: never."""
+        """Return the time of the last change to a feed's entries, or None."""
         query = {"feed_id": feed_id, "revised": {"$type": "date"}}
         doc = self._entries.find_one(query, {"_id": 0, "revised": 1}, sort=[("revised", -1)], hint=REVISED)
         return doc["revised"] if doc else None

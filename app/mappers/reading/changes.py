@@ -1,9 +1,9 @@
-"""What a user changed of his entries, and when: the collection ``changes``.
+"""Changes that users made to their entries: the collection ``changes``.
 
     {_id, user_id, at, feeds: [feed, …], seqs: [[seq, …], …], ids: [entry, …], expires}
 
-Read states say what is read, not since when; programs that sync ask for what changed since they last did.
-Only for users who read with such programs anything is kept, and only for some weeks.
+Read states show which entries are read, but not since when, which apps need to sync incrementally. Changes
+are stored only for users who read with such apps, and only for some weeks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.mappers.mongo.store import Doc
 
 
 class ChangeMapper:
-    """Document ↔ numbers and ids. Every query carries ``user_id``."""
+    """Document ↔ numbers and ids. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._changes: Documents[Doc] = database["changes"]
@@ -37,7 +37,7 @@ class ChangeMapper:
         now: dt.datetime,
         expires: dt.datetime,
     ) -> None:
-        """Note changes at a time, by number (feed → numbers) and by id."""
+        """Record changes at a time, by number (feed → numbers) and by id."""
         doc: Doc = {
             "_id": Int64(ids.reserve_ids()),
             "user_id": user_id,
@@ -58,7 +58,7 @@ class ChangeMapper:
     def find_since(
         self, user_id: int, since: dt.datetime, limit: int
     ) -> tuple[dict[int, set[int]], set[int]]:
-        """Return the numbers and ids of what changed since a time, the last ``limit`` changes at most."""
+        """Return the numbers and ids of entries changed since a time, from at most ``limit`` last changes."""
         query = {"user_id": user_id, "at": {"$gte": since}}
         found = self._changes.find(query).sort("at", DESCENDING).limit(limit)
         numbers: dict[int, set[int]] = {}
@@ -71,7 +71,7 @@ class ChangeMapper:
 
     @translate_errors
     def find_last_id(self, user_id: int) -> int:
-        """Return the id of the last change, which differs after each; 0: none is known."""
+        """Return the id of the user's last change; 0: none is known."""
         query = {"user_id": user_id}
         doc = self._changes.find_one(query, {"_id": 1}, sort=[("at", DESCENDING), ("_id", DESCENDING)])
         return int(doc["_id"]) if doc else 0

@@ -1,8 +1,8 @@
 """Keys of entries for streams: three ways to read them, all without bodies.
 
-``walk`` goes along the covering index in the stream's order; ``window`` takes all of a short time in no
-order; ``by_seqs`` fetches named numbers. ``walk`` and ``by_seqs`` take at most :data:`CHUNK` feeds:
-MongoDB merges at most 200 index scans, above that it sorts in memory.
+``walk_keys`` walks the covering index in the stream's order, ``find_window`` reads a short time window in no
+order, and ``find_by_seqs`` fetches given numbers. ``walk_keys`` and ``find_by_seqs`` accept at most
+:data:`CHUNK` feeds: MongoDB merges at most 200 index scans, and sorts in memory above that.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from app.mappers.mongo.store import BATCH, Doc
 from app.models.reading.entry import EntryKey
 
 CHUNK = 150
-#: Feeds asked for by numbers of their own at once: planning more costs more than asking again (measured).
+#: Feeds per query with numbers per feed: planning more costs more than another query (measured).
 BRANCHES = 50
-#: Numbers read in vain for each that is wanted, and in all, up to which one range serves all feeds.
+#: Unwanted numbers, per wanted one and in addition, up to which one range is used for all feeds.
 IDLE_EACH, IDLE = 2, 500
 
-# What the index alone answers has its order and types: int64 (0x12) and a date (0x09), and the number as
-# the driver wrote it, with 32 bits (0x10).
+# A result from the index alone has the index's order and types: int64 (0x12), a date (0x09), and the number
+# as the driver wrote it, int32 (0x10).
 _NAMES = (b"\x12feed_id\0", b"\x09at\0", b"\x12_id\0", b"\x10seq\0")
 _LAYOUT = struct.Struct("<i9sq4sq5sq5six")
 
-#: Where the second byte of each name stands, the first letter: it tells their order.
+#: Offsets of the first letter of each name, which identifies the field order.
 _PLACES = tuple(zip((5, 22, 34, 47), _NAMES, strict=True))
 
-#: A key as it lies in the index: feed, sort time in milliseconds, id, number.
+#: A key in the order of the index: feed id, sort time in milliseconds, id, number.
 Row = tuple[int, int, int, int]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ _ROOT = {"_id": 1, "feed_id": 1, "seq": 1, "of": 1}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Sort times to look at, in milliseconds, both ends included; None: open."""
+    """A range of sort times in milliseconds, both ends included; None: open-ended."""
 
     low: int | None = None
     high: int | None = None
@@ -74,7 +74,7 @@ class EntryKeyMapper:
     def walk_keys(
         self, feed_ids: Sequence[int], within: TimeRange, *, newest_first: bool, batch: int
     ) -> Iterator[EntryKey]:
-        """Yield the keys of these feeds in the order (at, id), reading ``batch`` at a time."""
+        """Yield the keys of these feeds in the order (at, id), reading ``batch`` keys at a time."""
         step = -1 if newest_first else 1
         pages = self._pages({"feed_id": {"$in": list(feed_ids)}, **within.to_query()}, step, batch)
         for docs in pages:
@@ -98,11 +98,11 @@ class EntryKeyMapper:
 
     @translate_errors
     def find_window(self, feed_ids: Sequence[int], within: TimeRange, limit: int) -> Iterable[Row]:
-        """Return up to ``most`` keys of any number of feeds in no order, each as a plain tuple.
+        """Return up to ``limit`` keys of any number of feeds in no order, as plain tuples.
 
-        Without an order MongoDB needs one pass over the index with one jump per feed: for a short time
-        and many feeds that is several times cheaper than merging their scans. Most keys of a long one are
-        not wanted, so that nothing more is made of them here.
+        Without an order MongoDB needs one pass over the index with one jump per feed. For a short time window
+        and many feeds that is several times cheaper than merging scans. Most keys of a long window are
+        unwanted, so no objects are created for them.
         """
         query = {"feed_id": {"$in": list(feed_ids)}, **within.to_query()}
         found = raw_replies.fetch_reply(self._entries, query, _KEY, hint="stream", limit=limit)
@@ -121,7 +121,7 @@ class EntryKeyMapper:
         return [_key(d) for d in self._entries.find(query, _KEY)]
 
     def find_roots(self, seqs_by_feed: Mapping[int, Sequence[int]]) -> set[int]:
-        """Return what the entries of these numbers (feed → rising numbers) share, or else they themselves."""
+        """Return the ids of the roots of these entries (feed → ascending numbers): shared or own ids."""
         feeds = {f: seqs for f, seqs in seqs_by_feed.items() if seqs}
         if not feeds:
             return set()
@@ -139,7 +139,7 @@ class EntryKeyMapper:
 
     @translate_errors
     def _roots(self, query: Doc, among: Mapping[int, set[int]]) -> set[int]:
-        """Return roots; ``among``: of these numbers alone, where it names any feed."""
+        """Return the ids of roots; ``among``: only for these numbers, unless it is empty."""
         found = self._entries.find(query, _ROOT, batch_size=BATCH).hint("seq")
         return {
             d["of"] if "of" in d else d["_id"]
@@ -149,7 +149,7 @@ class EntryKeyMapper:
 
     @translate_errors
     def find_by_ids(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
-        """Return the keys of those entries that belong to one of these feeds."""
+        """Return the keys of the entries that belong to one of these feeds."""
         query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
         return [_key(d) for d in self._entries.find(query, _KEY)]
 
@@ -160,12 +160,12 @@ def to_millis(at: dt.datetime) -> int:
 
 
 def from_millis(ms: int) -> dt.datetime:
-    """Return the aware UTC datetime of milliseconds since the epoch."""
+    """Return the UTC datetime, with a time zone, of milliseconds since the epoch."""
     return _EPOCH + ms * _MS
 
 
 def _together(array: bytes) -> Iterable[Row] | None:
-    """Return the keys of an answer that the index alone gave; None: it is laid out otherwise."""
+    """Return the keys in a reply from the index alone; None: the layout is unexpected."""
     blocks = raw_replies.split_blocks(array, _LAYOUT.size)
     if blocks is None:
         return None
@@ -180,7 +180,7 @@ def _together(array: bytes) -> Iterable[Row] | None:
 
 @functools.cache
 def _layout(before: int) -> struct.Struct:
-    """Return what takes a key apart that stands behind so many bytes of an array, without its names."""
+    """Return the struct that unpacks a key after ``before`` bytes of an array, skipping the names."""
     skipped = "".join(f"{len(name)}x{kind}" for name, kind in zip(_NAMES, "qqqi", strict=True))
     return struct.Struct(f"<{before}x4x{skipped}x")
 

@@ -1,6 +1,6 @@
-"""What the search knows of each feed: fields of the collection ``feeds``.
+"""The index queue: fields of the collection ``feeds`` that record what the search has indexed.
 
-``index_at`` is set by the very update that lets new entries be seen; it is the time of the newest news.
+The update that makes new entries visible also sets ``index_at``, the time of the latest news.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ class IndexQueueMapper:
 
     @translate_errors
     def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
-        """Return feeds with entries that the search does not know, the longest waiting first."""
+        """Return feeds with entries that are not indexed yet, longest waiting first."""
         found = self._feeds.find({"index_at": {"$lte": now}}, _UNINDEXED).sort("index_at").limit(limit)
         return [_unindexed(d) for d in found]
 
     @translate_errors
     def mark_indexed(self, feed: UnindexedFeed) -> None:
-        """Note that the search knows a feed's entries, unless there is news again."""
+        """Record that a feed's entries are indexed, unless there is more news."""
         done = {"$set": {"indexed_upto": Int64(feed.last_seq), "indexed_at": feed.index_at}}
         query = {"_id": feed.id, "index_at": feed.index_at}
         self._feeds.update_one(query, {**done, "$unset": {"index_at": ""}})
 
     @translate_errors
     def postpone_indexing(self, feed: UnindexedFeed, at: dt.datetime) -> None:
-        """Let a feed wait until then, unless there is news again."""
+        """Postpone the indexing of a feed, unless there is more news."""
         self._feeds.update_one({"_id": feed.id, "index_at": feed.index_at}, {"$set": {"index_at": at}})
 
     @translate_errors
     def unindex_all(self, now: dt.datetime) -> int:
-        """Let the search read all feeds anew; return how many."""
+        """Schedule a new index of all feeds; return their number."""
         update = {"$set": {"index_at": now}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
         with pymongo.timeout(BUILD_SECONDS):  # all feeds of the server, in one statement
             done = self._feeds.update_many({"_id": {"$gt": 0}, "last_seq": {"$gt": 0}}, update)

@@ -1,9 +1,9 @@
-"""Marks: the collection ``marks``, one document per user and entry that he starred, tagged or likes.
+"""Marks: the collection ``marks``, one document per user and entry that is starred, tagged or liked.
 
     {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, liked_at?}
 
-A document holds one of them or more; with the last of them it goes. Stars and tags keep an entry, and are
-counted there; that somebody likes it does not.
+A document holds one or more marks, and is deleted with the last one. Stars and tags are counted in the entry
+and keep it from retention; likes don't.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1}
 
 
 class MarkMapper:
-    """Document ↔ star and tags. Every query carries ``user_id``."""
+    """Document ↔ star, tags and like. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._marks: Collection[Doc] = database["marks"]
 
     @translate_errors
     def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
-        """Store a star; return whether it is the first mark that keeps the entry.
+        """Store a star; return whether it is the user's first mark that keeps the entry.
 
         Raises:
-            ExistsError: it is starred already; the transaction is over.
+            ExistsError: the entry is already starred; the transaction has ended.
         """
         query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
         update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
@@ -51,7 +51,7 @@ class MarkMapper:
 
     @translate_errors
     def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
-        """Delete a star; return whether no mark that keeps the entry is left, None: there was no star."""
+        """Delete a star; return whether no mark that keeps the entry is left; None: there was no star."""
         query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
         alone = {**query, "tags": None, "liked_at": None}
         if self._marks.delete_one(alone, session=session).deleted_count:
@@ -61,7 +61,7 @@ class MarkMapper:
 
     @translate_errors
     def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:
-        """Note that the user likes an entry; False: he did already."""
+        """Store a like of an entry; return False if there already is one."""
         query = {"user_id": user_id, "entry_id": entry.id, "liked_at": None}
         update = {"$set": {"liked_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         for last in (False, True):
@@ -70,13 +70,13 @@ class MarkMapper:
             except DuplicateKeyError:
                 if last:
                     return False
-                continue  # liked already, or marked at this moment
+                continue  # already liked, or being marked by another request
             return True
         return False
 
     @translate_errors
     def unlike(self, user_id: int, entry_id: int) -> bool:
-        """Note that he does not; False: he did not before."""
+        """Delete a like of an entry; return False if there is none."""
         query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
         alone = {**query, "starred_at": None, "tags": None}
         if self._marks.delete_one(alone).deleted_count:
@@ -85,13 +85,13 @@ class MarkMapper:
 
     @translate_errors
     def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
-        """Return those of these entries that the user likes."""
+        """Return which of these entries the user likes."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
         return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
 
     @translate_errors
     def find_liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
-        """Return the entries that the user likes, the last ones first; ``at`` is when, ``seq`` 0."""
+        """Return keys of liked entries, latest like first; ``at`` is the time of the like, ``seq`` 0."""
         found = self._marks.find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
         found = found.sort("liked_at", -1).limit(limit).hint("liked")
         return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d["liked_at"])) for d in found]
@@ -100,10 +100,10 @@ class MarkMapper:
     def set_tags(
         self, user_id: int, entry: EntryKey, tags: Sequence[int], at: dt.datetime, session: Session
     ) -> bool:
-        """Store all tags of an entry, at least one; return whether it is the first mark that keeps it.
+        """Store all tags of an entry, at least one; return whether they are the first mark that keeps it.
 
         Raises:
-            ConflictError: it was marked elsewhere at the same time; the transaction is over.
+            ConflictError: the entry was marked elsewhere at the same time; the transaction has ended.
         """
         query = {"user_id": user_id, "entry_id": entry.id}
         try:
@@ -127,7 +127,7 @@ class MarkMapper:
 
     @translate_errors
     def remove_tags(self, user_id: int, entry_id: int, session: Session) -> bool:
-        """Delete all tags of an entry; return whether no mark that keeps it is left."""
+        """Delete all tags of an entry; return whether no mark that keeps the entry is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
         alone = {**query, "starred_at": None, "liked_at": None}
         if self._marks.delete_one(alone, session=session).deleted_count:
@@ -138,7 +138,7 @@ class MarkMapper:
 
     @translate_errors
     def find_feed(self, user_id: int, entry_id: int) -> int | None:
-        """Return the feed of an entry that the user starred or tagged."""
+        """Return the feed of an entry that the user has marked, or None."""
         doc = self._marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"feed_id": 1})
         return int(doc["feed_id"]) if doc else None
 
@@ -146,7 +146,7 @@ class MarkMapper:
     def find_marks(
         self, user_id: int, entry_ids: Sequence[int], session: Session | None = None
     ) -> dict[int, Mark]:
-        """Return the marks of those entries that have any, by entry."""
+        """Return the marks of these entries, if any, by entry id."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
         return {d["entry_id"]: _mark(d) for d in self._marks.find(query, _MARK, session=session)}
 
@@ -154,9 +154,9 @@ class MarkMapper:
     def find_marked_keys(
         self, user_id: int, within: TimeRange, *, newest_first: bool, limit: int, tag: int | None = None
     ) -> list[EntryKey]:
-        """Return starred entries, or those with a tag, by the time of the star or first tag.
+        """Return keys of entries with a star or a tag, sorted by the time of the star or first tag.
 
-        That time is ``at`` of the keys; their ``seq`` is 0.
+        That time is the ``at`` of the keys; their ``seq`` is 0.
         """
         step, time = (-1 if newest_first else 1), "starred_at" if tag is None else "tagged_at"
         query: Doc = {"user_id": user_id, time: within.to_query().get("at") or {"$type": "date"}}
@@ -170,33 +170,33 @@ class MarkMapper:
     def find_by_tag(
         self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0
     ) -> list[Mark]:
-        """Return all marks with a tag, or so many."""
+        """Return the marks with a tag: all, or at most ``limit``."""
         found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit)
         return [_mark(d) for d in found]
 
     @translate_errors
     def find_batch(self, user_id: int, limit: int, session: Session) -> list[Mark]:
-        """Return some of a user's marks that keep entries, in no order."""
+        """Return at most ``limit`` of a user's marks that keep entries, in no order."""
         query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
         found = self._marks.find(query, _MARK, limit=limit, session=session)
         return [_mark(d) for d in found]
 
     @translate_errors
     def remove(self, user_id: int, entry_ids: Sequence[int], session: Session) -> None:
-        """Delete the marks of these entries, stars and tags."""
+        """Delete all of a user's marks of these entries."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
         self._marks.delete_many(query, session=session)
 
     @translate_errors
     def add_tag(self, user_id: int, tag: int, new_tag: int, session: Session) -> None:
-        """Give every entry that has ``tag`` another one too."""
+        """Add a tag to every entry that has ``tag``."""
         self._marks.update_many(
             {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": new_tag}}, session=session
         )
 
     @translate_errors
     def remove_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
-        """Take a tag from entries that keep another one; return how many had it."""
+        """Remove a tag from entries that keep another tag; return how many had it."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
         return self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session).matched_count
 

@@ -1,8 +1,8 @@
-"""Packs many read states into few binary fields: snapshots and undos hold a whole user's at once.
+"""Packing of many read states into few binary fields, for snapshots and undos of all of a user's feeds.
 
-Per feed one row of eight int64 (feed, first, last, newest, upto, start, bytes of its bitmap, count of its
-kept-unread numbers); then all bitmaps, then all kept-unread numbers, in the same order. Feeds of people may
-miss numbers: how many each feed does, where one does.
+Each feed has one row of eight int64 (feed, first, last, newest, upto, start, bytes of its bitmap, count of
+its kept-unread numbers). Then come all bitmaps and all kept-unread numbers, in the same order. Feeds of
+people may lack numbers; if any feed does, the count per feed follows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pack(feeds: Iterable[SourceFeed]) -> dict[str, Any]:
 
 
 def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
-    """Yield what was packed."""
+    """Yield the feeds in a packed document."""
     bitmaps, kept, missing = doc["bitmaps"], array("q"), array("q")
     kept.frombytes(doc["kept"])
     missing.frombytes(doc.get("missing", b""))
@@ -54,5 +54,5 @@ def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
 
 
 def unpack_last_seqs(rows: bytes) -> dict[int, int]:
-    """Return feed → last number out of the packed rows alone."""
+    """Return feed → last number, from the packed rows alone."""
     return {row[0]: row[2] for row in _ROW.iter_unpack(rows)}

@@ -1,13 +1,13 @@
-"""What is searched: the collection ``searchables``, one document per entry with its words.
+"""The search index: the collection ``searchables``, one document per entry with its words.
 
     {_id: entry, feed_id, at, seq, words: ["", "sea", "t:sea", …], text: compressed}
 
-Every word is one key of the index (words, feed_id, at, _id, seq): so a word in a time of any number of
-feeds is read in one pass, without documents. The empty word stands in every entry, ``t:`` and ``a:``
-before words of title and author. ``text`` holds the words in their order, for phrases.
+Every word is a key of the index (words, feed_id, at, _id, seq). So a word in a time window of any number of
+feeds is read in one pass, without documents. Every entry has the empty word; ``t:`` and ``a:`` precede words
+of the title and the author. ``text`` holds the words in their order, for phrases.
 
-Why not a text index: it knows no order by time, so that a page of a common word reads and sorts every
-entry that holds it, of all feeds of the server (``docs/performance.md``).
+A text index of MongoDB has no order by time. So a page of a common word would read and sort every entry with
+it, of all feeds on the server (``docs/performance.md``).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from app.models.reading.search import SearchDocument, Term, TermField
 from app.models.reading.tokenizer import split_words
 
 INDEX = "words"
-#: Before words of one field.
+#: Prefixes of words in a certain field.
 MARKS = {TermField.ANY: "", TermField.TITLE: "t:", TermField.AUTHOR: "a:"}
 _KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IndexScan:
-    """One pass over the index.
+    """A pass over the index.
 
     Attributes:
-        word: the one that is walked, with its mark.
-        others, without: words that must be there too, and that must not.
-        phrases: terms of several words, that must and that must not be there.
+        word: the word that is scanned, with its prefix.
+        others, without: words that an entry must also have, and must not have.
+        phrases, no_phrases: terms of several words that an entry must have, and must not have.
     """
 
     word: str
@@ -53,12 +53,12 @@ class IndexScan:
 
     @property
     def index_query(self) -> Doc:
-        """What the index alone answers."""
+        """The query that the index alone can answer."""
         return {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.to_query()}
 
     @property
     def full_query(self) -> Doc:
-        """What only the documents answer."""
+        """The query that needs the documents."""
         words: Doc = {"$all": [self.word, *self.others]}
         if self.without:
             words["$nin"] = list(self.without)
@@ -66,11 +66,11 @@ class IndexScan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to look at in documents."""
+        """Whether the index alone can answer the scan."""
         return not (self.others or self.without or self.phrases or self.no_phrases)
 
     def is_match(self, doc: Doc) -> bool:
-        """Return whether a document's phrases are as asked."""
+        """Return whether a document matches the scan's phrases."""
         if not (self.phrases or self.no_phrases):
             return True
         text = isal_zlib.decompress(doc["text"]).decode()
@@ -80,23 +80,23 @@ class IndexScan:
 
 
 class SearchIndexMapper:
-    """:class:`SearchDocument` → document → :class:`EntryKey`. Every query carries ``feed_id``.
+    """:class:`SearchDocument` → document → :class:`EntryKey`. Every query contains ``feed_id``.
 
     Args:
-        words_most: different words kept of one entry.
+        max_words: most distinct words stored per entry.
     """
 
     def __init__(self, database: Database[Doc], *, max_words: int) -> None:
-        # Losing a write costs nothing: that an entry is indexed is noted later, and durably.
+        # Losing a write does no harm: the record that an entry is indexed is written later, and durably.
         self._table: Table[Doc] = database.get_collection("searchables", write_concern=WriteConcern(w=1))
         self._most = max_words
 
     @translate_errors
     def put(self, entries: Sequence[SearchDocument]) -> None:
-        """Store entries, in place of what was stored of them."""
+        """Store entries, replacing their earlier documents."""
         writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
         if writes:
-            # A share that went to the other feed of its sharer may have left what was known of it there.
+            # A share that moved to the sharer's other feed may have left a document there.
             ids, feeds = [e.id for e in entries], list({e.feed_id for e in entries})
             self._table.delete_many({"_id": {"$in": ids}, "feed_id": {"$nin": feeds}})
             self._table.bulk_write(writes, ordered=False)
@@ -117,7 +117,7 @@ class SearchIndexMapper:
 
     @translate_errors
     def remove(self, feed_id: int, below: int, keep: Collection[int]) -> int:
-        """Delete a feed's documents with lower numbers."""
+        """Delete a feed's documents with numbers below ``below``, except the ids in ``keep``."""
         query: Doc = {"feed_id": feed_id, "seq": {"$lt": below}}
         if keep:
             query["_id"] = {"$nin": list(keep)}
@@ -125,20 +125,21 @@ class SearchIndexMapper:
 
     @translate_errors
     def remove_entry(self, feed_id: int, entry_id: int) -> None:
-        """Delete what is known of an entry that was taken back."""
+        """Delete the document of a removed entry."""
         self._table.delete_one({"feed_id": feed_id, "_id": entry_id})
 
     @translate_errors
     def count_matches(self, scan: IndexScan, limit: int) -> int:
-        """Return how many entries hold a word, counted up to ``most``; from the index alone."""
+        """Return how many entries have the scan's word, counted up to ``limit``; from the index alone."""
         return self._table.count_documents(scan.index_query, limit=limit, hint=INDEX)
 
     @translate_errors
     def find(self, scan: IndexScan, limit: int) -> tuple[list[EntryKey], int]:
-        """Look at up to ``most`` entries that hold the word, and return the keys of those that are as asked.
+        """Check up to ``limit`` entries with the scan's word, and return the keys of those that match the
+        scan.
 
         Returns:
-            The keys, in no order, and how many were looked at: ``most`` means that there may be more.
+            The keys, in no order, and the number of checked entries: if that is ``limit``, there may be more.
         """
         docs = list(self._table.find(scan.index_query, _KEY, limit=limit, batch_size=limit).hint(INDEX))
         if scan.is_plain or not docs:
@@ -147,7 +148,7 @@ class SearchIndexMapper:
 
     @translate_errors
     def find_among(self, ids: Sequence[int], scan: IndexScan) -> list[EntryKey]:
-        """Return the keys of those of these entries that are as asked."""
+        """Return the keys of those of these entries that match the scan."""
         shown = {**_KEY, "text": 1} if scan.phrases or scan.no_phrases else _KEY
         docs = self._table.find({**scan.full_query, "_id": {"$in": list(ids)}}, shown)
         return [_key(d) for d in docs.hint("_id_") if scan.is_match(d)]

@@ -1,4 +1,4 @@
-"""Copies of read states that live for a day: stream snapshots and undos of mass actions."""
+"""Copies of read states that are kept for a day: stream snapshots and undos of mass marks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from app.models.subscriptions.read_state import ReadState
 
 
 class SnapshotMapper:
-    """Document ↔ :class:`Snapshot`. Every query carries ``user_id``."""
+    """Document ↔ :class:`Snapshot`. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
-        # Losing one costs a reload, so it does not wait for the journal.
+        # Losing a snapshot only costs a reload, so writes don't wait for the journal.
         self._snapshots: Collection[Doc] = database.get_collection(
             "snapshots", write_concern=WriteConcern(w=1)
         )
 
     @translate_errors
     def add(self, snapshot: Snapshot, expires: dt.datetime) -> None:
-        """Keep a snapshot until ``expires``."""
+        """Store a snapshot until ``expires``."""
         self._snapshots.insert_one(
             {
                 "token": snapshot.token,
@@ -64,7 +64,7 @@ class SnapshotMapper:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Undo:
-    """The read states that a mass action replaced, by feed, with the mass action before it."""
+    """The read states that a mass mark replaced, by feed, each with the token of the mass mark before."""
 
     token: str
     user_id: int
@@ -72,10 +72,10 @@ class Undo:
 
 
 class UndoMapper:
-    """Documents ↔ :class:`Undo`. Every query carries ``user_id``.
+    """Documents ↔ :class:`Undo`. Every query contains ``user_id``.
 
-    An undo is written before its action, in one document; feeds whose state changed before it could be
-    replaced get a further one, and of a feed's states the last written counts.
+    An undo is written before its action, in one document. Feeds whose state changed before it could be
+    replaced are written again in a further document, and the last state of a feed counts.
     """
 
     def __init__(self, database: Database[Doc]) -> None:
@@ -83,10 +83,10 @@ class UndoMapper:
 
     @translate_errors
     def add(self, undo: Undo, expires: dt.datetime) -> None:
-        """Keep states until ``expires``."""
+        """Store an undo until ``expires``."""
         masses = sorted({mass for _, mass in undo.before.values() if mass is not None})
         places = {mass: place for place, mass in enumerate(masses, 1)}
-        # The mass action before is packed as its place in ``masses``, in a column that is free here.
+        # The earlier mass mark is packed as its position in ``masses``, in a column that is unused here.
         packed = read_state_packing.pack(
             SourceFeed(f, places.get(mass or "", 0), 0, 0, state, 0)
             for f, (state, mass) in undo.before.items()
@@ -109,20 +109,20 @@ class UndoMapper:
     def add_entries(
         self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
     ) -> None:
-        """Keep single entries, by feed, that an action marked as read."""
+        """Store the numbers of single entries, by feed, that an action marked as read."""
         found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
         self._undos.insert_one({"token": token, "user_id": user_id, "expires": expires, "found": found})
 
     @translate_errors
     def find_entries(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
-        """Return what :meth:`add_found` kept, empty when the token is of another kind."""
+        """Return the numbers stored by :meth:`add_entries`; empty for another kind of token."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._undos.find_one(query, {"found": 1}) or {}
         return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
 
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:
-        """Say of a kept undo what was done: it is in the history from now on."""
+        """Add the action to a stored undo, which puts it into the history."""
         said = {**dataclasses.asdict(action), "kind": action.kind.value}
         self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
 
@@ -130,7 +130,7 @@ class UndoMapper:
     def find_actions(
         self, user_id: int, now: dt.datetime, limit: int, after: HistoryCursor | None
     ) -> list[MassAction]:
-        """Return what a user did to many entries at once, the newest first; ``after``: the one before."""
+        """Return a user's mass actions, newest first; ``after``: the cursor to continue after."""
         query: Doc = {"user_id": user_id, "expires": {"$gt": now}, "action": {"$exists": True}}
         if after is not None:
             same = {"action.at": after.at, "token": {"$lt": after.token}}

@@ -1,4 +1,4 @@
-"""How people look at their streams: the collection ``streamviews``, one document per user and stream."""
+"""Display settings of streams: the collection ``streamviews``, one document per user and stream."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from app.models.reading.stream_view import FIELDS
 
 
 class StreamViewMapper:
-    """Document ↔ what differs from the person's settings. Every query carries ``user_id``."""
+    """Document ↔ settings that differ from the user's preferences. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._views: Collection[Doc] = database["streamviews"]
 
     @translate_errors
     def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
-        """Return what is kept of a stream."""
+        """Return the stored settings of a stream."""
         found = self._views.find_one({"user_id": user_id, "stream": str(ref)}) or {}
         return {name: found[name] for name in FIELDS if name in found}
 
     @translate_errors
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
-        """Keep changes; return whether the stream is one more."""
+        """Store changes of settings; return whether the stream had none before."""
         result = self._views.update_one(
             {"user_id": user_id, "stream": str(ref)}, {"$set": {**changes, "at": now}}, upsert=True
         )
@@ -36,7 +36,7 @@ class StreamViewMapper:
 
     @translate_errors
     def trim_oldest(self, user_id: int, limit: int) -> None:
-        """Forget what was changed longest ago, above ``most`` streams."""
+        """Delete the settings changed longest ago, keeping ``limit`` streams."""
         old = self._views.find({"user_id": user_id}, {"_id": 0, "stream": 1}).sort("at", -1).skip(limit)
         streams = [doc["stream"] for doc in old]
         if streams:

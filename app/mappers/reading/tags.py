@@ -20,9 +20,9 @@ _NAME_ORDER = [("key", 1)]
 
 
 class TagMapper:
-    """Document ↔ :class:`Tag`. Every query carries ``user_id``.
+    """Document ↔ :class:`Tag`. Every query contains ``user_id``.
 
-    A deleted tag stays for as long as that can be undone, under a key that no name has.
+    A deleted tag stays while the deletion can be undone, under a key that no name can have.
     """
 
     def __init__(self, database: Database[Doc]) -> None:
@@ -30,7 +30,7 @@ class TagMapper:
 
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[Tag]:
-        """Return a user's tags by name, deleted ones too."""
+        """Return a user's tags sorted by name, including deleted ones."""
         found = self._tags.find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
         return [_tag(d) for d in found]
 
@@ -39,7 +39,7 @@ class TagMapper:
         """Store a new tag.
 
         Raises:
-            ConflictError: there is one with this key; the transaction is over.
+            ConflictError: there is a tag with this key; the transaction has ended.
         """
         doc: Doc = {
             "_id": ids.reserve_ids(),
@@ -56,17 +56,17 @@ class TagMapper:
 
     @translate_errors
     def change_count(self, user_id: int, tag_id: int, delta: int, session: Session) -> None:
-        """Count entries up or down."""
+        """Change a tag's count of entries."""
         self._tags.update_one(
             {"_id": tag_id, "user_id": user_id}, {"$inc": {"count": delta}}, session=session
         )
 
     @translate_errors
     def set_name(self, user_id: int, tag_id: int, name: str, session: Session | None = None) -> bool:
-        """Give a tag a name, and bring it back if it was deleted; False: there is none.
+        """Rename a tag, and restore it if it was deleted; return False if there is no such tag.
 
         Raises:
-            ExistsError: another one has this name.
+            ExistsError: another tag has this name.
         """
         update: Doc = {
             "$set": {"name": name, "key": make_tag_key(name)},
@@ -82,31 +82,31 @@ class TagMapper:
     def mark_deleted(
         self, user_id: int, tag_id: int, at: dt.datetime, session: Session, merged: Any = None
     ) -> None:
-        """Delete a tag so that it can come back."""
+        """Mark a tag as deleted, so that it can be restored."""
         fields = {"deleted_at": at, "key": f"\u0000{tag_id}", **({"merged": merged} if merged else {})}
         self._tags.update_one({"_id": tag_id, "user_id": user_id}, {"$set": fields}, session=session)
 
     @translate_errors
     def remove(self, user_id: int, tag_id: int, session: Session) -> None:
-        """Delete a tag for good."""
+        """Delete a tag permanently."""
         self._tags.delete_one({"_id": tag_id, "user_id": user_id}, session=session)
 
 
 class SavedSearchMapper:
-    """Document ↔ :class:`SavedSearch`. Every query carries ``user_id``."""
+    """Document ↔ :class:`SavedSearch`. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._searches: Collection[Doc] = database["searches"]
 
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
-        """Return a user's searches by name."""
+        """Return a user's saved searches, sorted by name."""
         found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
         return [_saved(doc) for doc in found]
 
     @translate_errors
     def put(self, user_id: int, name: str, query: str) -> SavedSearch:
-        """Store a search and return it; one with the same name gets another query."""
+        """Store a search and return it; an existing name gets the new query."""
         while True:
             try:
                 doc: Any = self._searches.find_one_and_update(
@@ -122,10 +122,10 @@ class SavedSearchMapper:
 
     @translate_errors
     def add(self, search: SavedSearch, session: Session) -> None:
-        """Store a search under the id it had.
+        """Store a search again under its old id.
 
         Raises:
-            ConflictError: one has its name by now; the transaction is over.
+            ConflictError: another search has its name now; the transaction has ended.
         """
         doc = {"_id": search.id, "user_id": search.user_id, "name": search.name, "query": search.query}
         try:
@@ -135,7 +135,7 @@ class SavedSearchMapper:
 
     @translate_errors
     def remove(self, user_id: int, search_id: int, session: Session) -> SavedSearch | None:
-        """Delete a search and return it; None: there was none."""
+        """Delete a search and return it; None: there is no such search."""
         doc = self._searches.find_one_and_delete({"_id": search_id, "user_id": user_id}, session=session)
         return _saved(doc) if doc else None
 
