@@ -1,11 +1,11 @@
-"""Subscribers of our own hub: the collection ``hubsubs``, and ``hub_at`` of the feeds of what people share.
+"""Subscribers of our own WebSub hub: the collection ``hubsubs``, and the field ``hub_at`` of shared feeds.
 
     {_id, user_id, feed_id, topic, callback, host, expires, secret?, since?, failures?, ask?, verify_at?,
      owed?, push_at?, heard?}
 
-A share writes ``hub_at`` and nothing here. Whoever pushes first lets all subscribers of the stream be owed
-that change, then takes ``hub_at`` away; from then on each row says what it was not told. So a crash at any
-point leaves somebody a push twice, and nobody without.
+A share only writes ``hub_at``, and nothing here. The first push job marks the change as owed to all
+subscribers of the stream, and then removes ``hub_at``. From then on each row records what its subscriber
+lacks. So after a crash at any point a subscriber may get a push twice, but none misses it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from app.models.sharing.hub import PendingIntent, Subscriber
 
 _NAMES = ("user_id", "feed_id", "topic", "callback", "expires", "secret", "since", "owed")
 _ALL = (*_NAMES, "failures", "heard")
-#: Rows looked at for streams that are owed.
+#: Rows read per stream with pending deliveries.
 _LOOK = 10
 
 
 class HubMapper:
-    """Document ↔ :class:`Subscriber`. Fields that are None are not there."""
+    """Document ↔ :class:`Subscriber`. Documents omit fields that are None."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._rows: Collection[Doc] = database["hubsubs"]
@@ -42,7 +42,7 @@ class HubMapper:
 
     @translate_errors
     def find_by_callback(self, topic: str, callback: str) -> Subscriber | None:
-        """Return the subscription of a callback to a topic, also one that is not confirmed."""
+        """Return the subscription of a callback to a topic, even an unconfirmed one."""
         return _read(self._rows.find_one({"topic": topic, "callback": callback}))
 
     @translate_errors
@@ -52,16 +52,16 @@ class HubMapper:
 
     @translate_errors
     def count(self, feed_id: int, host: str, limits: tuple[int, int]) -> tuple[int, int]:
-        """Return how many subscriptions a stream has, and a host, each counted up to its ``most``."""
+        """Return how many subscriptions a stream has, and a host, each counted up to its limit."""
         of_feed = self._rows.count_documents({"feed_id": feed_id}, limit=limits[0], hint="feed_push")
         return of_feed, self._rows.count_documents({"host": host}, limit=limits[1], hint="host")
 
     @translate_errors
     def set_intent(self, new: Subscriber, host: str, intent: PendingIntent) -> int:
-        """Note what a callback is to be asked, in the place of what it was to be asked before.
+        """Store a request to verify with a callback, replacing an earlier request.
 
         Args:
-            new: how it begins where there is none yet. Of an older one the rest stays as it is.
+            new: the values of a new subscription; an existing one keeps its other values.
 
         Returns:
             The id of the subscription.
@@ -83,19 +83,19 @@ class HubMapper:
 
     @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return ids of subscriptions whose callbacks are to be asked, the longest due first."""
+        """Return ids of subscriptions to verify, longest due first."""
         found = self._rows.find({"verify_at": {"$lte": now}}, {"_id": 1}).sort("verify_at", ASCENDING)
         return [d["_id"] for d in found.limit(limit)]
 
     @translate_errors
     def claim(self, sub_id: int, at: dt.datetime, now: dt.datetime, until: dt.datetime) -> bool:
-        """Take a request whose callback is to be asked now, due again at ``until``; False: another has."""
+        """Claim a due verification, due again at ``until``; return False if another job has claimed it."""
         query = {"_id": sub_id, "ask.at": at, "verify_at": {"$lte": now}}
         return self._rows.update_one(query, {"$set": {"verify_at": until}}).matched_count == 1
 
     @translate_errors
     def postpone_request(self, sub_id: int, at: dt.datetime, until: dt.datetime, failures: int) -> None:
-        """Let a callback be asked (again) then; ``at`` names the request that this is about."""
+        """Postpone the verification of the request made at ``at``."""
         change = {"verify_at": until, "ask.failures": failures}
         self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$set": change})
 
@@ -103,10 +103,10 @@ class HubMapper:
     def confirm(
         self, sub_id: int, intent: PendingIntent, digest: bytes, now: dt.datetime, until: dt.datetime
     ) -> bool:
-        """Note that a callback has confirmed a request; False: there is a newer one.
+        """Record that a callback has confirmed a request; return False if there is a newer request.
 
         Args:
-            heard: hash of what is served at this moment.
+            digest: hash of the document that is served now.
         """
         change: Doc = {"$set": {"expires": until, "heard": digest}, "$min": {"since": now}}
         gone = {"ask": "", "verify_at": "", "failures": ""}
@@ -119,7 +119,7 @@ class HubMapper:
 
     @translate_errors
     def refuse(self, sub_id: int, at: dt.datetime) -> None:
-        """Forget a request that was not confirmed; a subscription from before it stays."""
+        """Delete an unconfirmed request; a subscription confirmed earlier stays."""
         if not self._rows.delete_one({"_id": sub_id, "ask.at": at, "since": None}).deleted_count:
             self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$unset": {"ask": "", "verify_at": ""}})
 
@@ -128,21 +128,21 @@ class HubMapper:
         """Delete subscriptions."""
         self._rows.delete_many({"_id": {"$in": list(sub_ids)}})
 
-    # -- what is owed
+    # -- deliveries
 
     @translate_errors
     def has_subscribers(self, feed_id: int) -> bool:
-        """Return whether anybody subscribes to a stream."""
+        """Return whether a stream has any subscriptions."""
         return self._rows.find_one({"feed_id": feed_id}, {"_id": 1}) is not None
 
     @translate_errors
     def clear_changed(self, feed_id: int) -> None:
-        """Note that nobody is to hear of what changed in a stream."""
+        """Clear the mark that a stream's change must be delivered."""
         self._feeds.update_one({"_id": feed_id}, {"$unset": {"hub_at": ""}})
 
     @translate_errors
     def find_owed_feeds(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return streams of which somebody is to be told, the longest waiting first."""
+        """Return streams with pending deliveries, longest waiting first."""
         changed = self._feeds.find({"hub_at": {"$exists": True}}, {"_id": 1}).sort("hub_at", ASCENDING)
         found = [d["_id"] for d in changed.limit(limit)]
         waiting = self._rows.find({"push_at": {"$lte": now}}, {"feed_id": 1}).sort("push_at", ASCENDING)
@@ -151,9 +151,9 @@ class HubMapper:
 
     @translate_errors
     def mark_owed(self, feed_id: int, now: dt.datetime) -> None:
-        """Let all subscribers of a stream be owed what changed in it, if anything did.
+        """Mark a stream's change, if any, as owed to all its subscribers.
 
-        Those who wait for another try go on waiting for it.
+        Subscribers that wait for a retry keep its time.
         """
         feed = self._feeds.find_one({"_id": feed_id}, {"hub_at": 1}) or {}
         changed = feed.get("hub_at")
@@ -167,9 +167,9 @@ class HubMapper:
     def claim_subscribers(
         self, feed_id: int, now: dt.datetime, until: dt.datetime, limit: int
     ) -> list[Subscriber]:
-        """Take subscribers of a stream that are to be told now; they are due again at ``until``.
+        """Claim subscribers of a stream whose deliveries are due; they are due again at ``until``.
 
-        Those who failed before come last: they may fail slowly, and hold nobody up.
+        Subscribers with failures come last, because they may fail slowly and must not delay others.
         """
         query = {"feed_id": feed_id, "push_at": {"$lte": now}}
         self._rows.delete_many({**query, "expires": {"$lte": now}})
@@ -186,7 +186,7 @@ class HubMapper:
     def postpone_hosts(
         self, feed_id: int, hosts: Sequence[str], now: dt.datetime, until: dt.datetime
     ) -> None:
-        """Let subscribers of a stream that are due wait whose callbacks are on these hosts."""
+        """Postpone the due deliveries of a stream to callbacks on these hosts."""
         due = {"feed_id": feed_id, "push_at": {"$lte": now}, "host": {"$in": list(hosts)}}
         self._rows.update_many(due, {"$set": {"push_at": until}})
 
@@ -198,12 +198,13 @@ class HubMapper:
         removed: Iterable[int],
         now: dt.datetime,
     ) -> None:
-        """Note how pushes ended.
+        """Record the results of pushes.
 
         Args:
-            told: who got it, with its hash. One who was owed something newer meanwhile is due at once.
-            later: by id, the failures of who did not, and when to try again.
-            gone: ids of those that are dropped.
+            delivered: the subscribers that got the push, with its hash. If a newer change is owed, it is due
+                now.
+            postponed: failures and time of the retry, by subscriber id.
+            removed: ids of subscriptions to delete.
         """
         newer = {"failures": 0, "push_at": now}
         operations: list[UpdateOne | DeleteOne] = []

@@ -1,12 +1,12 @@
-"""Feeds of what people share: documents of ``feeds`` that nobody polls.
+"""Shared feeds: documents of ``feeds`` that are not polled.
 
-Their numbers rise without gaps like those of all feeds. What is taken back leaves its number behind:
-``gone`` is a bitmap of such numbers, laid out as that of a subscription, and counts as read for everybody.
-So taking a share back is one write, however many people follow; and so is bringing it back, under its number,
-by which those who have read it have.
+Their numbers rise without gaps, as in all feeds. A removed entry leaves its number behind: ``gone`` is a
+bitmap of such numbers, with the layout of subscriptions' bitmaps, and they count as read for everyone. So
+removing a share is one write, however many people follow. So is restoring it under its old number, by which
+its readers have read it.
 
-Whatever changes what such a feed says sets ``hub_at`` with it, so that no crash can lose that our hub owes
-its subscribers a push (:mod:`app.mappers.sharing.hubs` takes it away).
+Every change of a shared feed's content also sets ``hub_at``, so that no crash can lose a push that our hub
+owes its subscribers (:mod:`app.mappers.sharing.hubs` removes it).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from app.models.subscriptions.read_state import build_word_masks
 
 
 class SharedFeedMapper:
-    """Makes, numbers and hides feeds of kind ``shared``."""
+    """Creates, numbers and hides feeds of kind ``shared``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
 
     @translate_errors
     def get_or_create(self, owner: int, key: str, url: str, title: str, now: dt.datetime) -> int:
-        """Return the feed of this owner with this key, which is made where there is none yet."""
+        """Return the id of the owner's feed with this key, creating the feed if needed."""
         while True:
             doc: Doc = {
                 "_id": Int64(ids.reserve_ids()),
@@ -60,7 +60,7 @@ class SharedFeedMapper:
 
     @translate_errors
     def take_number(self, feed_id: int, at: dt.datetime, now: dt.datetime, session: Session) -> int | None:
-        """Take the next number of a feed for an entry of this sort time; None: there is no such feed."""
+        """Reserve the next number of a feed for an entry with this sort time; None: no such feed."""
         update = {
             "$inc": {"last_seq": Int64(1)},
             "$max": {"last_entry_at": at},
@@ -79,12 +79,12 @@ class SharedFeedMapper:
     def restore_number(
         self, feed_id: int, seq: int, at: dt.datetime, now: dt.datetime, session: Session
     ) -> bool:
-        """Let the number that an entry left behind be its again; False: there is no such number any more."""
+        """Restore the number of a removed entry; return False if the number doesn't exist anymore."""
         ((word, mask),) = build_word_masks([seq]).items()
         query = {
             "_id": feed_id,
             "first_seq": {"$lte": seq},
-            # By its place: a mask with the sign's bit would be refused.
+            # By bit position: a mask with the sign bit would be refused.
             f"gone.{word}": {"$bitsAllSet": [seq & 63]},
         }
         update = {
@@ -96,13 +96,13 @@ class SharedFeedMapper:
 
     @translate_errors
     def mark_changed(self, feed_id: int, now: dt.datetime, session: Session) -> None:
-        """Note that an entry of this feed says something else now."""
+        """Record that the content of an entry in this feed has changed."""
         update = {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translate_errors
     def remove_number(self, feed_id: int, seq: int, session: Session) -> None:
-        """Note that the entry with this number was taken back."""
+        """Record that the entry with this number was removed."""
         ((word, mask),) = build_word_masks([seq]).items()
         update = {
             "$bit": {f"gone.{word}": {"or": Int64(mask)}},
@@ -112,14 +112,14 @@ class SharedFeedMapper:
 
     @translate_errors
     def rename(self, feed_ids: Sequence[int], url: str, title: str, session: Session | None = None) -> None:
-        """Give a person's feeds his new address and name."""
+        """Set the new address and name of a person's feeds."""
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
         update = {"$set": {"url": url, "title": title}, "$currentDate": {"hub_at": True}}
         self._feeds.update_many(query, update, session=session)
 
     @translate_errors
     def set_hidden(self, feed_id: int, hidden: bool, now: dt.datetime, session: Session) -> None:
-        """Let nobody but the owner see what is in a feed, or everybody again who may."""
+        """Hide a feed's entries from everyone except the owner, or show them again."""
         if hidden:
             update: Doc = {"$set": {"hidden": True, "hub_at": now}}
         else:

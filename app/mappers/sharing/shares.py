@@ -1,15 +1,15 @@
-"""Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
+"""Shares: the collection ``shares``. Queries for a chain contain ``of``, the shard key; other queries name
+ids.
 
     {_id, of, of_feed, user_id, feed_id, seq, left?, at, path, note, audience, stream?, edited?, live?,
      removed?, stars?}
 
-``stream`` is the audience of its sharer's whole stream where that is not everybody: so what may be counted is
-known without his profile.
+``stream`` is the audience of the sharer's stream if it isn't public, so that visible shares can be counted
+without reading the profile.
 
-``path`` holds the ids of the shares on the way from the root to this one, itself last, 14 hexadecimal digits
-each. Sorted as text that is the order of a nested list, older branches first, and all that lies below a
-share is one range: so a tree of any size is read in pages, by one index. (Binary values would be sorted by
-their length first.)
+``path`` holds the ids of the shares from the root down to this one, with 14 hexadecimal digits each. Sorted
+as text this is the order of a nested list, older branches first, and everything below a share is one range.
+So one index pages through a tree of any size. (Binary values would be sorted by length first.)
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _PUBLIC: Doc = {"audience": Audience.PUBLIC.value, "stream": None}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VisibilityFilter:
-    """What of a chain a viewer may see, as far as shares tell by themselves.
+    """A filter for the shares in a chain that a viewer may see, as far as the share documents show it.
 
     Attributes:
-        user_id: of the viewer, None: a stranger. feed_ids: of those he follows.
-        without: people who block him, or whom he blocks.
+        user_id: the viewer; None: a stranger.
+        feed_ids: feeds of the people whom the viewer follows.
+        without: people who block the viewer, or whom the viewer blocks.
     """
 
     user_id: int | None = None
@@ -67,20 +68,20 @@ class ShareMapper:
 
     @translate_errors
     def add(self, share: Share, stream: Audience, session: Session) -> int:
-        """Store a share; return how many stars its entry had when it was taken back, 0 if it is new.
+        """Store a share; return how many stars its entry had when it was removed, 0 for a new share.
 
         Args:
-            stream: for whom its sharer's whole stream is.
+            stream: the audience of the sharer's stream.
 
         Raises:
-            ExistsError: this person shares this entry already; the transaction is over.
-            ConflictError: the id is taken; the transaction is over.
+            ExistsError: this person already shares this entry; the transaction has ended.
+            ConflictError: the id is taken; the transaction has ended.
         """
         doc = build_share_doc(share)
         if stream is not Audience.PUBLIC:
             doc["stream"] = stream.value
         try:
-            # A share that is brought back has left its document behind, for those that came after it.
+            # A removed share leaves its document for its re-shares; a restored one replaces it.
             was = self._shares.find_one_and_delete({"_id": share.id, "live": None}, session=session)
             self._shares.insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -91,24 +92,24 @@ class ShareMapper:
 
     @translate_errors
     def find(self, share_id: int, session: Session | None = None) -> Share | None:
-        """Return a share, also one that was taken back."""
+        """Return a share, even a removed one."""
         doc = self._shares.find_one({"_id": share_id}, session=session)
         return parse_share(doc) if doc else None
 
     @translate_errors
     def find_many(self, share_ids: Sequence[int]) -> dict[int, Share]:
-        """Return those of these shares that there are, by id."""
+        """Return the shares that exist, removed ones included, by id."""
         return {d["_id"]: parse_share(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
 
     @translate_errors
     def find_own(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
-        """Return a person's own shares of these entries, by the entry."""
+        """Return a person's own shares of these entries, by entry id."""
         query = {"user_id": user_id, "of": {"$in": list(origins)}, "live": True}
         return {d["of"]: parse_share(d) for d in self._shares.find(query)}
 
     @translate_errors
     def find_among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
-        """Return the shares of these entries in these feeds, the oldest first."""
+        """Return the shares of these entries in these feeds, oldest first."""
         query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
         found = self._shares.find(query, batch_size=BATCH).hint("of_feed")
         return sorted((parse_share(d) for d in found), key=lambda s: s.id)
@@ -124,10 +125,10 @@ class ShareMapper:
         now: dt.datetime,
         session: Session,
     ) -> tuple[Share, Share] | None:
-        """Change what somebody wrote to his share, and who sees it.
+        """Change the note and the audience of a share.
 
         Returns:
-            The share as it was and as it is, None: he has no such share.
+            The share before and after the change; None: the user has no such share.
         """
         query = {"_id": share_id, "user_id": user_id, "live": True}
         was = self._shares.find_one(query, session=session)
@@ -141,7 +142,7 @@ class ShareMapper:
 
     @translate_errors
     def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
-        """Take a share back and return it as it was; its place in chains stays. None: there is none."""
+        """Remove a share and return it as it was, or None; its place in chains stays."""
         query = {"_id": share_id, "user_id": user_id, "live": True}
         gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
         doc = self._shares.find_one_and_update(query, gone, session=session)
@@ -151,7 +152,7 @@ class ShareMapper:
     def list_chain(
         self, origin_id: int, visibility: VisibilityFilter, after: str, limit: int
     ) -> list[tuple[Share, str]]:
-        """Return shares of a root that may be seen, each with its path, in the order of a nested list."""
+        """Return the visible shares of a root, each with its path, in the order of a nested list."""
         query = {"of": origin_id, **visibility.build_query()}
         if after:
             query["path"] = {"$gt": after}
@@ -160,13 +161,13 @@ class ShareMapper:
 
     @translate_errors
     def find_last(self, origin_id: int, limit: int) -> list[Share]:
-        """Return the last shares of a root that are for everybody, the last one first."""
+        """Return the latest public shares of a root, latest first."""
         query = {"of": origin_id, "live": True, **_PUBLIC}
         return [parse_share(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
 
     @translate_errors
     def count(self, origin_id: int, visibility: VisibilityFilter, limit: int) -> int:
-        """Return how many shares of a root may be seen, counted up to ``most``."""
+        """Return how many shares of a root are visible, counted up to ``limit``."""
         return self._shares.count_documents(
             {"of": origin_id, **visibility.build_query()}, limit=limit, hint="chain"
         )
@@ -175,10 +176,10 @@ class ShareMapper:
     def list_stream(
         self, user_id: int, audiences: Sequence[Audience], before: int | None, limit: int
     ) -> list[Share]:
-        """Return a person's live shares for one of these audiences, the newest first.
+        """Return a person's live shares with one of these audiences, newest first.
 
         Args:
-            before: the share after which it goes on.
+            before: the share after which the page starts; None: the first page.
         """
         query = build_stream_query(user_id, audiences)
         if before is not None:
@@ -188,7 +189,7 @@ class ShareMapper:
 
     @translate_errors
     def count_stream(self, user_id: int, audiences: Sequence[Audience], limit: int) -> int:
-        """Return how many live shares for one of these audiences a person has, up to ``most``."""
+        """Return how many live shares with one of these audiences a person has, up to ``limit``."""
         if not audiences:
             return 0
         return self._shares.count_documents(
@@ -197,7 +198,7 @@ class ShareMapper:
 
     @translate_errors
     def find_public_descendants(self, shares: Sequence[Share], limit: int) -> dict[int, list[Share]]:
-        """Return live shares for everybody that came of each of these, by whatever way, up to ``limit``."""
+        """Return up to ``limit`` live public shares below each of these shares, at any depth."""
         parts: list[list[Doc]] = []
         for share in shares:
             mark = {"$set": {"below": share.id}}
@@ -209,48 +210,48 @@ class ShareMapper:
 
     @translate_errors
     def find_descendants(self, share: Share, limit: int) -> list[Share]:
-        """Return live shares that came of this one, by whatever way and for whomever, up to ``limit``."""
+        """Return up to ``limit`` live shares below a share, at any depth and for any audience."""
         found = self._shares.find({**_within(share), "live": True}).sort("path", -1).limit(limit)
         return [parse_share(d) for d in found.hint("chain")]
 
     @translate_errors
     def set_stream_audience(self, user_id: int, stream: Audience) -> None:
-        """Note for whom a person's whole stream is."""
+        """Store the audience of a person's stream in all their live shares."""
         public = stream is Audience.PUBLIC
         update = {"$unset": {"stream": ""}} if public else {"$set": {"stream": stream.value}}
         self._shares.update_many({"user_id": user_id, "live": True}, update, hint="user_of")
 
     @translate_errors
     def find_by_user(self, user_id: int, limit: int) -> list[Share]:
-        """Return some live shares of a person."""
+        """Return at most ``limit`` live shares of a person."""
         found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
         return [parse_share(d) for d in found]
 
     @translate_errors
     def find_ids_by_user(self, user_id: int) -> list[int]:
-        """Return all shares of a person, also those that he took back."""
+        """Return the ids of all shares of a person, including removed ones."""
         return [d["_id"] for d in self._shares.find({"user_id": user_id}, {"_id": 1})]
 
 
 def build_stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
-    """Return which shares of a person are for one of these audiences."""
+    """Return the query for a person's live shares with one of these audiences."""
     return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
 
 
 def _within(share: Share) -> Doc:
-    """Return which shares came of this one."""
+    """Return the query for the shares below a share."""
     path = pack_path((*share.path, share.id))
-    # Digits follow in all that lies below it, and "g" comes after the last of them.
+    # Paths below continue with hexadecimal digits, and "g" sorts after all of them.
     return {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
 
 
 def pack_path(ids: Sequence[int]) -> str:
-    """Return ids as the store keeps a path."""
+    """Return the stored form of a path of ids."""
     return "".join(f"{i:0{WIDTH}x}" for i in ids)
 
 
 def unpack_path(path: str) -> tuple[int, ...]:
-    """Return the ids of a path."""
+    """Return the ids in a stored path."""
     return tuple(int(path[i : i + WIDTH], 16) for i in range(0, len(path), WIDTH))
 
 
@@ -275,7 +276,7 @@ def build_share_doc(share: Share) -> Doc:
 
 
 def parse_share(doc: Doc) -> Share:
-    """Return the share of a document."""
+    """Return the share in a document."""
     return Share(
         id=doc["_id"],
         of=Origin(doc["of"], doc["of_feed"]),

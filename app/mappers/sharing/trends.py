@@ -1,11 +1,11 @@
-"""What is shared much at the moment: the collection ``trends``, one document per shared entry.
+"""Trends of shared entries: the collection ``trends``, one document per shared entry.
 
     {_id: root entry, of_feed, score, at}
 
-Each public share weighs 2^(t / H) at the time t of its making, H being the half-life, so that shares need
-not be weighed anew as they grow old: their order stays right for ever. ``score`` is the binary logarithm of
-the sum, which one update moves when a share comes or goes. (The sum itself would leave the range of a double
-after a thousand half-lives.)
+A public share made at time t weighs 2^(t / H), where H is the half-life. So aging needs no new weights,
+because the order stays right forever. ``score`` is the binary logarithm of the sum of weights, which one
+update changes when a share comes or goes. (The sum itself would exceed the range of a double after a thousand
+half-lives.)
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from app.mappers.mongo.store import Doc, Session
 from app.models.sharing.sharing import Origin
 
 _EPOCH = dt.datetime(2026, 1, 1, tzinfo=UTC)
-#: Of a root that nobody shares any more, or hardly: what rounding leaves of a share is less than this part.
+#: The smallest rest of a score after a removal: anything below is a rounding error.
 _NOTHING = 1e-6
 
 
 class TrendMapper:
-    """Moves scores and reads the highest.
+    """Changes scores, and reads the highest.
 
     Args:
-        half_life: after so long a share weighs half as much beside a new one.
+        half_life: time after which a share weighs half as much as a new one.
     """
 
     def __init__(self, database: Database[Doc], half_life: dt.timedelta) -> None:
@@ -40,7 +40,7 @@ class TrendMapper:
 
     @translate_errors
     def add(self, origin: Origin, at: dt.datetime, expires: dt.datetime, session: Session) -> None:
-        """Count a share that was made at this time."""
+        """Count a share made at time ``at``."""
         weight = self._weight(at)
         known = {"$ifNull": ["$score", None]}
         high, low = {"$max": ["$score", weight]}, {"$min": ["$score", weight]}
@@ -54,7 +54,7 @@ class TrendMapper:
 
     @translate_errors
     def remove(self, origin: Origin, at: dt.datetime, session: Session) -> None:
-        """Count a share no longer."""
+        """Remove a share from the score."""
         part = {"$pow": [2, {"$subtract": [self._weight(at), "$score"]}]}
         rest: Doc = {"$subtract": [1, part]}
         less = {"$add": ["$score", {"$log": [{"$max": [rest, _NOTHING]}, 2]}]}
@@ -65,7 +65,7 @@ class TrendMapper:
 
     @translate_errors
     def find_top(self, limit: int, now: dt.datetime) -> list[Origin]:
-        """Return what is shared most, the first first."""
+        """Return the most shared entries, highest score first."""
         found = self._trends.find({"expires": {"$gt": now}}, {"of_feed": 1}).sort("score", -1)
         return [Origin(d["_id"], d["of_feed"]) for d in found.hint("score").limit(limit)]
 
