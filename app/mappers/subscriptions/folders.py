@@ -18,7 +18,7 @@ from app.models.subscriptions.sort_key import rank
 
 
 class FolderMapper:
-    """Document ↔ :class:`Folder`. Every query carries ``user_id``."""
+    """Document ↔ :class:`Folder`. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._folders: Collection[Doc] = database["folders"]
@@ -48,7 +48,7 @@ class FolderMapper:
 
     @translate_errors
     def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
-        """Set name, parent or order; False: the user has no such folder."""
+        """Set the name, parent or order; return False if the user has no such folder."""
         query = {"_id": folder_id, "user_id": user_id}
         return bool(self._folders.update_one(query, {"$set": changes}).matched_count)
 
@@ -56,7 +56,7 @@ class FolderMapper:
     def move(
         self, user_id: int, folder_id: int, parent: int | None, touched: Sequence[int], session: Session
     ) -> None:
-        """Move a folder, and touch others, so that of two moves that depend on each other one comes first."""
+        """Move a folder, and write to ``touched`` folders, so that dependent concurrent moves conflict."""
         self._folders.update_one(
             {"_id": folder_id, "user_id": user_id}, {"$set": {"parent": parent}}, session=session
         )
@@ -65,7 +65,7 @@ class FolderMapper:
 
     @translate_errors
     def reorder_folders(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
-        """Give folders (folder, its place, the new one); one that was moved meanwhile stays."""
+        """Set sort keys of folders (folder, old key, new key), unless they were moved meanwhile."""
         self._folders.bulk_write(
             [
                 UpdateOne(
@@ -84,7 +84,7 @@ class FolderMapper:
 
     @translate_errors
     def restore(self, folder: Folder) -> None:
-        """Store a folder that was deleted, under its own id; nothing is done when it is there."""
+        """Store a deleted folder again under its old id, unless it exists."""
         doc = {"user_id": folder.user_id, "name": folder.name, "parent": folder.parent, "order": folder.order}
         self._folders.update_one(
             {"_id": folder.id, "user_id": folder.user_id}, {"$setOnInsert": doc}, upsert=True
@@ -92,16 +92,16 @@ class FolderMapper:
 
     @translate_errors
     def move_into(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
-        """Move those of these folders that lie in ``parent`` into another one."""
+        """Move those of these folders that are in ``parent`` into another folder."""
         query = {"_id": {"$in": list(folder_ids)}, "user_id": user_id, "parent": parent}
         self._folders.update_many(query, {"$set": {"parent": into}})
 
     @translate_errors
     def remove(self, user_id: int, folder_id: int) -> bool:
-        """Delete a folder; False: the user has no such folder."""
+        """Delete a folder; return False if the user has no such folder."""
         return bool(self._folders.delete_one({"_id": folder_id, "user_id": user_id}).deleted_count)
 
 
 def _folder(doc: Doc) -> Folder:
-    # Before there were places, order was the number 0.
+    # Old documents have the number 0 as their order.
     return Folder(doc["_id"], doc["user_id"], doc["name"], doc["parent"], doc["order"] or "")

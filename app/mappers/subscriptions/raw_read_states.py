@@ -1,9 +1,9 @@
-"""Reads subscriptions out of raw BSON, for whole users at once.
+"""Decoding of subscriptions from raw BSON, for all of a user's subscriptions at once.
 
-A user has up to thousands of subscriptions, and each page and count needs all of them: decoding every
-word of every bitmap into a dict of objects would cost more than all else together. The mappers write the
-fields in one fixed order with fixed types, so most of a document can be taken by its place. Each
-document's field names and types are compared first; one that is laid out otherwise is decoded in full.
+A user may have thousands of subscriptions, and each page and count needs all of them. Decoding every word of
+every bitmap into a dict would cost more than everything else. The mappers write the fields in a fixed order
+with fixed types, so most of a document can be read by position. Each document's field names and types are
+compared first, and a document with another layout is decoded in full.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from app.models.subscriptions.read_state import ReadState, from_words
 from app.models.subscriptions.subscription import Subscription
 
 Doc = dict[str, Any]
-#: Documents whose reading is remembered, 1 KB each with 1,000 entries.
+#: Most decoded documents in the cache, 1 KB each for 1,000 entries.
 REMEMBERED = 16_384
-#: Kept-unread numbers, title, folders, places in them, mass action, paused, person, muted.
+#: Kept-unread numbers, title, folders, sort keys in them, mass mark, paused, person, muted.
 Rest = tuple[tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool, bool, bool]
 
-# Subscriptions begin with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
+# Subscriptions start with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
 _HEAD = struct.Struct("<i" + "".join(f"{len(name)}sq" for name in _NAMES[:-1]) + f"{len(_NAMES[-1])}si")
 _EMPTY = b"\x05\0\0\0\0"
@@ -38,10 +38,10 @@ _FEED_ID_HEAD = (_FEED_ID.size, b"\x12feed_id\0")
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def decode_subscription(raw: bytes) -> Subscription:
-    """Read one document of ``subscriptions``.
+    """Decode a document of ``subscriptions``, with a cache.
 
-    A reader's next request reads all of his again, and only those he marked have changed: finding what
-    the very same bytes gave before takes a tenth of the time of reading them.
+    A reader's next request reads all subscriptions again, and only marked ones have changed. Finding the
+    result of the same bytes takes a tenth of the time of decoding them.
     """
     head = _HEAD.unpack_from(raw) if len(raw) > _HEAD.size else ()
     if head[1::2] != _NAMES:
@@ -69,10 +69,11 @@ def _bitmap(raw: bytes) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=4096)
 def _run(first: int, size: int) -> tuple[struct.Struct, int, int, int] | None:
-    """Return how words in a row are laid out in ``size`` bytes; None: they never have that size.
+    """Return the layout of consecutive words in ``size`` bytes; None: no number of words has that size.
 
     Returns:
-        What cuts the words out, a mask of what stands before each, what stands there, and the first bit.
+        The struct that extracts the words, a mask of the bytes between them, their expected values, and the
+        first bit.
     """
     layout, between, expected, number = "4x", bytes(4), bytes(4), first
     while len(between) < size - 1:
@@ -88,7 +89,7 @@ def _run(first: int, size: int) -> tuple[struct.Struct, int, int, int] | None:
 
 
 def _scattered(raw: bytes) -> tuple[int, int]:
-    """Read words that are missing or out of order: marks append the words that they begin."""
+    """Read words with gaps or out of order: marks append the words that they start."""
     parts = _WORD.split(raw[4:-1])
     if any(parts[::3]):
         return from_words(bson.decode(raw))  # some have other types
@@ -102,7 +103,7 @@ def _scattered(raw: bytes) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=4096)
 def _rest(raw: bytes) -> Rest:
-    """Decode the fields behind the bitmap; most subscriptions of a user have the same ones."""
+    """Decode the fields after the bitmap, with a cache: most subscriptions share the same values."""
     return _rest_of(bson.decode(_LENGTH.pack(len(raw) + 4) + raw))
 
 
@@ -124,7 +125,7 @@ def _slowly(raw: bytes) -> Subscription:
 
 
 def decode_feed_ids(documents: Iterable[bytes]) -> Iterator[int]:
-    """Yield the feed of each raw document of the projection (feed_id)."""
+    """Yield the feed id in each raw document of the projection (feed_id)."""
     for raw in documents:
         row = _FEED_ID.unpack(raw) if len(raw) == _FEED_ID.size else ()
         yield row[2] if row[:2] == _FEED_ID_HEAD else bson.decode(raw)["feed_id"]

@@ -1,7 +1,7 @@
 """Subscriptions with their read states: the collection ``subscriptions``.
 
-``rev`` rises with every write of a read state, so that a whole state is only replaced when nobody
-marked anything since it was read; ``mass`` names the last mass action, which alone can be undone.
+``rev`` rises with every write of a read state, so that a whole state is only replaced if nothing was marked
+since it was read. ``mass`` names the last mass mark, the only one that can be undone.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from app.mappers.subscriptions import raw_read_states
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
 
-#: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
-#: one word of 64 takes 15 bytes.
+#: Subscriptions per statement: for each one the server searches half as many positions on average. Bits per
+#: statement: one word of 64 bits takes 15 bytes.
 PLACES, BITS = 500, 1 << 23
-#: Statements of one mass action that MongoDB works on at a time.
+#: Statements of one mass mark that run concurrently.
 SIDE_BY_SIDE = 2
 _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
 class StateReplacement(NamedTuple):
-    """A read state to put in place of the one of ``was``, by the mass action ``mass``."""
+    """A read state that replaces the one of ``was``, through the mass mark ``mass``."""
 
     was: Subscription
     state: ReadState
@@ -45,7 +45,7 @@ class StateReplacement(NamedTuple):
 
 
 class SubscriptionMapper:
-    """Document ↔ :class:`Subscription`. Every query of a user's carries ``user_id``."""
+    """Document ↔ :class:`Subscription`. Every query for a user contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._subscriptions: Collection[Doc] = database["subscriptions"]
@@ -53,16 +53,16 @@ class SubscriptionMapper:
 
     @translate_errors
     def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
-        """Store a new subscription; its id is made here.
+        """Store a new subscription; its id is assigned here.
 
         Args:
-            pending: the feed has no entries yet, its first pull sets where reading begins.
+            pending: the feed has no entries yet, so its first pull sets where reading starts.
 
         Raises:
-            ExistsError: the user has it already; the transaction is over.
+            ExistsError: the user already subscribes to this feed; the transaction has ended.
         """
         doc: Doc = {
-            # Order and types as app.mappers.subscriptions.raw_read_states reads them.
+            # Order and types as app.mappers.subscriptions.raw_read_states expects them.
             "_id": Int64(ids.reserve_ids()),
             "user_id": Int64(subscription.user_id),
             "feed_id": Int64(subscription.feed_id),
@@ -108,19 +108,19 @@ class SubscriptionMapper:
 
     @translate_errors
     def find_in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
-        """Return a user's subscriptions that lie in one of these folders."""
+        """Return a user's subscriptions in any of these folders."""
         query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
-        # By itself MongoDB often takes the index of all of the user's.
+        # Without the hint MongoDB often uses the index of all the user's subscriptions.
         return self._find(query, "user_folder")
 
     @translate_errors
     def find_people(self, user_id: int) -> list[Subscription]:
-        """Return a user's subscriptions to what people share."""
+        """Return a user's subscriptions to people."""
         return self._find({"user_id": user_id, "person": True}, "user_people")
 
     @translate_errors
     def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many of these feeds these users read, those who read none left out."""
+        """Return how many of these feeds each user subscribes to; users with none are left out."""
         query = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
         found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
@@ -128,14 +128,14 @@ class SubscriptionMapper:
 
     @translate_errors
     def set_muted(self, user_id: int, feed_id: int, muted: bool) -> bool:
-        """Leave a person out of those a user follows, or take him in again; False: he does not follow."""
+        """Mute or unmute a followed person; return False if the user doesn't follow them."""
         update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}
         query = {"user_id": user_id, "feed_id": feed_id, "person": True}
         return bool(self._subscriptions.update_one(query, update).matched_count)
 
     @translate_errors
     def find_followers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
-        """Return (subscription, user) of those who follow a person, the last ones first; keyset by id."""
+        """Return (subscription id, user id) of a person's followers, latest first; keyset by id."""
         query: Doc = {"feed_id": feed_id, "person": True}
         if after:
             query["_id"] = {"$lt": after}
@@ -144,7 +144,7 @@ class SubscriptionMapper:
 
     @translate_errors
     def find_by_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
-        """Return some subscribers of a feed."""
+        """Return at most ``limit`` subscriptions to a feed."""
         found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
         return [raw_read_states.decode_subscription(bytes(doc.raw)) for doc in found]
 
@@ -163,34 +163,34 @@ class SubscriptionMapper:
 
     @translate_errors
     def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
-        """Set title or folder_ids; False: there is no such subscription."""
+        """Set title or folder_ids; return False if there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
         return bool(self._subscriptions.update_one(query, {"$set": dict(changes)}).matched_count)
 
     @translate_errors
     def remove_from_folder(self, user_id: int, folder_id: int) -> None:
-        """Take all of a user's subscriptions out of a folder."""
+        """Remove all of a user's subscriptions from a folder."""
         self._subscriptions.update_many(
             {"user_id": user_id, "folder_ids": folder_id}, {"$pull": {"folder_ids": folder_id}}
         )
 
     @translate_errors
     def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
-        """Delete a subscription and return it as it was; None: there was none."""
+        """Delete a subscription and return it as it was; None: there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
         doc = self._raw.find_one_and_delete(query, session=session)
         return raw_read_states.decode_subscription(bytes(doc.raw)) if doc else None
 
     @translate_errors
     def add_to_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
-        """Put a user's subscriptions to these feeds into a folder."""
+        """Add a user's subscriptions to these feeds to a folder."""
         self._subscriptions.update_many(
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
         )
 
     @translate_errors
     def clear_title(self, user_id: int, feed_id: int, title: str) -> None:
-        """Take a user's own title away where it is still this one."""
+        """Clear a user's own title of a subscription if it is still ``title``."""
         query = {"user_id": user_id, "feed_id": feed_id, "title": title}
         self._subscriptions.update_one(query, {"$set": {"title": ""}})
 
@@ -203,11 +203,11 @@ class SubscriptionMapper:
         remove: Sequence[int] | None,
         key: tuple[int, str] | None = None,
     ) -> None:
-        """Put subscriptions into folders and take them out of others, each in one write that commutes.
+        """Add subscriptions to folders and remove them from others, in one commutative write.
 
         Args:
-            remove: None: out of all folders but those of ``add``.
-            key: a folder, and the place in it.
+            remove: None: from all folders except those in ``add``.
+            key: a folder, and the sort key in it.
         """
         mine, new = {"$ifNull": ["$folder_ids", []]}, [Int64(f) for f in add]
         gone = {"$not": [{"$in": ["$$this", [*map(Int64, remove or ())]]}]}
@@ -222,7 +222,7 @@ class SubscriptionMapper:
 
     @translate_errors
     def reorder_feeds(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
-        """Give feeds of a folder (feed, its place, the new one); one that was moved meanwhile stays."""
+        """Set sort keys of feeds in a folder (feed, old key, new key), unless they were moved meanwhile."""
         field = f"orders.{folder}"
         self._subscriptions.bulk_write(
             [
@@ -237,14 +237,14 @@ class SubscriptionMapper:
 
     @translate_errors
     def set_paused(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
-        """Pause a subscription or let it go on; False: it was so already, or is not there."""
+        """Pause or resume a subscription; return False if that changed nothing."""
         query = {"user_id": user_id, "feed_id": feed_id, "paused": None if paused else True}
         update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
         return bool(self._subscriptions.update_one(query, update, session=session).modified_count)
 
     @translate_errors
     def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
-        """Delete subscriptions and return those that were there."""
+        """Delete subscriptions, and return those that existed."""
         query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
         found = [
             raw_read_states.decode_subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)
@@ -254,7 +254,7 @@ class SubscriptionMapper:
 
     @translate_errors
     def set_start(self, starts: Mapping[int, int]) -> None:
-        """Say where reading begins (feed → upto) to who subscribed before the feed had entries."""
+        """Set where reading starts (feed → upto) for people who subscribed before a feed had entries."""
         operations = [
             UpdateMany(
                 {"feed_id": feed_id, "pending": True},
@@ -267,10 +267,10 @@ class SubscriptionMapper:
 
     @translate_errors
     def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:
-        """Mark entries of one feed, atomically, without looking at the state.
+        """Mark entries of one feed, atomically, without reading the state.
 
-        Both places are written whatever ``upto`` is now (see :class:`ReadState`), so this commutes with
-        a mass action on another device.
+        Bitmap and kept-unread numbers are both written, regardless of ``upto`` (see :class:`ReadState`), so
+        this commutes with a mass mark on another device.
 
         Returns:
             The state before; None: the user is not subscribed.
@@ -290,11 +290,11 @@ class SubscriptionMapper:
 
     @translate_errors
     def replace_states(self, user_id: int, replacements: Sequence[StateReplacement]) -> int:
-        """Replace those read states that are still as they were read; return how many were.
+        """Replace the read states that have not changed since they were read; return how many.
 
-        One statement for many subscriptions: what differs lies in arrays, and each document finds its
-        own place in them. A statement for each would cost MongoDB three times as much. Statements go side
-        by side: no two are about the same subscription, and MongoDB has more than one core.
+        One statement handles many subscriptions: the values are in arrays, and each document finds its own
+        position in them. A statement per subscription would cost MongoDB three times as much. Statements run
+        concurrently: no two affect the same subscription, and MongoDB has more than one core.
         """
         chunks = list(_chunks(replacements))
         if len(chunks) < 2:
@@ -316,16 +316,16 @@ class SubscriptionMapper:
 
 
 def encode_orders(orders: Mapping[int, str]) -> Doc:
-    """Return places in folders as the store keeps them."""
+    """Return the stored form of sort keys in folders."""
     return {str(folder): key for folder, key in orders.items()}
 
 
 def _new_state(replaces: Sequence[StateReplacement]) -> Doc:
-    """Return the expression of what a subscription gets, by its place in ``replaces``."""
+    """Return the expression of a subscription's new state, by its position in ``replaces``."""
     mass = replaces[0].mass
     if any(r.state.bits or r.state.unread or r.mass != mass for r in replaces):
         return _at_place([{**_state(r.state), "mass": r.mass} for r in replaces])
-    # All is read, as mostly: only one number differs, and 500 states need not be sent and taken apart.
+    # Usually everything is read: then only one number differs, and 500 states need not be sent and parsed.
     same: Doc = {"words": {}, "unread": [], "mass": mass}
     return {
         "upto": _at_place([Int64(r.state.upto) for r in replaces]),
@@ -334,12 +334,12 @@ def _new_state(replaces: Sequence[StateReplacement]) -> Doc:
 
 
 def _at_place(values: Sequence[Any]) -> Doc:
-    # A literal: MongoDB would put any other array together again for each document.
+    # A literal, because MongoDB would rebuild any other array for each document.
     return {"$arrayElemAt": [{"$literal": values}, "$$place"]}
 
 
 def _chunks(replaces: Sequence[StateReplacement]) -> Iterator[Sequence[StateReplacement]]:
-    """Yield what one statement takes: so many subscriptions, and bitmaps far below 16 MiB."""
+    """Yield the replacements per statement, with a limited number, and bitmaps far below 16 MiB."""
     start = size = 0
     for end, replace in enumerate(replaces):
         size += replace.state.bits.bit_length()

@@ -1,6 +1,6 @@
-"""What was removed or moved and can come back: the collection ``removals``.
+"""Undo of removals and moves: the collection ``removals``.
 
-Of many subscriptions that went at once each has its own document, with the token ``<token>~<feed id>``.
+Of many subscriptions removed together each has its own document, with the token ``<token>~<feed id>``.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from app.models.subscriptions.read_state import ReadState, from_words
 from app.models.subscriptions.subscription import Subscription
 from app.models.subscriptions.undo import FeedPlacement, Removal
 
-#: Between the token of many and a feed's id; no token holds it.
+#: Separates the token of a group from a feed id; no token contains it.
 MANY = "~"
 
 
 class RemovalMapper:
-    """Document ↔ :class:`Removal`. Every query carries ``user_id``."""
+    """Document ↔ :class:`Removal`. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._removals: Collection[Doc] = database["removals"]
 
     @translate_errors
     def add(self, removal: Removal, expires: dt.datetime, session: Session | None = None) -> None:
-        """Keep a removal until ``expires``."""
+        """Store a removal until ``expires``."""
         self._removals.insert_one(_doc(removal, expires), session=session)
 
     @translate_errors
     def add_many(
         self, token: str, subscriptions: Sequence[Subscription], expires: dt.datetime, session: Session
     ) -> None:
-        """Keep subscriptions that go together."""
+        """Store the removals of subscriptions that were removed together."""
         docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in subscriptions]
         self._removals.insert_many(docs, session=session)
 
     @translate_errors
     def find_many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
-        """Return a user's removals of one token of many that have not expired."""
+        """Return a user's unexpired removals in the group of a token."""
         prefix = {"$regex": f"^{re.escape(token)}{MANY}"}
         found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
         return [_removal(doc) for doc in found]
 
     @translate_errors
     def find(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
-        """Return a user's removal that has not expired."""
+        """Return a user's unexpired removal, or None."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._removals.find_one(query)
         return _removal(doc) if doc else None
@@ -65,13 +65,13 @@ class RemovalMapper:
     def find_newest(
         self, user_id: int, now: dt.datetime, limit: int, after: tuple[dt.datetime, str] | None
     ) -> list[tuple[Removal, int, dt.datetime]]:
-        """Return what a user removed last and can have back.
+        """Return a user's latest removals that can be undone.
 
         Args:
-            after: (end, token) of the one before the first.
+            after: (expiry, token) of the removal before the first.
 
         Returns:
-            Removal, how many went together with it, itself too, and the end of that; latest end first.
+            Removal, number of removals in its group, and their expiry; latest expiry first.
         """
         token = {"$arrayElemAt": [{"$split": ["$token", MANY]}, 0]}
         older: Doc = {}
@@ -102,18 +102,18 @@ class RemovalMapper:
 
     @translate_errors
     def remove(self, user_id: int, token: str, session: Session | None = None) -> bool:
-        """Forget a removal; False: it is forgotten already."""
+        """Delete a removal; return False if it is already gone."""
         query = {"user_id": user_id, "token": token}
         return bool(self._removals.delete_one(query, session=session).deleted_count)
 
     @translate_errors
     def remove_by_feed(self, user_id: int, feed_id: int) -> None:
-        """Forget how a user may come back to a feed, by whatever token."""
+        """Delete all of a user's removals of a subscription to a feed."""
         self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
 
     @translate_errors
     def remove_by_share(self, user_id: int, share_id: int) -> None:
-        """Forget how a user may bring a share back, by whatever token."""
+        """Delete all of a user's removals of a share."""
         self._removals.delete_many({"user_id": user_id, "share._id": share_id})
 
 
