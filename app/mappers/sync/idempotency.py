@@ -1,4 +1,4 @@
-"""Answers to requests that may come again: the collection ``idempotency``.
+"""Answers to API requests that may be repeated: the collection ``idempotency``.
 
     {_id, user_id, key, digest, turn, until, expires, status?, headers?, body?}
 
@@ -20,7 +20,7 @@ from app.models.sync.idempotency import Answer, IdempotencyRecord
 
 
 class IdempotencyMapper:
-    """Document ↔ :class:`Kept`. Every query carries ``user_id``."""
+    """Document ↔ :class:`IdempotencyRecord`. Every query contains ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._kept: Collection[Doc] = database["idempotency"]
@@ -36,7 +36,7 @@ class IdempotencyMapper:
         until: dt.datetime,
         expires: dt.datetime,
     ) -> bool:
-        """Take a key for a request; False: it is taken."""
+        """Claim a key for a request; return False if another request has it."""
         fresh: Doc = {
             "digest": Binary(record.digest),
             "turn": record.run_id,
@@ -44,7 +44,7 @@ class IdempotencyMapper:
             "expires": expires,
         }
         try:
-            # MongoDB removes what has expired a minute later; who died in the middle leaves no answer.
+            # MongoDB removes expired documents up to a minute late; a dead run leaves no answer.
             over = [{"expires": {"$lte": now}}, {"status": {"$exists": False}, "until": {"$lte": now}}]
             self._kept.update_one(
                 {"user_id": user_id, "key": key, "$or": over},
@@ -57,13 +57,13 @@ class IdempotencyMapper:
 
     @translate_errors
     def find(self, user_id: int, key: str) -> IdempotencyRecord | None:
-        """Return what there is of a key."""
+        """Return the record of a key, or None."""
         doc = self._kept.find_one({"user_id": user_id, "key": key})
         return _kept(doc) if doc else None
 
     @translate_errors
     def end(self, user_id: int, key: str, run_id: str, answer: Answer) -> None:
-        """Keep the answer of a run, unless another has taken its place."""
+        """Store the answer of a run, unless another run has replaced it."""
         found = {
             "status": answer.status,
             "headers": [list(header) for header in answer.headers],
@@ -73,7 +73,7 @@ class IdempotencyMapper:
 
     @translate_errors
     def release(self, user_id: int, key: str, run_id: str) -> None:
-        """Let a key go: its run came to nothing, so the same request may run again."""
+        """Release the key of a run without an answer, so that the same request can run again."""
         self._kept.delete_one({"user_id": user_id, "key": key, "turn": run_id})
 
 
