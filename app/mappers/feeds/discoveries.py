@@ -1,4 +1,4 @@
-"""What was found behind addresses: the collection ``discoveries``, a cache that empties itself."""
+"""Discoveries of feeds behind addresses: the collection ``discoveries``, a cache that expires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Doc = dict[str, Any]
 
 
 class DiscoveryMapper:
-    """Discoveries by key; they leave by a TTL index on ``expires``, at most a minute late."""
+    """Stores discoveries by key; a TTL index on ``expires`` removes them, at most a minute late."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._rows: Collection[Doc] = database["discoveries"]
@@ -30,13 +30,13 @@ class DiscoveryMapper:
     def get_or_create(
         self, key: int, address: str, now: dt.datetime, expires: dt.datetime
     ) -> StoredDiscovery:
-        """Return the row of a key, made when there is none that still counts. One atomic step.
+        """Return the row of a key; create one if there is none or it has expired. One atomic step.
 
-        A row that has expired and not been swept yet starts anew.
+        An expired row that isn't removed yet is reset.
         """
         fresh = {"$and": [{"$ifNull": ["$expires", False]}, {"$gt": ["$expires", now]}]}
         keep = {name: {"$cond": [fresh, f"${name}", None]} for name in ("feeds", "error")}
-        # What a person typed may begin with "$", which names a field in a pipeline.
+        # Typed text may start with "$", which would name a field in a pipeline.
         kept = {"$cond": [fresh, "$address", {"$literal": address}]}
         until = {"$cond": [fresh, "$expires", expires]}
         doc = self._rows.find_one_and_update(
@@ -45,18 +45,18 @@ class DiscoveryMapper:
             upsert=True,
             return_document=ReturnDocument.AFTER,
         )
-        assert doc is not None  # noqa: S101 — an upsert that returns what it wrote
+        assert doc is not None  # noqa: S101 — this upsert returns what it wrote
         return _row(doc)
 
     @translate_errors
     def find(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
-        """Return a row that still counts, or None."""
+        """Return a row that has not expired, or None."""
         doc = self._rows.find_one({"_id": key, "expires": {"$gt": now}})
         return _row(doc) if doc else None
 
     @translate_errors
     def store_result(self, key: int, result: Discovered, expires: dt.datetime) -> None:
-        """Store what was found out. A row that has gone meanwhile comes back with it."""
+        """Store the result of a search; a row that was removed meanwhile is created again."""
         change = {
             "feeds": [feed.to_json() for feed in result.feeds],
             "error": result.error,

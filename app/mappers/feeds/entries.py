@@ -1,4 +1,4 @@
-"""Entries: the collection ``entries``. Every query carries ``feed_id``, its shard key."""
+"""Entries: the collection ``entries``. Every query contains ``feed_id``, the shard key."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKE
 _OF = {"of": 1, "of_feed": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
 _OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
-#: What a reader sees of a body.
+#: The fields that a reader sees.
 _SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
 _SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
-#: Left out of new documents where there is nothing.
+#: Fields that new documents omit if they are empty.
 _OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumberedEntry:
-    """A new entry with its feed and its place in it."""
+    """A new entry with its feed and its number in the feed."""
 
     feed_id: int
     seq: int
@@ -55,7 +55,7 @@ class NumberedEntry:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """What numbering needs of a stored entry."""
+    """The fields of a stored entry that numbering needs."""
 
     id: int
     seq: int
@@ -65,7 +65,7 @@ class StoredEntry:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EntryOutline:
-    """What tells whether an entry of another feed is the same."""
+    """The fields that identify the same entry in another feed."""
 
     seq: int
     guid_hash: bytes
@@ -75,7 +75,7 @@ class EntryOutline:
 
 
 class UniqueIndex(enum.StrEnum):
-    """Which unique index refused an entry."""
+    """The unique index that refused an entry."""
 
     ID = "_id"
     PLACE = "seq"
@@ -83,19 +83,19 @@ class UniqueIndex(enum.StrEnum):
 
 
 class EntryMapper:
-    """Document ↔ :class:`Entry`: writing and single reads; streams are in ``entrykeys``."""
+    """Document ↔ :class:`Entry`: writing and single reads; for streams see ``EntryKeyMapper``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._entries: Collection[Doc] = database["entries"]
-        #: Where somebody's post lies now, and how many stars it had when it was taken back.
+        #: For the current feed of a post, and its stars while it is removed.
         self._shares: Collection[Doc] = database["shares"]
 
     @translate_errors
     def add(self, numbered: Sequence[NumberedEntry]) -> dict[int, UniqueIndex]:
-        """Insert entries of many feeds in one go.
+        """Insert entries of many feeds with few statements.
 
         Returns:
-            Index → the index that refused it, for those entries that were not inserted.
+            Position in ``numbered`` → the unique index that refused it, for entries that were not inserted.
         """
         first = ids.reserve_ids(len(numbered))
         docs = [_doc(n, first + i) for i, n in enumerate(numbered)]
@@ -125,7 +125,7 @@ class EntryMapper:
         """Insert entries inside a transaction.
 
         Raises:
-            ConflictError: a place, guid or id was taken meanwhile; the transaction is over.
+            ConflictError: a number, guid or id was taken meanwhile; the transaction has ended.
         """
         if not numbered:
             return
@@ -148,14 +148,14 @@ class EntryMapper:
         stars: int = 0,
         revised: dt.datetime | None = None,
     ) -> None:
-        """Insert the entry of a share, whose id is known, inside a transaction.
+        """Insert the entry of a share, with a given id, inside a transaction.
 
         Args:
-            stars: those it had before, when it is brought back.
-            revised: when it is brought back: its id tells only when it came for the first time.
+            stars: the stars it had before, when it is restored.
+            revised: the time of a restore, since the id only contains the time of the first share.
 
         Raises:
-            ConflictError: its place or id was taken meanwhile; the transaction is over.
+            ConflictError: the number or id was taken meanwhile; the transaction has ended.
         """
         doc = {**_doc(numbered, entry_id), "of": Int64(origin.entry_id), "of_feed": Int64(origin.feed_id)}
         if stars:
@@ -178,7 +178,7 @@ class EntryMapper:
         now: dt.datetime,
         session: Session,
     ) -> None:
-        """Give the entry of a share what its sharer says now; ``excerpt`` None: that stays."""
+        """Update the note in the entry of a share; ``excerpt`` None leaves the excerpt as it is."""
         changes: Doc = {"body": entry_bodies.pack(html, "", b""), "revised": now}
         if excerpt is not None:
             changes["excerpt"] = excerpt
@@ -187,7 +187,7 @@ class EntryMapper:
 
     @translate_errors
     def mark_revised(self, shares: Sequence[Share], now: dt.datetime) -> None:
-        """Note that the entries of these shares are shown otherwise now."""
+        """Mark the entries of these shares as changed, for apps that sync."""
         query = {
             "_id": {"$in": [s.id for s in shares]},
             "feed_id": {"$in": list({s.feed_id for s in shares})},
@@ -196,7 +196,7 @@ class EntryMapper:
 
     @translate_errors
     def remove(self, feed_id: int, entry_id: int, session: Session) -> None:
-        """Delete the entry of a share that was taken back; the share keeps the number of its stars."""
+        """Delete the entry of a removed share; the share keeps the number of its stars."""
         query = {"feed_id": feed_id, "_id": entry_id}
         doc = self._entries.find_one_and_delete(query, projection={"stars": 1}, session=session)
         if stars := (doc or {}).get("stars", 0):
@@ -204,7 +204,7 @@ class EntryMapper:
 
     @translate_errors
     def find_origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
-        """Return what those of these entries share that share something, by id."""
+        """Return the origins of those entries that are shares, by id."""
         among = list({k.feed_id for k in keys})
         query: Doc = {
             "_id": {"$in": [k.id for k in keys]},
@@ -215,10 +215,10 @@ class EntryMapper:
 
     @translate_errors
     def update_bodies(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
-        """Give stored entries new bodies, unless a later fetch did so already.
+        """Update the bodies of stored entries, unless a later fetch already did.
 
         Args:
-            changes: feed, time of the fetch, change.
+            changes: tuples of feed id, time of the fetch, and change.
         """
         operations = [
             UpdateOne(
@@ -238,11 +238,11 @@ class EntryMapper:
     def find_changes(
         self, feed_id: int, new: Sequence[NewEntry], fetched_at: dt.datetime
     ) -> list[EntryChange]:
-        """Return the changes of those entries that are stored already and say something else there.
+        """Return the changes of those entries that are stored with a different content.
 
         Args:
-            fetched_at: when they were fetched; what was stored later is left out. Other dates and categories
-                are no change, as they are none to :func:`app.feeds.identity.hash_content`.
+            fetched_at: time of the fetch; entries stored later are left out. Different dates and categories
+                don't count as changes, as in :func:`app.feeds.identity.hash_content`.
         """
         query = {
             "feed_id": feed_id,
@@ -258,11 +258,11 @@ class EntryMapper:
 
     @translate_errors
     def update_clean_body(self, entry: Entry, old_version: int) -> None:
-        """Store an entry's HTML as a newer sanitiser made it, unless the entry changed meanwhile.
+        """Store an entry's HTML as cleaned by a newer sanitizer, unless the entry changed meanwhile.
 
         Args:
-            entry: with its new HTML.
-            was: ``cleaned_by`` of the stored one.
+            entry: the entry with its new HTML.
+            old_version: ``cleaned_by`` of the stored entry.
         """
         body = entry_bodies.pack(entry.content, entry.summary, entry.raw)
         self._entries.update_one(
@@ -277,7 +277,7 @@ class EntryMapper:
 
     @translate_errors
     def find_above(self, feed_id: int, seq: int, session: Session | None = None) -> list[StoredEntry]:
-        """Return entries with higher numbers than ``seq``, rising."""
+        """Return entries with numbers above ``seq``, ascending."""
         found = self._entries.find(
             {"feed_id": feed_id, "seq": {"$gt": seq}},
             {"seq": 1, "guid_hash": 1, "at": 1},
@@ -289,14 +289,14 @@ class EntryMapper:
     def find_known_guids(
         self, feed_id: int, guids: Sequence[bytes], session: Session | None = None
     ) -> set[bytes]:
-        """Return those guids that are stored."""
+        """Return which of these guids are stored."""
         query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
         found = self._entries.find(query, {"_id": 0, "feed_id": 1, "guid_hash": 1}, session=session)
         return {bytes(d["guid_hash"]) for d in found}
 
     @translate_errors
     def change_seq(self, feed_id: int, stored: StoredEntry, seq: int, session: Session) -> None:
-        """Give an entry that no reader has seen yet another number.
+        """Change the number of an entry that no reader has seen yet.
 
         Raises:
             ConflictError: the number was taken meanwhile, or the entry was moved.
@@ -314,7 +314,7 @@ class EntryMapper:
 
     @translate_errors
     def mark_revealed(self, feed_id: int, ids: Sequence[int], now: dt.datetime, session: Session) -> None:
-        """Note that entries can be seen from now on: programs go by ids, which these have had before."""
+        """Mark entries that become visible as changed: sync apps go by ids, and these are older."""
         query = {"feed_id": feed_id, "_id": {"$in": list(ids)}}
         self._entries.update_many(query, {"$set": {"revised": now}}, session=session)
 
@@ -326,31 +326,31 @@ class EntryMapper:
 
     @translate_errors
     def find_remote_chain(self, origin: Origin) -> Chain | None:
-        """Return the way of an entry over other servers; None: it has none, or is gone."""
+        """Return the chain of an entry on other servers; None: there is none, or the entry is gone."""
         doc = self._entries.find_one({"_id": origin.entry_id, "feed_id": origin.feed_id}, {"remote": 1})
         return _remote(doc.get("remote")) if doc else None
 
     @translate_errors
     def find_rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
-        """Return what lists show of these entries, without bodies, by id."""
+        """Return the fields of these entries that lists show, without bodies, by id."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
         return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
 
     @translate_errors
     def find_range(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
-        """Return the first entries with numbers above ``after`` up to ``upto``, rising, with their bodies."""
+        """Return the first entries with numbers above ``after`` up to ``upto``, ascending, with bodies."""
         query = {"feed_id": feed_id, "seq": {"$gt": after, "$lte": upto}}
         return [_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
 
     @translate_errors
     def find_revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
-        """Return the numbers up to ``upto`` of those entries that a fetch since then has changed."""
+        """Return the numbers up to ``upto`` of entries that changed since a time."""
         query = {"feed_id": feed_id, "seq": {"$lte": upto}, "revised": {"$gte": since}}
         return sorted(d["seq"] for d in self._entries.find(query, {"_id": 0, "seq": 1}).hint("seq"))
 
     @translate_errors
     def find_kept_below(self, feed_id: int, seq: int) -> list[int]:
-        """Return the ids of entries below ``seq`` that are kept nevertheless."""
+        """Return the ids of entries with numbers below ``seq``, which retention keeps."""
         query = {"feed_id": feed_id, "seq": {"$lt": seq}}
         return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
 
@@ -362,20 +362,20 @@ class EntryMapper:
 
     @translate_errors
     def find_revisions(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
-        """Return how often these entries have changed and what cleaned them last, by id."""
+        """Return the revision and the sanitizer version of these entries, by id."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
         found = self._entries.find(query, {"revision": 1, "cleaned_by": 1})
         return {d["_id"]: (d.get("revision", 1), d.get("cleaned_by", 0)) for d in found}
 
     @translate_errors
     def find_times(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
-        """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
+        """Return the sort times of the entries ``first_seq`` … ``last_seq``, ascending by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
         return [d["at"] for d in self._entries.find(query, {"_id": 0, "at": 1}).sort("seq")]
 
     @translate_errors
     def find_outlines(self, feed_id: int, first_seq: int, last_seq: int) -> list[EntryOutline]:
-        """Return what the entries ``first_seq`` … ``last_seq`` are known by, rising by number."""
+        """Return the identifying fields of the entries ``first_seq`` … ``last_seq``, ascending by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
         found = self._entries.find(query, _OUTLINE).sort("seq")
         return [
@@ -385,7 +385,7 @@ class EntryMapper:
 
     @translate_errors
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
-        """Count stars up or down; retention keeps what has one. False: the entry is gone."""
+        """Change an entry's count of stars, which retention uses; return False if the entry is gone."""
         query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": delta}}
         if self._entries.update_one(query, count, session=session).matched_count:
             return True
@@ -394,7 +394,7 @@ class EntryMapper:
         return False
 
     def _uncount(self, entry_id: int, delta: int, session: Session) -> None:
-        """Take stars from a post that lies in another feed now, or was taken back and may come again."""
+        """Reduce the stars of a post that moved to another feed, or was removed and may be restored."""
         share = self._shares.find_one({"_id": entry_id}, {"feed_id": 1, "live": 1}, session=session) or {}
         if share.get("live"):
             query = {"feed_id": share["feed_id"], "_id": entry_id}
@@ -404,7 +404,7 @@ class EntryMapper:
 
     @translate_errors
     def delete_below(self, feed_id: int, seq: int) -> int:
-        """Delete the unstarred entries below ``seq`` and return how many."""
+        """Delete the unstarred entries with numbers below ``seq``; return how many."""
         query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}}
         return self._entries.delete_many(query).deleted_count
 
@@ -413,13 +413,13 @@ def _taken(pattern: Doc) -> UniqueIndex:
     return next(why for why in UniqueIndex if why in pattern)
 
 
-#: What a body may leave out; a change writes over all of it.
+#: The defaults of fields that a body may omit; a change overwrites all of them.
 _NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
 _NOTHING |= {"categories": [], "enclosures": [], "remote": None}
 
 
 def _body(entry: NewEntry | EntryChange) -> Doc:
-    """Return the fields that change with an entry's text, without those that hold nothing."""
+    """Return the fields that change with an entry's text, without empty ones."""
     doc: Doc = {"title": entry.title, "cleaned_by": entry.cleaned_by}
     for name in _OPTIONAL:
         if value := getattr(entry, name):

@@ -1,8 +1,8 @@
-"""An entry's HTML as it is stored: the clean one and the published one in one compressed field.
+"""The stored form of an entry's HTML: the clean and the published HTML in one compressed field.
 
-The two hardly differ, so that together they take little more room than either. MongoDB writes each
-document three times (oplog, journal, collection): of the CPU of storing an entry, a third went with
-the bytes of its body. Lists never read the field.
+The two are so similar that together they take little more space than either alone. MongoDB writes each
+document three times (oplog, journal, collection), and a third of the CPU time for storing an entry was spent
+on its body. Lists never read the field.
 
     <length of content> <length of summary> content summary raw, compressed; lengths uint32, in bytes
 """
@@ -27,7 +27,7 @@ class Html(NamedTuple):
 
 
 def pack(content: str, summary: str, raw: bytes) -> bytes | None:
-    """Return the field, None when there is nothing to store."""
+    """Return the packed field, or None if there is nothing to store."""
     if not (content or summary or raw):
         return None
     first, second = content.encode("utf-8", "replace"), summary.encode("utf-8", "replace")
@@ -39,7 +39,7 @@ def pack(content: str, summary: str, raw: bytes) -> bytes | None:
 
 
 def read_html(doc: Mapping[str, Any]) -> Html:
-    """Return the HTML of a document, also of one from before the two were packed into one field."""
+    """Return the HTML of a document, even one from before both were packed into one field."""
     if "body" in doc or "content" not in doc:
         return unpack(doc.get("body"))
     raw: bytes = isal_zlib.decompress(doc["raw"]) if doc.get("raw") else b""
@@ -47,7 +47,7 @@ def read_html(doc: Mapping[str, Any]) -> Html:
 
 
 def unpack(packed: bytes | None) -> Html:
-    """Return what was packed."""
+    """Return the HTML in a packed field."""
     if not packed:
         return Html()
     plain: bytes = isal_zlib.decompress(packed)

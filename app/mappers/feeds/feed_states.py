@@ -1,9 +1,9 @@
-"""What a pull writes into feed documents, as few statements as can be.
+"""The updates of feed documents after a pull, with as few statements as possible.
 
-Most polls find nothing new and change two times only. MongoDB spends more on each statement than on
-the change, so all such feeds of a batch are written by one statement that looks its values up by id.
-Measured per feed in batches of 50: 65 µs of MongoDB's CPU instead of 165. Feeds with the same new time
-need no looking up, which is a fifth less again, so many of those have a statement of their own.
+Most polls find nothing new and change only two times. MongoDB spends more on each statement than on the
+change, so one statement writes all such feeds of a batch, looking up their values by id. Measured per feed in
+batches of 50: 65 µs of MongoDB's CPU time instead of 165. Feeds with the same new time need no lookup, which
+saves another fifth, so many of those get their own statement.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from app.mappers.mongo.store import Doc
 from app.models.feeds.feed import UNSET, FeedFields, NextCheck
 from app.models.feeds.fetched import Validators
 
-#: So many feeds with the same time are worth a statement: one costs as much as looking 16 up.
+#: Number of feeds with the same time that is worth a statement, which costs as much as 16 lookups.
 ALIKE = 24
 _NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StateWrite:
-    """A feed's state after a pull; written only under ``token`` and on top of ``base``.
+    """A feed's state after a pull; written only if ``token`` and ``base`` still match.
 
-    ``base`` and ``last_seq`` are None when the pull brought no entries. ``index_at`` is set when there are
-    new or changed ones: from then on the search has to look at the feed.
+    ``base`` and ``last_seq`` are None if the pull found no entries. ``index_at`` is set if there are new or
+    changed entries, which the search must index.
     """
 
     feed_id: int
@@ -45,10 +45,10 @@ class StateWrite:
 
 
 def build_unchanged_updates(next_checks: Sequence[NextCheck], now: dt.datetime) -> list[UpdateMany]:
-    """Return the updates that let all of these feeds rest, one for all that are not many with the same time.
+    """Return updates that set the next checks of these feeds, one update for all times that few feeds share.
 
-    A feed that somebody has claimed meanwhile is left to him: he knows more. One whose entries have to be put
-    in order stays due: only who claims it does that.
+    A feed that another pull claimed meanwhile isn't changed, because that pull knows more. A feed to
+    reconcile stays due, because only a claim does that.
     """
     by_time: defaultdict[dt.datetime, list[NextCheck]] = defaultdict(list)
     for rest in next_checks:
@@ -68,9 +68,9 @@ def _rest(next_checks: Sequence[NextCheck], until: dt.datetime | Doc, now: dt.da
 
 
 def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) -> tuple[Doc, list[Doc]]:
-    """Return filter and pipeline of one update that lets feeds be due later without having been asked.
+    """Return the filter and pipeline of an update that postpones feeds that were not fetched.
 
-    A feed that somebody asked meanwhile keeps an earlier time, one that is never asked by itself stays so.
+    A feed that was polled meanwhile keeps an earlier time, and a feed that isn't polled stays so.
     """
     planned = _planned(next_checks)
     is_due = {"$lte": ["$next_check_at", now]}
@@ -84,7 +84,7 @@ def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) ->
 
 
 def _planned(next_checks: Sequence[NextCheck]) -> Doc:
-    """Return the expression that looks a feed's new time up by its id."""
+    """Return the expression that looks up a feed's new time by its id."""
     place = {"$indexOfArray": [{"$literal": [rest.feed_id for rest in next_checks]}, "$_id"]}
     return {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in next_checks]}, place]}
 
@@ -101,7 +101,7 @@ def build_state_update(write: StateWrite) -> UpdateOne:
 
 
 def build_numbering_update(write: StateWrite) -> Doc:
-    """Return the update of a feed's numbering alone."""
+    """Return the update of only a feed's numbering."""
     update: Doc = {"$set": {"written_by": write.token}}
     if write.index_at is not None:
         update["$set"]["index_at"] = write.index_at

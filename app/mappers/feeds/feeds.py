@@ -48,7 +48,7 @@ _POLL = dict.fromkeys(
     ),
     1,
 )
-#: Times as milliseconds: making datetimes of them cost more than reading the rest of the document.
+#: Times as milliseconds: converting to datetime cost more than reading the rest of the document.
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
@@ -58,15 +58,15 @@ class FeedMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
-        # For what may be lost in a crash: a claim, that a poll found nothing, that somebody read.
+        # For writes that a crash may lose: claims, polls without news, and read times.
         self._unsafe = self._feeds.with_options(write_concern=WriteConcern(w=1))
 
     @translate_errors
     def add(self, url: str, url_key: str, title: str, now: dt.datetime) -> Feed:
-        """Store a new feed that nobody has polled yet.
+        """Store a new feed that has not been polled yet.
 
         Raises:
-            ExistsError: there is one with this key.
+            ExistsError: there is a feed with this key.
         """
         while True:
             doc = {
@@ -103,19 +103,19 @@ class FeedMapper:
 
     @translate_errors
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
-        """Return what lists need of these feeds, by id."""
+        """Return the data about these feeds that lists need, by id."""
         found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
         return {card.id: card for card in map(_card, found)}
 
     @translate_errors
     def touch(self, feed_ids: Sequence[int], now: dt.datetime, before: dt.datetime) -> None:
-        """Note that somebody read these feeds, unless that was noted after ``before``."""
+        """Record that someone read these feeds, unless that was recorded after ``before``."""
         old = {"_id": {"$in": list(feed_ids)}, "read_at": {"$not": {"$gt": before}}}
         self._unsafe.update_many(old, {"$set": {"read_at": now}})
 
     @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
-        """Return feeds to poll, the longest due first, without those that are being polled."""
+        """Return feeds that are due and not being polled, longest overdue first."""
         found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)
         return [
             DueFeed(d["_id"], parse_host(d["url"]), d["next_check_at"], d["subscribers"])
@@ -124,25 +124,25 @@ class FeedMapper:
 
     @translate_errors
     def count_due(self, now: dt.datetime, limit: int) -> int:
-        """Return how many feeds :meth:`due` would find, counted up to ``most``."""
+        """Return how many feeds :meth:`find_due` would find, counted up to ``limit``."""
         return self._feeds.count_documents(_due(now), limit=limit)
 
     @translate_errors
     def find_polls(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
-        """Return what polling these feeds needs; claims nothing."""
-        # What people share is nowhere to be fetched.
+        """Return the data that polling these feeds needs, without claiming them."""
+        # Shared streams aren't fetched.
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value}
         batches: Any = self._feeds.find_raw_batches(query, _POLL, batch_size=10_000)
         return [_poll(d) for batch in batches for d in bson.decode_all(batch, _MILLISECONDS)]
 
     @translate_errors
     def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
-        """Note that polls at ``now`` brought nothing; a feed that somebody claimed is left to him."""
+        """Record that polls at ``now`` found nothing; feeds that another pull claimed don't change."""
         self._unsafe.bulk_write(build_unchanged_updates(next_checks, now), ordered=False)
 
     @translate_errors
     def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
-        """Let feeds that were not asked be due later; those that are not due yet keep an earlier time."""
+        """Postpone feeds that were not fetched; feeds that are not due yet keep an earlier time."""
         query, pipeline = build_postpone_update(next_checks, now)
         self._unsafe.update_many(query, pipeline)
 
@@ -156,7 +156,7 @@ class FeedMapper:
         *,
         dead_tokens: Sequence[str] = (),
     ) -> list[Feed]:
-        """Claim those feeds that nobody holds, or one of the ``dead`` tokens, and return them."""
+        """Claim and return the feeds that are unclaimed, expired, or held by one of ``dead_tokens``."""
         wanted, taken = list(feed_ids), {"claim_token": token, "claimed_until": until}
         unheld = {"_id": {"$in": wanted}, "claim_token": None}
         if self._unsafe.update_many(unheld, {"$set": taken}).matched_count < len(wanted):
@@ -166,7 +166,7 @@ class FeedMapper:
     def _take_over(
         self, feed_ids: list[int], taken: Doc, now: dt.datetime, dead_tokens: Sequence[str]
     ) -> None:
-        """Claim feeds whose holder is dead or late, and note that he may have left something."""
+        """Claim feeds whose holder is dead or late, and mark that it may have left entries."""
         late = {"claimed_until": {"$not": {"$gt": now}}}
         held: Doc = {"_id": {"$in": feed_ids}, "claim_token": {"$nin": [None, taken["claim_token"]]}}
         held["$or"] = [late, {"claim_token": {"$in": list(dead_tokens)}}]
@@ -174,7 +174,7 @@ class FeedMapper:
 
     @translate_errors
     def release(self, token: str, feed_ids: Sequence[int]) -> None:
-        """Give claims back untouched."""
+        """Release claims without a change."""
         self._feeds.update_many(
             {"_id": {"$in": list(feed_ids)}, "claim_token": token},
             {"$unset": {"claim_token": "", "claimed_until": ""}},
@@ -182,14 +182,14 @@ class FeedMapper:
 
     @translate_errors
     def find_positions(self, claims: Iterable[tuple[int, str]]) -> dict[int, Position]:
-        """Return the numbering of those feeds whose claim still holds."""
+        """Return the numbering of the feeds whose claim is still valid."""
         tokens = dict(claims)
         found = self._feeds.find({"_id": {"$in": list(tokens)}}, _POSITION)
         return {d["_id"]: _position(d) for d in found if d.get("claim_token") == tokens[d["_id"]]}
 
     @translate_errors
     def lock(self, feed_id: int, token: str, session: Session) -> Position | None:
-        """Take a feed for this transaction; None when the claim has passed to another."""
+        """Lock a feed for this transaction; return None if another pull has taken over the claim."""
         doc = self._feeds.find_one_and_update(
             {"_id": feed_id, "claim_token": token},
             {"$inc": {"writes": 1}},
@@ -200,13 +200,13 @@ class FeedMapper:
 
     @translate_errors
     def write_states(self, writes: Sequence[StateWrite], session: Session | None = None) -> set[int]:
-        """Write states and release their claims; return the feeds whose claim still held."""
+        """Write states and release their claims; return the feeds whose claim was still valid."""
         if not writes:
             return set()
         operations = [build_state_update(write) for write in writes]
         if self._feeds.bulk_write(operations, ordered=False, session=session).matched_count == len(writes):
             return {w.feed_id for w in writes}
-        # The token of the last writer stays in the document: so the ones that did match can be told.
+        # Documents keep the last writer's token, which shows the feeds that did match.
         query = {
             "_id": {"$in": [w.feed_id for w in writes]},
             "written_by": {"$in": list({w.token for w in writes})},
@@ -218,38 +218,38 @@ class FeedMapper:
 
     @translate_errors
     def write_numbering(self, write: StateWrite, session: Session) -> None:
-        """Write only the numbering of a feed that is locked by this transaction; keeps the claim."""
+        """Write only the numbering of a feed that this transaction has locked; the claim stays."""
         self._feeds.update_one(
             {"_id": write.feed_id, "claim_token": write.token}, build_numbering_update(write), session=session
         )
 
     @translate_errors
     def mark_torn(self, feed_ids: Sequence[int]) -> None:
-        """Note that entries may lie above ``last_seq``; the next claim looks for them."""
+        """Mark that entries may lie above ``last_seq``; the next claim reconciles the feeds."""
         self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"torn": True}})
 
     @translate_errors
     def make_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Let feeds that nobody holds be due at once; one that is never asked by itself stays so."""
+        """Make unclaimed feeds due now, except those that aren't polled."""
         later = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "next_check_at": {"$gt": now}}
         self._feeds.update_many(later, {"$set": {"next_check_at": now}})
 
     @translate_errors
     def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Let feeds that nobody holds be due at once, also those that are never asked by themselves."""
-        # What people share is nowhere to be fetched: it would stay due.
+        """Make unclaimed feeds due now, even those that aren't polled."""
+        # Shared streams aren't fetched, so they would stay due.
         query: Doc = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value, "claim_token": None}
         query |= {"merged_into": None, "next_check_at": {"$not": {"$lte": now}}}
         self._feeds.update_many(query, {"$set": {"next_check_at": now}})
 
     @translate_errors
     def clear_torn(self, feed_id: int, token: str) -> None:
-        """Note that nothing lies above ``last_seq`` any more."""
+        """Record that no entries lie above ``last_seq`` anymore."""
         self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})
 
     @translate_errors
     def raise_first_seq(self, feed_id: int, keep: int) -> int:
-        """Let the entries begin so late that at most ``keep`` are left; return the first number."""
+        """Raise a feed's first number so that at most ``keep`` entries remain; return it."""
         border = {"$add": [{"$subtract": ["$last_seq", keep]}, 1]}
         doc = self._feeds.find_one_and_update(
             {"_id": feed_id},
@@ -263,15 +263,15 @@ class FeedMapper:
     def change_subscriber_count(
         self, feed_id: int, delta: int, session: Session, *, now: dt.datetime | None = None, due: bool = False
     ) -> Position | None:
-        """Count subscribers up or down; 0 for one who has paused. None: no such feed.
+        """Change a feed's count of subscribers; 0 for a paused one. Return the position; None: no such feed.
 
         Args:
-            now: when somebody new began to read it.
-            due: whether it is to be polled then at the latest.
+            now: the time at which someone new began to read the feed; None: no one did.
+            due: make the feed due at ``now`` at the latest.
         """
         query: Doc = {"_id": feed_id}
         if delta >= 0:
-            query["merged_into"] = None  # who comes to a feed that was merged meanwhile would wait for ever
+            query["merged_into"] = None  # a new subscriber of a merged feed would wait forever
         update: Doc = {"$inc": {"subscribers": delta}}
         if now is not None:
             update["$max"] = {"read_at": now}
@@ -282,7 +282,7 @@ class FeedMapper:
 
     @translate_errors
     def decrement_subscriber_counts(self, feed_ids: Sequence[int], session: Session) -> None:
-        """Count one subscriber less of each of these feeds."""
+        """Reduce the count of subscribers of each of these feeds by one."""
         self._feeds.update_many(
             {"_id": {"$in": list(feed_ids)}}, {"$inc": {"subscribers": -1}}, session=session
         )
@@ -295,10 +295,10 @@ class FeedMapper:
 
     @translate_errors
     def move(self, feed_id: int, url: str, url_key: str) -> None:
-        """Give a feed its new address.
+        """Set a feed's new address.
 
         Raises:
-            ExistsError: another feed has it; the two should be merged.
+            ExistsError: another feed has this address; the two should be merged.
         """
         try:
             self._feeds.update_one({"_id": feed_id}, {"$set": {"url": url, "url_key": url_key}})
@@ -307,14 +307,14 @@ class FeedMapper:
 
     @translate_errors
     def release_url_key(self, feed_id: int) -> None:
-        """Let another feed have the address of one that was merged into it."""
+        """Release the address of a merged feed for another feed."""
         self._feeds.update_one(
             {"_id": feed_id, "merged_into": {"$ne": None}}, {"$set": {"url_key": f"merged/{feed_id}"}}
         )
 
     @translate_errors
     def retire_merged(self, feed_id: int, into: int, session: Session) -> None:
-        """Stop a feed that was merged into another; its entries stay for who starred them."""
+        """Stop polling a merged feed; its entries stay for people who starred them."""
         self._feeds.update_one(
             {"_id": feed_id},
             {"$set": {"merged_into": into, "subscribers": 0}, "$unset": {"next_check_at": ""}},
@@ -354,8 +354,11 @@ def _poll(doc: Doc) -> FeedPoll:
 
 @functools.lru_cache(maxsize=8192)
 def _card(raw: bytes) -> FeedCard:
-    """Decode a card. A reader's feeds are read by each request of his, and hardly any has changed since:
-    finding the card that the same bytes gave before takes a tenth of the time. 1 KB each."""
+    """Decode a card, with a cache of 1 KB per card.
+
+    A reader's feeds are read by each of their requests, and few have changed. Finding the card of the same
+    bytes takes a tenth of the time.
+    """
     doc = bson.decode(raw, _MILLISECONDS)
     get = doc.get
     return FeedCard(

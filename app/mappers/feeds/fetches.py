@@ -1,11 +1,11 @@
-"""The log of fetches: the collection ``fetches``, which forgets after 14 days.
+"""The fetch log: the collection ``fetches``, with entries of the last 14 days.
 
-One document holds what a pull stored together, up to a hundred feeds: a poll that brings nothing is most of
-all polls, and a document with its index entries for each cost more than all the rest of storing it.
+One document holds the fetches that a pull stored together, up to a hundred feeds. Most polls find nothing
+new, and a document with index entries for each of them cost more than everything else about storing them.
 
     {"at": …, "of": [{"f": feed id, "at": …, "s": status, "ms": …, "b": bytes, "n": new, "e": error word}, …]}
 
-What is nothing of ``b``, ``n`` and ``e`` is left out: of a 304 all of them.
+Zero or missing values of ``b``, ``n`` and ``e`` are omitted; a 304 has none of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class FetchMapper:
     """Document ↔ :class:`FetchRecord`."""
 
     def __init__(self, database: Database[Doc]) -> None:
-        # A log: nothing depends on it, so it does not wait for the journal.
+        # Nothing depends on this log, so writes don't wait for the journal.
         self._fetches: Collection[Doc] = database["fetches"].with_options(write_concern=WriteConcern(w=1))
 
     @translate_errors
     def add(self, records: Sequence[FetchRecord]) -> None:
-        """Append to the log; at most one record per feed in one call."""
+        """Append records to the log; at most one per feed in a call."""
         if records:
             newest = max(record.at for record in records)
             self._fetches.insert_one({"at": newest, "of": [_doc(record) for record in records]})

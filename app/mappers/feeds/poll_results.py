@@ -1,4 +1,4 @@
-"""How feeds' last polls ended, many at once: what an import has to know of them."""
+"""Results of the last polls of many feeds, for imports."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "
 
 
 class PollResultMapper:
-    """Reads the collection ``feeds``, and writes nothing."""
+    """Reads results of polls from the collection ``feeds``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
 
     @translate_errors
     def find_poll_results(self, feed_ids: Sequence[int]) -> dict[int, PollResult]:
-        """Return feed → how its last poll ended."""
+        """Return feed → result of its last poll."""
         found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, _FIELDS)
         return {doc["_id"]: _end(doc) for doc in found}
 
     @translate_errors
     def find_ids_by_keys(self, url_keys: Sequence[str]) -> dict[str, int]:
-        """Return address key → feed, or the feed that took it over."""
+        """Return address key → feed, or the feed that it was merged into."""
         found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, {"url_key": 1})
         known = {doc["url_key"]: doc["_id"] for doc in found}
         into = self.find_successors(list(known.values()))
@@ -36,7 +36,7 @@ class PollResultMapper:
 
     @translate_errors
     def find_successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return feed → the one that took it over, for those of these feeds that were merged."""
+        """Return feed → the feed that it was merged into, for merged feeds."""
         into: dict[int, int] = {}
         asked = list(feed_ids)
         while asked:

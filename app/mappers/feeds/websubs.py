@@ -1,8 +1,8 @@
-"""Subscriptions at hubs: the collection ``websubs``, and the one field of feeds that follows from it.
+"""Subscriptions at WebSub hubs: the collection ``websubs``, and the field ``push_until`` of feeds.
 
-A feed has one document with ``current``: true; those of hubs that it has left go on without, until the
-hub has confirmed that, and leave by a TTL index on ``gone_at``. Token and secret stand here in the open:
-both are sent to the hub again at each renewal, and open nothing but this callback.
+A feed has one document with ``current``: true. Subscriptions at hubs that the feed has left stay without it
+until the hub confirms, and a TTL index on ``gone_at`` removes them. Token and secret are stored in plain
+text: both are sent to the hub again at each renewal, and only open this callback.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AFTER = ReturnDocument.AFTER
 
 
 class WebsubMapper:
-    """Document ↔ :class:`HubSubscription`. Fields that are None are not there."""
+    """Document ↔ :class:`HubSubscription`. Documents omit fields that are None."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._rows: Collection[Doc] = database["websubs"]
@@ -38,7 +38,7 @@ class WebsubMapper:
 
     @translate_errors
     def add(self, feed_id: int, hub: str, topic: str, *, token: str, secret: str, now: dt.datetime) -> bool:
-        """Want a subscription that is to be tended at once; False: the feed has one already."""
+        """Store a new subscription that is due now; return False if the feed already has one."""
         while True:
             doc: Doc = {
                 "_id": Int64(ids.reserve_ids()),
@@ -77,19 +77,19 @@ class WebsubMapper:
 
     @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return ids of subscriptions to be tended, the longest due first."""
+        """Return ids of subscriptions that need a request, longest due first."""
         found = self._rows.find({"tend_at": {"$lte": now}}, {"_id": 1}).sort("tend_at", ASCENDING)
         return [d["_id"] for d in found.limit(limit)]
 
     @translate_errors
     def find_due_pulls(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return feeds whose pushes wait, the longest first."""
+        """Return feeds with waiting pushes, longest waiting first."""
         found = self._rows.find({"pull_at": {"$lte": now}}, {"feed_id": 1}).sort("pull_at", ASCENDING)
         return [d["feed_id"] for d in found.limit(limit)]
 
     @translate_errors
     def mark_leaving(self, feed_id: int, now: dt.datetime) -> bool:
-        """End a feed's subscription, to be told to the hub; False: it has none."""
+        """Mark a feed's subscription as ending, due for a request; return False if there is none."""
         left = {"state": HubState.LEAVING.value, "tend_at": now, "failures": 0}
         gone = dict.fromkeys(("current", "pull_at", "asked", "asked_at", "verified_at"), "")
         query = {"feed_id": feed_id, "current": True}
@@ -97,16 +97,16 @@ class WebsubMapper:
 
     @translate_errors
     def remove(self, sub_id: int) -> None:
-        """Remove a subscription that the hub knows nothing of, or need not."""
+        """Remove a subscription that the hub doesn't know, or need not know."""
         self._rows.delete_one({"_id": sub_id})
 
-    # -- asking the hub
+    # -- requests to the hub
 
     @translate_errors
     def record_request(
         self, sub_id: int, mode: Mode, now: dt.datetime, until: dt.datetime, failures: int
     ) -> None:
-        """Note that the hub is being asked, before it is: it may confirm while we wait for its answer."""
+        """Record a request before it is sent, since the hub may confirm before it answers."""
         change = {"asked": mode.value, "asked_at": now, "tend_at": until, "failures": failures, "reason": ""}
         self._rows.update_one({"_id": sub_id}, {"$set": change})
 
@@ -114,25 +114,25 @@ class WebsubMapper:
     def record_request_result(
         self, sub_id: int, at: dt.datetime, tend_at: dt.datetime, failures: int, reason: str
     ) -> HubSubscription | None:
-        """Note how the request of that moment ended, unless the hub has confirmed it meanwhile."""
+        """Record the result of the request sent at ``at``, unless the hub has confirmed it meanwhile."""
         query = {"_id": sub_id, "asked_at": at, "verified_at": {"$not": {"$gte": at}}, "gone_at": None}
         change = {"tend_at": tend_at, "failures": failures, "reason": reason}
         return _read(self._rows.find_one_and_update(query, {"$set": change}, return_document=_AFTER))
 
     @translate_errors
     def mark_lapsed(self, sub_id: int) -> None:
-        """Note that the lease ran out."""
+        """Record that the lease has expired."""
         query = {"_id": sub_id, "state": HubState.ACTIVE.value}
         gone = {"lease_until": "", "since": ""}
         self._rows.update_one(query, {"$set": {"state": HubState.PENDING.value}, "$unset": gone})
 
-    # -- what the hub says
+    # -- requests from the hub
 
     @translate_errors
     def mark_verified(
         self, sub_id: int, now: dt.datetime, lease_until: dt.datetime, tend_at: dt.datetime
     ) -> HubSubscription | None:
-        """Note that the hub has confirmed; None: the subscription is being left."""
+        """Record the hub's confirmation; return None if the subscription is ending."""
         query = {"_id": sub_id, "state": {"$ne": HubState.LEAVING.value}}
         change = {
             "state": HubState.ACTIVE.value,
@@ -146,7 +146,7 @@ class WebsubMapper:
 
     @translate_errors
     def mark_denied(self, sub_id: int, tend_at: dt.datetime, reason: str) -> None:
-        """Note that the hub does not want the subscription, or no longer."""
+        """Record that the hub denied or ended the subscription."""
         change = {"state": HubState.DENIED.value, "tend_at": tend_at, "reason": reason}
         gone = dict.fromkeys(("lease_until", "since", "asked", "asked_at"), "")
         query = {"_id": sub_id, "state": {"$ne": HubState.LEAVING.value}}
@@ -154,7 +154,7 @@ class WebsubMapper:
 
     @translate_errors
     def mark_ended(self, sub_id: int, now: dt.datetime) -> None:
-        """Note that the hub has ended the subscription; the row stays a day, in case it asks again."""
+        """Record that the hub confirmed the end; the row stays for a day, in case the hub verifies again."""
         gone = dict.fromkeys(("tend_at", "lease_until"), "")
         query = {"_id": sub_id, "state": HubState.LEAVING.value}
         self._rows.update_one(query, {"$set": {"gone_at": now, "verified_at": now}, "$unset": gone})
@@ -165,11 +165,11 @@ class WebsubMapper:
     def record_push(
         self, sub_id: int, now: dt.datetime, interval: dt.timedelta, late: dt.timedelta
     ) -> HubSubscription | None:
-        """Count a push and plan its pull, at most one per ``interval``; None: nobody reads the feed.
+        """Count a push and plan its pull, at most one per ``interval``; None: the subscription isn't current.
 
-        A poll that found the entries at most ``late`` before is no miss.
+        A poll that found the entries at most ``late`` before the push isn't a miss.
         """
-        free = {"$max": [now, {"$add": ["$pulled_at", _ms(interval)]}]}  # missing + x is null, and no maximum
+        free = {"$max": [now, {"$add": ["$pulled_at", _ms(interval)]}]}  # missing + x is null: no maximum
         change = {
             "pushes": {"$add": [{"$ifNull": ["$pushes", 0]}, 1]},
             "last_push_at": now,
@@ -182,15 +182,15 @@ class WebsubMapper:
 
     @translate_errors
     def count_forged_push(self, sub_id: int) -> None:
-        """Count a push whose signature does not fit."""
+        """Count a push with a wrong signature."""
         self._rows.update_one({"_id": sub_id}, {"$inc": {"forged": 1}})
 
     @translate_errors
     def begin_pull(self, feed_id: int, now: dt.datetime, until: dt.datetime | None) -> HubSubscription | None:
-        """Begin the pull that pushes wait for; None: none does.
+        """Begin the pull that pushes wait for; return None if no push waits.
 
         Args:
-            until: when it is due again in case this one is never ended; None: not at all.
+            until: when the pull is due again if it never ends; None: no retry.
         """
         update: Doc = {"$set": {"pulled_at": now}}
         if until is None:
@@ -209,10 +209,12 @@ class WebsubMapper:
         retry_at: dt.datetime | None,
         attempts: int,
     ) -> None:
-        """End a pull. A push that came since it began is pulled for at ``after_push``, so none is lost.
+        """End a pull. If a push came since the pull began, the next pull is at ``after_push``, so no push is
+        lost.
 
         Args:
-            again: when to look once more though no push came; None: not.
+            retry_at: when to pull again even without a push; None: never.
+            attempts: the number of such pulls so far.
         """
         newer = {"$gt": ["$last_push_at", began]}
         rest: Any = "$$REMOVE" if retry_at is None else retry_at
@@ -224,7 +226,7 @@ class WebsubMapper:
 
     @translate_errors
     def count_proof(self, sub_id: int) -> HubSubscription | None:
-        """Count that pushes were first to tell of entries; after a miss the count begins anew."""
+        """Count that a push announced entries before a poll found them; a miss restarts the count."""
         begun = {"$add": [{"$ifNull": ["$proofs", 0]}, 1]}
         missed = {"$ne": [{"$type": "$missed_at"}, "missing"]}
         change = {"proofs": {"$cond": [missed, 1, begun]}, "missed_at": "$$REMOVE"}
@@ -234,7 +236,7 @@ class WebsubMapper:
 
     @translate_errors
     def record_miss(self, sub_id: int, now: dt.datetime) -> None:
-        """Note that a poll found entries that no push had announced; the first one in a row counts."""
+        """Record that a poll found unannounced entries; only the first such poll in a row counts."""
         self._rows.update_one({"_id": sub_id, "missed_at": None}, {"$set": {"missed_at": now}})
 
     # -- the feed
@@ -253,18 +255,18 @@ class WebsubMapper:
 
     @translate_errors
     def is_crashing(self, feed_id: int, now: dt.datetime) -> bool:
-        """Return whether a feed rests because reading it crashed workers."""
+        """Return whether a feed is suspended because reading it crashed workers."""
         query = {"_id": feed_id, "error": "crashed", "next_check_at": {"$gt": now}}
         return self._feeds.find_one(query, {"_id": 1}) is not None
 
     @translate_errors
     def trust_pushes(self, feed_id: int, until: dt.datetime) -> None:
-        """Let pushes stand in for polls of a feed until then."""
+        """Let pushes replace polls of a feed until a time."""
         self._feeds.update_one({"_id": feed_id}, {"$set": {"push_until": until}})
 
     @translate_errors
     def distrust_pushes(self, feed_id: int, check_at: dt.datetime) -> bool:
-        """Let a feed be polled as before, ``check_at`` at the latest; False: it was anyway."""
+        """Resume polling a feed, by ``check_at`` at the latest; return False if they hadn't stopped."""
         query = {"_id": feed_id, "push_until": {"$ne": None}}
         update = {"$unset": {"push_until": ""}, "$min": {"next_check_at": check_at}}
         return self._feeds.update_one(query, update).modified_count == 1
