@@ -1,4 +1,4 @@
-"""Everything that belongs to a user, taken out of the store (security.md G02)."""
+"""Erasure of all of a user's documents (security.md G02)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Doc = dict[str, Any]
 
 
 def list_owned_collections() -> tuple[str, ...]:
-    """Return the collections that are found by user: whoever adds one, indexes it so."""
+    """Return the collections that are indexed by user; new ones with such an index are included."""
     return (
         "sessions",
         "resets",
@@ -24,20 +24,20 @@ def list_owned_collections() -> tuple[str, ...]:
 
 
 class ErasureMapper:
-    """Deletes by user over all collections; each step can be done again."""
+    """Deletes a user's documents in all collections; each step can be repeated."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._database = database
 
     @translate_errors
     def stop(self, user_id: int) -> None:
-        """Forget a user's imports and exports: whoever works on one finds that out with his next note."""
+        """Delete a user's imports and exports; their running jobs notice that at the next write."""
         for name in ("imports", "import_parts", "personal_exports", "personal_export_parts"):
             self._database[name].delete_many({"user_id": user_id})
 
     @translate_errors
     def forget(self, user_id: int) -> None:
-        """Delete the feeds of what a user shared, with who followed them and what was laid down about him."""
+        """Delete a user's shared feeds with their followers, and relationships and reports about the user."""
         feeds = [d["_id"] for d in self._database["feeds"].find({"owner": user_id}, {"_id": 1}).hint("owner")]
         if feeds:
             for name in ("subscriptions", "entries", "searchables"):
@@ -48,12 +48,12 @@ class ErasureMapper:
 
     @translate_errors
     def erase(self, user_id: int, before: dt.datetime) -> bool:
-        """Delete a user's documents, his account last: until then it says what is left to do.
+        """Delete a user's documents, the account last, because until then it marks the work to do.
 
-        The account stays if it goes since ``before`` or later.
+        The account stays if its deletion began at ``before`` or later.
 
         Returns:
-            Whether there is no account any more.
+            Whether the account is gone.
         """
         for name in list_owned_collections():
             self._database[name].delete_many({"user_id": user_id})

@@ -1,11 +1,10 @@
-"""Files of all that is somebody's own: ``personal_exports``, one document per user, and their parts.
+"""Data exports: ``personal_exports``, one document per user, and their parts.
 
     personal_exports       {_id, user_id, state, asked, touched, tries, expires, ready, size, parts,
-                            too_large}
-    personal_export_parts  {user_id, export_id, try, part, data, expires}
+                            too_large} personal_export_parts  {user_id, export_id, try, part, data, expires}
 
-They lie in the store so that each server can serve what a worker on another one has made. Parts carry the
-number of the attempt that has written them: those of one that was killed are never served.
+They are in the store, so that any server can serve a file that a worker on another one made. Parts have the
+number of the attempt that wrote them, so that parts of a killed attempt are never served.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class PersonalExportMapper:
 
     @translate_errors
     def find_by_user(self, user_id: int) -> PersonalExport | None:
-        """Return a user's file, whether its time is over or not."""
+        """Return a user's export, even if it has expired."""
         doc = self._exports.find_one({"user_id": user_id})
         return _export(doc) if doc else None
 
     @translate_errors
     def put(self, new: PersonalExport) -> bool:
-        """Store a file that is to be made in the place of one that is not being made; False: one is."""
+        """Store a new export, replacing an earlier one; return False if one is being made."""
         gone = self._exports.find_one_and_delete(
             {"user_id": new.user_id, "state": {"$ne": _MAKING}}, {"_id": 1}
         )
@@ -64,7 +63,7 @@ class PersonalExportMapper:
 
     @translate_errors
     def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
-        """Begin to make a user's file; whoever made it until now finds that out. None: none is wanted."""
+        """Begin a run of a user's export, which ends earlier runs; None: no export is wanted."""
         doc = self._exports.find_one_and_update(
             {"user_id": user_id, "state": _MAKING},
             {"$set": {"touched": now}, "$inc": {"tries": 1}},
@@ -74,12 +73,12 @@ class PersonalExportMapper:
 
     @translate_errors
     def touch(self, export: PersonalExport, now: dt.datetime) -> bool:
-        """Note that somebody is at work; False: it is not his any more."""
+        """Record a heartbeat; return False if this run doesn't own the export anymore."""
         return bool(self._exports.update_one(_of_run(export), {"$set": {"touched": now}}).matched_count)
 
     @translate_errors
     def save_result(self, export: PersonalExport) -> bool:
-        """Write how it ended; False: it is not his any more."""
+        """Store the result; return False if this run doesn't own the export anymore."""
         changes: Doc = {"state": export.state.value, "expires": export.expires, "too_large": export.too_large}
         if export.state is ExportState.READY:
             changes |= {"ready": export.ready, "size": Int64(export.size), "parts": export.parts}
@@ -87,7 +86,7 @@ class PersonalExportMapper:
 
     @translate_errors
     def find_stalled(self, since: dt.datetime, limit: int) -> list[int]:
-        """Return whose files are to be made and that nobody has worked on since then."""
+        """Return the users whose exports are unfinished, without a heartbeat since a time."""
         query = {"state": _MAKING, "touched": {"$lt": since}}
         found = self._exports.find(query, {"user_id": 1}).sort("touched").limit(limit).hint("making")
         return [doc["user_id"] for doc in found]
@@ -109,13 +108,13 @@ class PersonalExportMapper:
 
     @translate_errors
     def find_part(self, export: PersonalExport, number: int) -> bytes | None:
-        """Return a part; None: it is gone."""
+        """Return a part, or None if it is gone."""
         doc = self._parts.find_one({**_parts_of(export), "try": export.tries, "part": number}, {"data": 1})
         return bytes(doc["data"]) if doc else None
 
     @translate_errors
     def drop_parts(self, export: PersonalExport, *, before: bool = False) -> None:
-        """Delete what this attempt has written; ``before``: what those before it have."""
+        """Delete the parts of this attempt, or with ``before`` those of all earlier attempts."""
         number = {"$lt": export.tries} if before else export.tries
         self._parts.delete_many({**_parts_of(export), "try": number})
 

@@ -1,7 +1,7 @@
-"""What belongs to one person, batch by batch, over the collections that hold it.
+"""Personal data of a user, read in batches from all collections that hold it.
 
-Every query carries his id and is a keyset of its own: a batch takes as long however many there are, and no
-cursor stays open for as long as a file is written.
+Every query contains the user's id and uses keyset paging: a batch takes equally long however many there are,
+and no cursor stays open while a file is written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.models.sharing.sharing import RelationshipKind, Share
 
 
 class MarkRecord(NamedTuple):
-    """A mark on an entry with its times; None: it is not starred, tagged, liked."""
+    """A mark of an entry with its times; None: not starred, tagged or liked."""
 
     entry_id: int
     feed_id: int
@@ -29,7 +29,7 @@ class MarkRecord(NamedTuple):
 
 
 class CommentRecord(NamedTuple):
-    """Somebody's own comment."""
+    """A user's own comment."""
 
     id: int
     share_id: int
@@ -40,14 +40,14 @@ class CommentRecord(NamedTuple):
 
 
 class LikeRecord(NamedTuple):
-    """A share that somebody likes."""
+    """A user's like of a share."""
 
     share_id: int
     at: dt.datetime
 
 
 class PersonalDataMapper:
-    """Reads; each method takes the place of the last one of the batch before, None: from the beginning."""
+    """Reads personal data; ``after`` is the key of the previous batch's last row, None: from the start."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class PersonalDataMapper:
 
     @translate_errors
     def list_marks(self, user_id: int, time_field: str, after: int | None, limit: int) -> list[MarkRecord]:
-        """Return marks by entry; ``time``: only those with ``starred_at``, ``tagged_at`` or ``liked_at``."""
+        """Return the marks with ``time_field`` (``starred_at``, ``tagged_at``, ``liked_at``), by entry id."""
         query = {"user_id": user_id, time_field: {"$type": "date"}}
         docs = self._batch("marks", query, "entry_id", after=after, limit=limit, hint="user_entry")
         return [
@@ -76,7 +76,7 @@ class PersonalDataMapper:
 
     @translate_errors
     def list_shares(self, user_id: int, after: int | None, limit: int) -> list[Share]:
-        """Return a person's shares by the entry that is shared; not those that he took back."""
+        """Return a user's shares, sorted by the shared entry; removed shares are left out."""
         query = {"user_id": user_id, "live": True}
         return [
             parse_share(d)
@@ -85,7 +85,7 @@ class PersonalDataMapper:
 
     @translate_errors
     def list_comments(self, user_id: int, after: int | None, limit: int) -> list[CommentRecord]:
-        """Return a person's comments, the oldest first; not those that were removed."""
+        """Return a user's comments, oldest first; removed comments are left out."""
         docs = self._batch("comments", {"user_id": user_id}, "_id", after=after, limit=limit, hint="user")
         return [
             CommentRecord(d["_id"], d["share_id"], d["text"], d["at"], d.get("edited"), "parent" in d)
@@ -94,7 +94,7 @@ class PersonalDataMapper:
 
     @translate_errors
     def list_likes(self, user_id: int, after: int | None, limit: int) -> list[LikeRecord]:
-        """Return the shares that somebody likes."""
+        """Return a user's likes of shares."""
         docs = self._batch(
             "likes", {"user_id": user_id}, "share_id", after=after, limit=limit, hint="user_share"
         )
@@ -104,38 +104,38 @@ class PersonalDataMapper:
     def list_relationships(
         self, user_id: int, kind: RelationshipKind, after: int | None, limit: int
     ) -> list[tuple[int, dt.datetime]]:
-        """Return (about whom, when) of what somebody laid down."""
+        """Return (user id, time) of a user's relationships of this kind."""
         query = {"user_id": user_id, "kind": kind.value}
         docs = self._batch("ties", query, "to", after=after, limit=limit, hint="user_kind_to")
         return [(d["to"], d["at"]) for d in docs]
 
     @translate_errors
     def list_stream_views(self, user_id: int) -> list[dict[str, Any]]:
-        """Return how each stream is shown, as it is stored; there is a limit to how many."""
+        """Return a user's display settings of streams, as stored; their number is limited."""
         shown = {"_id": 0, "user_id": 0}
         return list(self._database["streamviews"].find({"user_id": user_id}, shown).sort("stream", 1))
 
     @translate_errors
     def list_former_names(self, user_id: int) -> list[dict[str, Any]]:
-        """Return the names that are kept for somebody, and until when."""
+        """Return the former names reserved for a user, and until when."""
         doc = self._database["users"].find_one({"_id": user_id}, {"former": 1}) or {}
         return [{"name": one["key"], "until": one["until"]} for one in doc.get("former", ())]
 
     @translate_errors
     def list_devices(self, user_id: int) -> list[dict[str, Any]]:
-        """Return the devices on which somebody is told; nothing by which others could tell him."""
+        """Return a user's push devices, without their endpoints and keys."""
         shown = {"_id": 0, "agent": 1, "language": 1, "created": 1, "used": 1}
         return list(self._database["devices"].find({"user_id": user_id}, shown).sort("created", 1))
 
     @translate_errors
     def list_tokens(self, user_id: int) -> list[dict[str, Any]]:
-        """Return the apps and programs that may read for somebody; nothing that would let others."""
+        """Return a user's app passwords and access tokens, without their secrets."""
         shown = dict.fromkeys(("kind", "name", "scopes", "created", "used", "agent", "expires"), 1)
         found = self._database["tokens"].find({"user_id": user_id}, {"_id": 0, **shown})
         return list(found.sort("created", 1))
 
     @translate_errors
     def list_reports(self, user_id: int) -> list[dict[str, Any]]:
-        """Return what somebody has reported and nobody has decided on; in his words alone."""
+        """Return a user's open reports, with only the user's own text."""
         shown = {"_id": 0, "about": 1, "reason": 1, "text": 1, "at": 1}
         return list(self._database["reports"].find({"user_id": user_id}, shown).sort("at", 1).limit(1000))
