@@ -1,7 +1,7 @@
 """Likes of shares, and comments as threads. Anyone who may see a share may read and write comments on it.
 
-Counts are queried, not stored: so they can't drift, they leave out people whom the viewer mutes or blocks,
-and their limit keeps them cheap for very popular shares.
+Counts are queried, not stored. So they can't drift, and they leave out people whom the viewer mutes or
+blocks. Their limit keeps them cheap for very popular shares.
 """
 
 from __future__ import annotations

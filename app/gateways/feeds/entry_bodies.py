@@ -3,7 +3,7 @@ change.
 
 HTML is sanitized once, when it is stored. If the sanitizer ever turns out to let something through, a fixed
 version must also apply to stored entries (H03). So the published HTML is kept with the version that cleaned
-it, and an entry of an older version is cleaned again when it is read.
+it. An entry of an older version is cleaned again when it is read.
 """
 
 from __future__ import annotations

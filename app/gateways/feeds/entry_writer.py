@@ -6,8 +6,8 @@ late, or may die between entries and state. These rules keep the numbering intac
 - A number belongs to the writer that inserted it first: unique (feed_id, seq) and (feed_id, guid_hash).
 - Readers never read above ``last_seq``. It only rises together with the claim's token, to a number below
   which everything is stored.
-- So entries above ``last_seq`` are invisible leftovers. A writer that meets one (a refused insert, or an
-  expired claim that it took over) reconciles the feed in a transaction that locks the feed's document.
+- So entries above ``last_seq`` are invisible leftovers. A writer may meet one through a refused insert, or by
+  taking over an expired claim. It then reconciles the feed in a transaction that locks the feed's document.
   Leftovers move down to the next free numbers, new entries follow, and the state is written last.
 """
 
@@ -127,7 +127,7 @@ class EntryWriter:
     def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
         """Reconcile a claimed feed whose last writer died or was late; return the feed after that.
 
-        A feed without entries is left to the pull that brings its first ones: the start of reading can only
+        A feed without entries is left to the pull that brings its first ones. The start of reading can only
         be set once, for all these entries.
 
         Raises:

@@ -149,10 +149,10 @@ def _unread(state: ReadState, pairs: _Pairs) -> tuple[set[int], list[dt.datetime
 def _translated(state: ReadState, pairs: _Pairs, last: int) -> ReadState:
     """Return the read state in the target in which the same entries are unread.
 
-    If the target lacks some of them, they may exist there under other guids and titles. So entries that only
-    the target has are unread too, if they are at least as recent as the oldest missing one, among the newest
-    :data:`CARRIED`. Missing entries older than all of the target's have no match: for them, entries newer
-    than all of the feed's are unread.
+    If the target lacks some of them, they may exist there under other guids and titles. So the newest
+    :data:`CARRIED` entries that only the target has are unread too, if they are at least as recent as the
+    oldest missing entry. Missing entries older than all of the target's have no match: for them, entries
+    newer than all of the feed's are unread.
     """
     unread, lost = _unread(state, pairs)
     if lost:

@@ -1,8 +1,8 @@
 """Personal data of a user, as rows that can be written to a file one by one (security.md G01).
 
-Of other people, it contains only names that the user may see at that time: people whom the user follows,
-mutes or blocks, and of sharers above the user's shares. Followers are only counted. Other people's comments,
-likes and shares are their own data, and left out.
+Of other people, it contains only names that the user may see at that time. These are people whom the user
+follows, mutes or blocks, and sharers above the user's shares. Followers are only counted. Other people's
+comments, likes and shares are their own data, and left out.
 """
 
 from __future__ import annotations

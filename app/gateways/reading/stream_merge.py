@@ -26,9 +26,8 @@ SEEK = 4
 FEW = 2000
 #: Above this number of feeds, time windows are cheaper than a merged walk (measured).
 FEEDS = 20
-#: Most windows, growth of each next window over all before, and most keys per window: at least BUSY, or
-#: BUSY_EACH per wanted key. A jump to a feed costs as much as a key, so a window three times too long costs
-#: less than one too short.
+#: Most windows, their growth, and most keys per window (BUSY, or BUSY_EACH per wanted key if that is more). A
+#: jump to a feed costs as much as a key, so a window three times too long beats one too short.
 WINDOWS, GROWTH, BUSY, BUSY_EACH = 4, 3, 5000, 10
 #: Safety factors of an estimated window, so that the first one usually holds a page. Pages of more than LONG
 #: keys use LONG_MARGIN, because a second window, which jumps to each feed again, costs them more.

@@ -1,7 +1,7 @@
 """The updates of feed documents after a pull, with as few statements as possible.
 
 Most polls find nothing new and change only two times. MongoDB spends more on each statement than on the
-change, so one statement writes all such feeds of a batch, looking up their values by id. Measured per feed in
+change. So one statement writes all such feeds of a batch, looking up their values by id. Measured per feed in
 batches of 50: 65 µs of MongoDB's CPU time instead of 165. Feeds with the same new time need no lookup, which
 saves another fifth, so many of those get their own statement.
 """

@@ -43,8 +43,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feed_id", _UP), ("guid_hash", _UP)], name="guid", unique=True),
         # Numbering, few-unread streams and retention.
         IndexModel([("feed_id", _UP), ("seq", _UP)], name="seq", unique=True),
-        # Streams walk only this covering index. _id comes before seq, so that the order is the stream's full
-        # key (at, _id) and MongoDB merges feeds without sorting in memory.
+        # Streams walk only this covering index. _id before seq gives the order (at, _id), so that MongoDB
+        # merges feeds without sorting in memory.
         IndexModel([("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="stream"),
         # Sync apps: arrivals since a time, in the order of arrival; a covering index too.
         IndexModel([("feed_id", _UP), ("_id", _UP), ("at", _UP), ("seq", _UP)], name="arrival"),

@@ -1,7 +1,7 @@
 """Fetching all documents of a query in one undecoded reply.
 
 The driver's own ``find_raw_batches`` makes an object of every document in a reply and then joins their bytes
-again, which takes 1.8 µs per document, more than everything else. A plain command returns the reply as
+again. That takes 1.8 µs per document, more than everything else. A plain command returns the reply as
 received, and splitting it takes 0.3 µs per document.
 """
 

@@ -1,7 +1,7 @@
 """Personal data of a user, read in batches from all collections that hold it.
 
-Every query contains the user's id and uses keyset paging: a batch takes equally long however many there are,
-and no cursor stays open while a file is written.
+Every query contains the user's id and uses keyset paging. So each batch takes equally long, and no cursor
+stays open while a file is written.
 """
 
 from __future__ import annotations

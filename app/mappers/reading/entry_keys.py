@@ -32,7 +32,7 @@ BRANCHES = 50
 IDLE_EACH, IDLE = 2, 500
 
 # A result from the index alone has the index's order and types: int64 (0x12), a date (0x09), and the number
-# as the driver wrote it, int32 (0x10).
+# as int32 (0x10).
 _NAMES = (b"\x12feed_id\0", b"\x09at\0", b"\x12_id\0", b"\x10seq\0")
 _LAYOUT = struct.Struct("<i9sq4sq5sq5six")
 

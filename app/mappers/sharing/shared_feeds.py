@@ -1,12 +1,12 @@
 """Shared feeds: documents of ``feeds`` that are not polled.
 
-Their numbers rise without gaps, as in all feeds. A removed entry leaves its number behind: ``gone`` is a
-bitmap of such numbers, with the layout of subscriptions' bitmaps, and they count as read for everyone. So
+Their numbers rise without gaps, as in all feeds. A removed entry leaves its number behind. ``gone`` is a
+bitmap of such numbers, with the layout of subscriptions' bitmaps. They count as read for everyone. So
 removing a share is one write, however many people follow. So is restoring it under its old number, by which
 its readers have read it.
 
-Every change of a shared feed's content also sets ``hub_at``, so that no crash can lose a push that our hub
-owes its subscribers (:mod:`app.mappers.sharing.hubs` removes it).
+Every change of a shared feed's content also sets ``hub_at``, which :mod:`app.mappers.sharing.hubs` removes.
+So no crash can lose a push that our hub owes its subscribers.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from app.mappers.mongo.store import Doc, Session
 from app.models.sharing.sharing import Origin
 
 _EPOCH = dt.datetime(2026, 1, 1, tzinfo=UTC)
-#: The smallest rest of a score after a removal: anything below is a rounding error.
+#: The smallest part of a score that remains after a removal: anything below is a rounding error.
 _NOTHING = 1e-6
 
 

@@ -47,7 +47,7 @@ class TokenService:
 
     # -- the settings
     def list_tokens(self, actor: Actor) -> list[Token]:
-        """Return the actor's tokens, the newest first."""
+        """Return the actor's tokens, newest first."""
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._tokens.find_by_user(actor.user_id)
 

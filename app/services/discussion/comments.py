@@ -85,7 +85,7 @@ class DiscussionService:
         # A liked share may have been hidden from the actor or unshared since.
         elif on or not self._talk.unlike(actor.user_id, entry_id):
             self._entries.set_liked(actor.user_id, entry_id, on, now)
-        if actor.synced:  # not before, as in ReadingService.set_starred
+        if actor.synced:  # after the change, as in ReadingService.set_starred
             self._changes.record_changes(actor.user_id, {}, [entry_id])
 
     def set_share_liked(self, actor: Actor, share_id: int, on: bool = True) -> ShareReactions:

@@ -36,8 +36,8 @@ Answer = tuple[Feed, Fetched, dt.datetime]
 class PullResult:
     """Counts of one pull: feeds stored, unchanged ones among them, new entries, feeds in error.
 
-    ``skipped`` feeds were claimed by another pull, or are not due anymore; ``put_off`` feeds wait for their
-    host's budget; ``not_modified`` counts 304 answers; ``words`` counts errors by their code.
+    ``skipped`` feeds were claimed by another pull, or are not due anymore. ``put_off`` feeds wait for their
+    host's budget. ``not_modified`` counts 304 answers; ``words`` counts errors by their code.
     """
 
     feeds: int = 0

@@ -33,7 +33,7 @@ class PersonalExportService:
     """Requests, makes and serves data exports.
 
     Both requesting and downloading a file need the password (W11), unless this session entered it within the
-    last minutes: an open or stolen session must not be enough.
+    last minutes. An open or stolen session must not be enough.
     """
 
     def __init__(

@@ -98,8 +98,8 @@ class PageMaker:
         """Return the page after ``cursor``, without its count of unread entries.
 
         Args:
-            sources: the sources of the stream if they were just read: all of the user's for the stream of
-                all, all followed people for the stream of people.
+            sources: the sources of the stream if they were just read. The stream of all needs all of the
+                user's subscriptions, the stream of people all followed people.
             with_bodies: include the full texts in the rows.
         """
         rows = self._rows(snapshot, cursor, limit, sources, with_bodies=with_bodies)
