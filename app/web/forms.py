@@ -85,7 +85,7 @@ def _read(sent: MultiDict[str, str], schema: type[T]) -> T:
         found = msgspec.convert(dict(_values(sent, readers)), shape)
     except msgspec.ValidationError as e:
         raise _error(str(e), shape) from e
-    # What was not sent keeps the schema's own default.
+    # Fields that weren't sent keep the schema's default.
     return schema(**{name: value for name, value in msgspec.structs.asdict(found).items() if name in sent})
 
 

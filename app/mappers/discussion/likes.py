@@ -1,4 +1,4 @@
-"""Likes of shares: who liked an entry that someone shared. The collection ``likes``.
+"""Likes of shares: finds and counts the people who liked an entry. The collection ``likes``.
 
     likes  {user_id, share_id, of, at}
 

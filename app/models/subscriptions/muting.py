@@ -1,6 +1,6 @@
 """What a mute does to lists: a muted person's feed is in no list that mixes several feeds.
 
-The feed stays in the feed list with its own unread count, and opens by itself as before. Every list, count
+The feed stays in the feed list with its own unread count, and opens on its own as before. Every list, count
 and sync stream that mixes feeds asks here. Pure.
 """
 

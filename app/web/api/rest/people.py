@@ -30,7 +30,7 @@ class Relation(Shape, frozen=True):
 
 
 class Person(Shape, frozen=True):
-    """A person's profile. `audience`: who can see their stream. `followers`: number of followers."""
+    """A person's profile. `audience`: the people who can see their stream. `followers`: how many there are."""
 
     name: str
     display: str
