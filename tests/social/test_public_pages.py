@@ -375,6 +375,16 @@ def test_a_wide_chain_comes_in_pages(people: People, stranger: Visitor, services
     assert "more than 50 re-shares" in stranger.get(f"/@p000/{first.id}").text
 
 
+def test_shares_above_the_count_limit_are_called_shares(
+    people: People, ann: Actor, stranger: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people.services.gateways.public_pages, "_counted", 2)
+    people.open(ann)
+    for title, words in (("One", "1 share"), ("Two", "2 shares"), ("Three", "more than 2 shares")):
+        people.services.sharing.publish_post(ann, title, "Words")
+        assert f"<span>{words}</span>" in stranger.get("/@ann").text
+
+
 def test_a_full_page_of_a_stream_is_small(people: People, ann: Actor, stranger: Visitor) -> None:
     people.open(ann)
     words = random.Random(8)
