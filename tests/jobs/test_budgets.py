@@ -145,7 +145,7 @@ def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
 def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings: Settings) -> None:
     others = [RedisBudget(settings) for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        asked = list(pool.map(lambda n: others[n % 4].take(["a.example"] * 2), range(40)))
+        asked = list(pool.map(lambda n: others[n % 4].take_tokens(["a.example"] * 2), range(40)))
     for other in others:
         other.close()
     waits = [wait for answer in asked for wait in answer]

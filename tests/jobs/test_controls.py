@@ -199,17 +199,22 @@ def test_settings_change_live_for_managers_and_their_workers(
             "feeds",
             "nonsense",
             "1",
-            "There is no setting nonsense. Groups have min_workers, .*; queues have timeout",
+            "nonsense isn't a setting. Group settings: min_workers, .*. Queue settings: timeout",
         ),
-        ("nobody", "slots", "1", "serves no group or queue nobody; groups are feeds, maintenance"),
-        ("suspects", "slots", "1", "serves no group or queue suspects"),
-        ("feeds", "retries", "1", "retries is a setting of a queue; queues are discovery, feed-pull"),
+        (
+            "nobody",
+            "slots",
+            "1",
+            "doesn't serve a group or queue named nobody. Its groups are feeds, maintenance",
+        ),
+        ("suspects", "slots", "1", "doesn't serve a group or queue named suspects"),
+        ("feeds", "retries", "1", "retries is a queue setting. The queues are discovery, feed-pull"),
         ("feeds", "slots", "0", "feeds.slots must be a whole number between 1 and 1000"),
         ("feeds", "slots", "many", "feeds.slots must be a whole number"),
         ("feeds", "slots", "nan", "feeds.slots must be a whole number"),
         ("feeds", "slots", "1e999", "feeds.slots must be a whole number"),
         ("feeds", "grace", "-1", "feeds.grace must be a number between 0 and 600"),
-        ("feeds", "min_workers", "4", "feeds.min_workers must be at most 3 now"),
+        ("feeds", "min_workers", "4", "feeds.min_workers must currently be at most 3"),
         ("feed-pull", "timeout", "0", "feed-pull.timeout must be a number between 0.1 and 86400"),
     ],
 )
@@ -253,7 +258,7 @@ def test_pause_resume_drain(settings: Settings, jobs: RedisJobs, redis_client: r
         assert [o.id for o in await asyncio.to_thread(lambda: list(jobs.await_many([ticket], 60)))] == [
             ticket.id
         ]
-        with pytest.raises(InvalidError, match="There is no queue nonsense; there are discovery"):
+        with pytest.raises(InvalidError, match=r"nonsense isn't a queue\. Choose one of discovery"):
             await controls.pause("nonsense")
 
     _managed(settings, work)
@@ -279,7 +284,7 @@ def test_a_killed_worker_is_replaced_and_its_jobs_are_not_blamed(
         await _until(lambda: support.states(redis_client, ids) == {"finished": 2}, "another one does them")
         assert {jobs.get_status(i).crashes for i in ids} == {0}
         assert worker["name"] not in [w["name"] for w in controls.get_status()["workers"]]
-        with pytest.raises(NotFoundError, match="has no worker nobody"):
+        with pytest.raises(NotFoundError, match="doesn't have a worker named nobody"):
             await controls.kill("nobody")
 
     _managed(settings, work)
@@ -320,7 +325,7 @@ def test_dead_tasks_are_told_retried_and_dropped(
         assert len(next(t for t in await controls.list_dead() if t["id"] == bad[0].id)["history"]) == 2
         assert await controls.remove_dead(bad[0].id) == 1
         for act in (controls.retry_dead, controls.remove_dead):
-            with pytest.raises(NotFoundError, match=rf"There is no dead task {bad[0].id}: "):
+            with pytest.raises(NotFoundError, match=rf"There's no failed job {bad[0].id}\. "):
                 await act(bad[0].id)
         assert await controls.remove_dead(None) == 2
         assert await controls.list_dead() == []

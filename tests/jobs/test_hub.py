@@ -229,12 +229,12 @@ def test_nobody_is_told_that_he_is_heard_before_the_states_are_read() -> None:
 
     with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
         said, rest = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
-    assert messages.decode(said) == Refused("Redis does not answer")
+    assert messages.decode(said) == Refused("Redis isn't responding")
     assert rest == b""
 
 
 def test_a_second_controller_is_refused(controller: support.Process, settings: Settings) -> None:
     other = support.Process("controller.main", settings, settings.home / "other.log")
     assert other.popen.wait(60) != 0
-    assert "Another controller runs here already" in other.log.read_text()
+    assert "Another controller is already running here" in other.log.read_text()
     assert messages.get_socket_path(settings).stat().st_mode & 0o777 == 0o600

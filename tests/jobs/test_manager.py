@@ -236,18 +236,21 @@ def _ends(process: subprocess.Popen[bytes]) -> None:
 def test_a_wrong_queue_table_is_one_sentence(settings: Settings, tmp_path: Path) -> None:
     table = tmp_path / "wrong.toml"
     table.write_text('[feeds]\nqueues = ["feed-pull"]\nworker = 3\n')
-    with pytest.raises(SettingsError, match=r"line 3, \[feeds\]: worker is no setting"):
+    with pytest.raises(SettingsError, match=r"line 3, \[feeds\]: worker isn't a setting"):
         main.run(dataclasses.replace(settings, queues_file=table))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "names no group"),
-        ("[feeds", "cannot be read"),
+        ("", "doesn't define any group"),
+        ("[feeds", "can't read"),
         ("feeds = 1", r"line 1, \[feeds\] must be a table"),
         ("[feeds]\nworkers = 1", r"\[feeds\]: queues must be a list"),
-        ('[feeds]\nqueues = ["nonsense"]', r"line 2, \[feeds\]: queues must be a list, some of discovery"),
+        (
+            '[feeds]\nqueues = ["nonsense"]',
+            r"line 2, \[feeds\]: queues must be a list of one or more of discovery",
+        ),
         ('[feeds]\nqueues = ["feed-pull"]\nmode = "both"', "line 3, .*: mode must be loop or solo"),
         (
             '[feeds]\nqueues = ["feed-pull"]\n\nslots = 0',
@@ -258,22 +261,25 @@ def test_a_wrong_queue_table_is_one_sentence(settings: Settings, tmp_path: Path)
         ('[feeds]\nqueues = ["feed-pull"]\nslots = nan', "slots must be a whole number"),
         ('[feeds]\nqueues = ["feed-pull"]\ngrace = -1', "grace must be a number between 0 and 600"),
         ('[feeds]\nqueues = ["feed-pull"]\ngrace = inf', "grace must be a number between 0 and 600"),
-        ('[feeds]\nqueues = ["feed-pull"]\nname = "x"', "name is no setting; there are"),
+        ('[feeds]\nqueues = ["feed-pull"]\nname = "x"', "name isn't a setting; the settings are"),
         (
             '[feeds]\nqueues = ["feed-pull"]\nmin_workers = 3\nmax_workers = 2',
             "line 3, .* at most max_workers, 2",
         ),
-        ('[feeds]\nqueues = ["feed-pull"]\nmin_workers = 3\nworkers = 2', "workers excludes min_workers"),
-        ("[queue.nonsense]", r"line 1, \[queue.nonsense\] is no queue; there are discovery"),
+        (
+            '[feeds]\nqueues = ["feed-pull"]\nmin_workers = 3\nworkers = 2',
+            "workers can't be combined with min_workers",
+        ),
+        ("[queue.nonsense]", r"line 1, \[queue.nonsense\] isn't a queue; the queues are discovery"),
         (
             "[queue.import]\nretries = 0",
             r"line 2, \[queue.import\]: retries must be a whole number between 1",
         ),
         (
             '[queue."import"]\nslots = 1',
-            r"line 2, \[queue.import\]: slots is no setting; there are backoff_fac",
+            r"line 2, \[queue.import\]: slots isn't a setting; the settings are backoff_fac",
         ),
-        ("queue = 1", r"line 1, \[queue\] holds tables"),
+        ("queue = 1", r"line 1, \[queue\] must contain one table"),
     ],
 )
 def test_queue_tables_are_checked(settings: Settings, tmp_path: Path, text: str, words: str) -> None:

@@ -47,7 +47,13 @@ SOLO = Group(
 
 
 def _worker(name: str = "a", group: str = "feeds", **changes: Any) -> WorkerView:
-    fields: dict[str, Any] = {"born": NOW - 60, "sign": NOW - 1, "ready": True, "rss": 50 * MB, **changes}
+    fields: dict[str, Any] = {
+        "born": NOW - 60,
+        "last_sign": NOW - 1,
+        "ready": True,
+        "rss": 50 * MB,
+        **changes,
+    }
     return WorkerView(name=name, group=group, **fields)
 
 
@@ -76,10 +82,10 @@ def _decide(
         ({"deadlines": (NOW + 1, NOW - 1)}, Kill("a", "timeout")),
         ({"rss": 101 * MB}, Stop("a", "memory")),
         ({"rss": 151 * MB}, Kill("a", "memory")),
-        ({"sign": NOW - 16}, Kill("a", "stall")),
-        ({"sign": NOW - 16, "deadlines": (NOW + 9,)}, Kill("a", "stall")),
-        ({"sign": NOW - 16, "ready": False}, None),
-        ({"sign": NOW - 121, "ready": False}, Kill("a", "stall")),
+        ({"last_sign": NOW - 16}, Kill("a", "stall")),
+        ({"last_sign": NOW - 16, "deadlines": (NOW + 9,)}, Kill("a", "stall")),
+        ({"last_sign": NOW - 16, "ready": False}, None),
+        ({"last_sign": NOW - 121, "ready": False}, Kill("a", "stall")),
         ({"sign": NOW - 99, "killed": "stall"}, None),
         ({"leaving": NOW - 14}, None),
         ({"leaving": NOW - 14, "rss": 101 * MB}, None),

@@ -85,7 +85,7 @@ def test_a_setting_is_changed_while_the_manager_runs(engine: Engine, eventually:
         "value": 3,
     }
     done = repl.run(settings, "-c", "set feeds.min_workers 3")
-    assert done.stdout == "feeds.min_workers is 3 now.\n"
+    assert done.stdout == "feeds.min_workers is now 3.\n"
     eventually(lambda: len(support.pids(engine.manager, "feeds")) == 3, timeout=30)
     now = repl.ask(settings, "settings feeds")["feeds"]
     assert now == {**of_file, "max_workers": 3, "min_workers": 3}
@@ -106,8 +106,8 @@ def test_a_queue_is_paused_drained_and_resumed(engine: Engine, eventually: Event
     waiting = eventually(lambda: _queue(engine, "import"))
     assert (waiting["length"], waiting["paused"], waiting["running"]) == (1, True, 0)
     assert engine.jobs.get_status(ticket.id).state is State.QUEUED
-    assert repl.run(settings, "-c", "drain import").stdout == "import is paused and draining now.\n"
-    assert repl.run(settings, "-c", "resume import").stdout == "import is open now.\n"
+    assert repl.run(settings, "-c", "drain import").stdout == "import is now paused and draining.\n"
+    assert repl.run(settings, "-c", "resume import").stdout == "import is now open.\n"
     assert [o.error for o in engine.jobs.await_many([ticket], 30)] == [None]
     assert not _queue(engine, "import")["paused"]
 
@@ -120,13 +120,15 @@ def test_a_worker_is_killed_and_its_job_goes_on(engine: Engine, eventually: Even
     )
     ticket = engine.jobs.enqueue(job)
     done = repl.run(engine.settings, "-c", f"kill {worker['name']}")
-    assert done.stdout == f"{worker['name']}, process {worker['pid']}, is killed, its jobs go back.\n"
+    assert done.stdout == (
+        f"{worker['name']} (process {worker['pid']}) is being killed; its jobs go back to the queue.\n"
+    )
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
     assert engine.jobs.get_status(ticket.id).crashes == 0
     eventually(lambda pid=worker["pid"]: not support.is_alive(pid))
     (worker,) = eventually(lambda: _workers(engine, "feeds"), timeout=30)
     assert (
-        "ends when its jobs have ended"
+        "will stop when its jobs are done"
         in repl.run(engine.settings, "-c", f"kill {worker['name']} gently").stdout
     )
     eventually(lambda: not support.is_alive(worker["pid"]), timeout=30)
@@ -148,11 +150,11 @@ def test_dead_tasks_are_shown_retried_and_dropped(engine: Engine, eventually: Ev
     assert all(f"\n{job_id}  " in text for job_id in ids)
 
     first, second, _ = tickets
-    assert repl.run(settings, "-c", f"drop {first.id}").stdout == "1 task forgotten.\n"
+    assert repl.run(settings, "-c", f"drop {first.id}").stdout == "1 job deleted.\n"
     assert engine.jobs.get_status(first.id).state is State.MISSING
     mistyped = repl.run(settings, "-c", f"drop {first.id}")
     assert (mistyped.returncode, mistyped.stdout) == (1, "")
-    assert f"There is no dead task {first.id}" in mistyped.stderr
+    assert f"There's no failed job {first.id}" in mistyped.stderr
     assert repl.ask(settings, f"retry {second.id}") == {"retried": 1}
     eventually(lambda: support.ends(engine.client)[second.id] == 2, timeout=30)
     assert repl.ask(settings, "drop all")["dropped"] >= 1
@@ -171,11 +173,11 @@ def test_the_settings_file_is_read_again(engine: Engine) -> None:
         path.write_text(changed.replace(', "import"', ""))
         for command in ("reload", "status"):
             text = repl.run(engine.settings, "-c", command).stdout
-            assert "No group of this manager serves import,maintenance:" in text
+            assert "No group of this manager serves import,maintenance." in text
         path.write_text("[feeds")
         done = repl.run(engine.settings, "-c", "reload")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "cannot be read" in done.stderr
+        assert "can't read" in done.stderr
         assert repl.ask(engine.settings, "settings suspects")["suspects"]["lifetime"] == 77
     finally:
         path.write_text(before)
@@ -185,23 +187,23 @@ def test_the_settings_file_is_read_again(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("nonsense", "There is no command “nonsense”: “help” lists them all."),
-        ("status now", "Say: status."),
-        ("set feeds.max_workers", "Say: set NAME.KEY VALUE."),
-        ("set feeds 3", "“feeds” names no setting: say NAME.KEY"),
-        ("set feeds.colour red", "no setting colour"),
+        ("nonsense", "“nonsense” isn't a command. Type “help” to list all commands."),
+        ("status now", "Usage: status."),
+        ("set feeds.max_workers", "Usage: set NAME.KEY VALUE."),
+        ("set feeds 3", "“feeds” isn't a setting. Use NAME.KEY"),
+        ("set feeds.colour red", "colour isn't a setting"),
         ("set nobody.max_workers 3", "nobody"),
         ("set feeds.max_workers many", "feeds.max_workers"),
         ("set feeds.max_workers 0", "feeds.max_workers"),
-        ("pause nothing", "There is no queue nothing"),
-        ("kill nobody", "no worker nobody"),
-        ("kill x softly", "“softly” is not known here"),
-        ("dead -1", "no number of tasks from 1 to 1000"),
-        ("dead 1e3", "no number of tasks"),
-        ("stats 49", "no number of hours from 1 to 48"),
-        ("settings nobody", "There is no group or queue nobody"),
-        ("help nonsense", "There is no command “nonsense”"),
-        ('pause "import', "A quote is not closed."),
+        ("pause nothing", "nothing isn't a queue"),
+        ("kill nobody", "doesn't have a worker named nobody"),
+        ("kill x softly", "“softly” isn't an option of this command"),
+        ("dead -1", "“-1” isn't a valid number of jobs. Enter a number from 1 to 1000"),
+        ("dead 1e3", "“1e3” isn't a valid number of jobs"),
+        ("stats 49", "isn't a valid number of hours. Enter a number from 1 to 48"),
+        ("settings nobody", "nobody isn't a group or queue"),
+        ("help nonsense", "“nonsense” isn't a command"),
+        ('pause "import', "A quotation mark isn't closed."),
     ],
 )
 def test_what_does_not_fit_is_one_sentence_and_exit_code_1(engine: Engine, line: str, words: str) -> None:
@@ -288,9 +290,11 @@ def test_tail_into_a_program_that_ends_is_no_fault(engine: Engine) -> None:
 def test_without_a_manager_the_sentence_says_what_to_start(settings: Settings) -> None:
     done = repl.run(settings, "-c", "status")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "No manager runs here: start 'eventr up' or 'eventr manager'" in done.stderr
-    assert repl.run(settings, "--list").stdout == "No manager runs here.\n"
-    assert "No manager runs as process 7:" in repl.run(settings, "--manager", "7", "-c", "status").stderr
+    assert "No manager is running here. Start one with 'eventr up' or 'eventr manager'" in done.stderr
+    assert repl.run(settings, "--list").stdout == "No manager is running here.\n"
+    assert (
+        "No manager is running as process 7." in repl.run(settings, "--manager", "7", "-c", "status").stderr
+    )
 
 
 def test_of_several_managers_one_is_chosen(
@@ -304,10 +308,8 @@ def test_of_several_managers_one_is_chosen(
         eventually(lambda: listen.list_running(settings) == pids, timeout=60)
         done = repl.run(settings, "-c", "status")
         assert done.returncode == 1
-        assert (
-            f"2 managers run here, as processes {pids[0]}, {pids[1]}: choose one with --manager."
-            in done.stderr
-        )
+        told = f"2 managers are running here (processes {pids[0]}, {pids[1]}). Choose one with --manager."
+        assert told in done.stderr
         for pid in pids:
             chosen = repl.run(settings, "--manager", str(pid), "--json", "-c", "status")
             assert json.loads(chosen.stdout)["pid"] == pid
@@ -356,12 +358,12 @@ def test_what_a_killed_manager_was_asked_is_not_known(
             return read(timeout)
 
         monkeypatch.setattr(line, "_read", killed)
-        with pytest.raises(StoreError, match="whether the command was carried out is not known"):
+        with pytest.raises(StoreError, match="The command may or may not have run"):
             line.run_command(["status"])
         manager.popen.wait(20)
         # Its socket is still there, and nobody listens.
         assert listen.get_socket_path(settings, manager.pid).exists()
-        with pytest.raises(StartupError, match="No manager runs here"):
+        with pytest.raises(StartupError, match="No manager is running here"):
             line.run_command(["status"])
 
 
@@ -380,5 +382,5 @@ def test_a_restarted_manager_is_found_again(
 def test_words_are_split_as_a_shell_does() -> None:
     assert execute.split_words("  kill  'a b' gently # now") == ["kill", "a b", "gently"]
     assert execute.split_words("# nothing") == []
-    with pytest.raises(InvalidError, match="quote"):
+    with pytest.raises(InvalidError, match="A quotation mark isn't closed"):
         execute.split_words("'")

@@ -44,14 +44,14 @@ def screen(engine: Engine, eventually: Eventually) -> Iterator[Terminal]:
 
 def _typed(screen: Terminal, keys: str, shown: str, eventually: Eventually) -> None:
     """Type, and wait until the line that is edited reads so."""
-    screen.type(redis_keys)
-    eventually(lambda: screen.prompts()[-1] == shown, timeout=30, message=repr(redis_keys))
+    screen.type(keys)
+    eventually(lambda: screen.prompts()[-1] == shown, timeout=30, message=repr(keys))
 
 
 def test_it_says_whom_it_talks_to_and_how_to_leave(engine: Engine, screen: Terminal) -> None:
     first, second, _ = screen.text().splitlines()
     assert first.endswith(f", process {engine.manager.pid}.")
-    assert second == "“help” lists the commands, Tab completes, Ctrl-D leaves."
+    assert second == "Type “help” to list the commands. Tab completes names. Ctrl-D exits."
     screen.type(CTRL_D)
     assert screen.end() == 0
 
@@ -77,7 +77,7 @@ def test_ids_of_dead_tasks_are_completed(engine: Engine, eventually: Eventually)
         eventually(lambda: screen.prompts() == [""], timeout=60)
         _typed(screen, f"drop {ticket.id[:6]}" + TAB, f"drop {ticket.id}", eventually)
         screen.type(ENTER)
-        eventually(lambda: "1 task forgotten." in screen.text())
+        eventually(lambda: "1 job deleted." in screen.text())
 
 
 def test_a_line_is_edited_and_the_answer_is_a_table(screen: Terminal, eventually: Eventually) -> None:
@@ -91,11 +91,11 @@ def test_a_line_is_edited_and_the_answer_is_a_table(screen: Terminal, eventually
 
 def test_an_error_is_a_sentence_and_the_session_goes_on(screen: Terminal, eventually: Eventually) -> None:
     screen.type("nonsense" + ENTER)
-    eventually(lambda: "eventr: There is no command “nonsense”" in screen.text())
+    eventually(lambda: "eventr: “nonsense” isn't a command" in screen.text())
     screen.type("pause 'x" + ENTER)
-    eventually(lambda: "eventr: A quote is not closed." in screen.text())
+    eventually(lambda: "eventr: A quotation mark isn't closed." in screen.text())
     screen.type("resume import" + ENTER)
-    eventually(lambda: "import is open now." in screen.text())
+    eventually(lambda: "import is now open." in screen.text())
     screen.type("exit" + ENTER)
     assert screen.end() == 0
 
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_tail_and_nothing_else(
     screen.type(CTRL_C)
     eventually(lambda: screen.prompts()[-1] == "" and len(screen.prompts()) == 2)
     screen.type("resume import" + ENTER)
-    eventually(lambda: "import is open now." in screen.text())
+    eventually(lambda: "import is now open." in screen.text())
 
 
 def test_a_restart_of_the_manager_is_said_and_survived(settings: Any, eventually: Eventually) -> None:
@@ -141,11 +141,14 @@ def test_a_restart_of_the_manager_is_said_and_survived(settings: Any, eventually
         eventually(lambda: terminal.prompts() == [""], timeout=60)
         first.stop(signal.SIGKILL)
     terminal.type("help status" + ENTER)
-    eventually(lambda: "eventr: No manager runs here: start 'eventr up'" in terminal.text(), timeout=30)
+    eventually(
+        lambda: "eventr: No manager is running here. Start one with 'eventr up'" in terminal.text(),
+        timeout=30,
+    )
     with support.running("queue_manager.main", settings, "second") as second:
         eventually(lambda: listen.list_running(settings) == [second.pid], timeout=60)
         terminal.type("help status" + ENTER)
-        said = f"The manager was restarted: this is process {second.pid}."
+        said = f"The manager has restarted. Its process is now {second.pid}."
         eventually(lambda: said in terminal.text(), timeout=30)
         eventually(lambda: f"eventr {second.pid}>" in terminal.text())
     terminal.type("exit" + ENTER)
@@ -183,4 +186,4 @@ def test_without_a_place_for_it_the_history_is_in_memory(
 ) -> None:
     (tmp_path / HISTORY).mkdir()
     assert isinstance(shell.open_history(tmp_path / HISTORY), InMemoryHistory)
-    assert "The history is not kept" in capsys.readouterr().err
+    assert "Can't save the command history" in capsys.readouterr().err

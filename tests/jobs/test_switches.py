@@ -71,7 +71,7 @@ def test_a_draining_queue_takes_nothing_new_and_works_off_what_waits(
 ) -> None:
     waiting = jobs.enqueue(_job(1, Queue.PULL_SYSTEM))
     _switch(settings, Queue.PULL_SYSTEM, draining=True)
-    with pytest.raises(DrainingError, match="being serviced"):
+    with pytest.raises(DrainingError, match="under maintenance"):
         jobs.enqueue(_job(2, Queue.PULL_SYSTEM))
     assert jobs.enqueue(_job(3)).fresh
     # Who asks for what waits or runs already joins it.

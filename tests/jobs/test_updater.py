@@ -223,7 +223,7 @@ def test_an_updater_that_lost_its_lease_while_it_looked_queues_nothing(
 ) -> None:
     ids = world.feeds(0, 8)
     zombie = world.updater()
-    _freeze(monkeypatch, world.services.pull, "due", _pass_on(world, ids))
+    _freeze(monkeypatch, world.services.pull, "find_due", _pass_on(world, ids))
     assert zombie.queue_due_feeds() is None
     assert world.queued() == collections.Counter(ids)
 
@@ -234,7 +234,7 @@ def test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing(
     ids = world.feeds(0, 8)
     zombie = world.updater()
     before = world.client.llen(WAITING)
-    _freeze(monkeypatch, world.services.jobs, "queue_in", _pass_on(world, ids))
+    _freeze(monkeypatch, world.services.jobs, "enqueue_in", _pass_on(world, ids))
     assert zombie.queue_due_feeds() is None
     assert world.queued() == collections.Counter(ids)
     assert before == 0
@@ -265,7 +265,7 @@ def test_a_lease_that_ran_out_and_was_taken_by_nobody_voids_the_look(
     def expire() -> None:
         world.client.delete(redis_keys.UPDATER_LEASE)
 
-    _freeze(monkeypatch, world.services.pull, "due", expire)
+    _freeze(monkeypatch, world.services.pull, "find_due", expire)
     assert updater.queue_due_feeds() is None
     assert not world.queued()
     assert _look(updater).queued == 4

@@ -55,6 +55,7 @@ def test_settings_show_values_and_hide_secrets() -> None:
         "default": "8080",
         "help": table["port"]["help"],
         "secret": False,
+        "common": True,
     }
     assert table["secret_key"]["value"] == "•••"
     assert all(row["help"] for row in table.values())
