@@ -30,7 +30,7 @@ class Relation(Shape, frozen=True):
 
 
 class Person(Shape, frozen=True):
-    """A person's profile. `audience`: the people who can see their stream. `followers`: how many there are."""
+    """A person's profile. `audience`: the people who can see their stream. `followers`: their number."""
 
     name: str
     display: str

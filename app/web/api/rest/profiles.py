@@ -23,8 +23,9 @@ Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_le
 class OwnProfile(Shape, frozen=True):
     """Your profile, and who can find it.
 
-    `audience`: the people who can see your stream. `listed`: search engines may show your page. `open_lists`: others
-    can see your followers and who you follow. `similar`: you're suggested to people with similar feeds.
+    `audience`: the people who can see your stream. `listed`: search engines may show your page. `open_lists`:
+    others can see your followers and who you follow. `similar`: you're suggested to people with similar
+    feeds.
     """
 
     name: str
