@@ -3,75 +3,38 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.bare_machine import NOTHING, BareMachine
 from tests.support.imports import REPO
 
 RUNS = "#!/bin/bash\necho Chromium 1"
 STUB = "#!/bin/bash\necho 'This needs a snap' >&2; exit 1"
 
 
-class Machine:
-    """A PATH with nothing on it but what a test puts there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "bash").symlink_to(shutil.which("bash") or "/bin/bash")
-        self.has("id", "#!/bin/bash\necho 0")
-
-    def has(self, name: str, script: str) -> None:
-        """Put a program there."""
-        (self.folder / name).write_text(script + "\n")
-        (self.folder / name).chmod(0o755)
-
-    def installs(self, chromium: str | None) -> None:
-        """Let ``apt-get`` note its calls, and bring this Chromium; None: it fails."""
-        if chromium:
-            self.has("package", chromium)
-        bring = f"{shutil.which('cp')} {self.folder}/package {self.folder}/chromium"
-        notes = f'#!/bin/bash\necho "$*" >> {self.folder}/calls'
-        self.has("apt-get", f"{notes}\n[[ $1 == install ]] || exit 100\n{bring if chromium else 'exit 100'}")
-
-    def run(self, **environment: str) -> tuple[int, str]:
-        """Run the script; return its exit code and what it said on stderr."""
-        done = subprocess.run(
-            ["/usr/bin/env", "-i", f"PATH={self.folder}", *(f"{k}={v}" for k, v in environment.items()),
-             str(self.folder / "bash"), str(REPO / ".ci" / "chromium")],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stderr
-
-    @property
-    def calls(self) -> list[str]:
-        """What ``apt-get`` was called with."""
-        calls = self.folder / "calls"
-        return calls.read_text().splitlines() if calls.exists() else []
-
-
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    return Machine(folder)
+def machine(tmp_path: Path) -> BareMachine:
+    return BareMachine(tmp_path / "bin", "chromium")
 
 
 @pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome"])
-def test_a_browser_that_runs_is_enough(machine: Machine, name: str) -> None:
+def test_a_browser_that_runs_is_enough(machine: BareMachine, name: str) -> None:
     machine.has(name, RUNS)
-    machine.installs(RUNS)
+    machine.brings("chromium", as_script=RUNS)
     assert machine.run() == (0, "")
     assert machine.calls == []
 
 
 @pytest.mark.parametrize("can", [RUNS, None], ids=["there", "nowhere to be had"])
-def test_a_browser_of_debian_gets_its_windowless_build_beside_it(machine: Machine, can: str | None) -> None:
+def test_a_browser_of_debian_gets_its_windowless_build_beside_it(
+    machine: BareMachine, can: str | None
+) -> None:
     machine.has("chromium", RUNS)
     machine.has("dpkg-query", RUNS)
-    machine.installs(can)
+    machine.brings("chromium", as_script=can or NOTHING, works=can is not None)
     assert machine.run() == (0, "")
     assert machine.calls[-1] == "install -qq -y --no-install-recommends chromium-headless-shell"
     machine.has("chromium-headless-shell", RUNS)
@@ -80,7 +43,7 @@ def test_a_browser_of_debian_gets_its_windowless_build_beside_it(machine: Machin
     assert machine.calls == known
 
 
-def test_what_the_setting_names_has_to_be_a_program(machine: Machine, tmp_path: Path) -> None:
+def test_what_the_setting_names_has_to_be_a_program(machine: BareMachine, tmp_path: Path) -> None:
     machine.has("own", RUNS)
     assert machine.run(EVENTR_CHROMIUM=str(machine.folder / "own")) == (0, "")
     for wrong in (tmp_path, tmp_path / "missing"):
@@ -89,10 +52,10 @@ def test_what_the_setting_names_has_to_be_a_program(machine: Machine, tmp_path: 
 
 
 @pytest.mark.parametrize("stub", [False, True], ids=["nothing there", "a stub that does not run"])
-def test_the_package_is_installed_also_with_old_lists(machine: Machine, stub: bool) -> None:
+def test_the_package_is_installed_also_with_old_lists(machine: BareMachine, stub: bool) -> None:
     if stub:
         machine.has("chromium-browser", STUB)
-    machine.installs(RUNS)
+    machine.brings("chromium", as_script=RUNS)
     code, _ = machine.run()
     assert code == 0
     assert machine.calls[0] == "update -qq"
@@ -103,19 +66,19 @@ def test_the_package_is_installed_also_with_old_lists(machine: Machine, stub: bo
     ("package", "words"),
     [(None, "the installation failed"), (STUB, "the installed package doesn't run")],
 )
-def test_an_install_that_does_not_help_is_told(machine: Machine, package: str | None, words: str) -> None:
-    machine.installs(package)
+def test_an_install_that_does_not_help_is_told(machine: BareMachine, package: str | None, words: str) -> None:
+    machine.brings("chromium", as_script=package or NOTHING, works=package is not None)
     code, said = machine.run()
     assert code == 1
     assert words in said.splitlines()[-1]
     assert said.splitlines()[-1].startswith("The browser tests need Chromium: ")
 
 
-def test_without_apt_or_root_it_says_what_to_install(machine: Machine) -> None:
+def test_without_apt_or_root_it_says_what_to_install(machine: BareMachine) -> None:
     code, said = machine.run()
     assert (code, said.count("\n")) == (1, 1)
     assert "install your distribution's package" in said
-    machine.installs(RUNS)
+    machine.brings("chromium", as_script=RUNS)
     machine.has("id", "#!/bin/bash\necho 1000")
     assert machine.run() == (code, said)
     assert machine.calls == []

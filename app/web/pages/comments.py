@@ -119,7 +119,7 @@ def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typ
     }
     if get_fragment_id() == "comments":
         return render_page("parts/talk.html", **values)
-    return render_page("pages/talk.html", layout="sheet.html" if viewer else "open.html", **values)
+    return render_page("pages/talk.html", layout="sheet.html" if viewer else "outside.html", **values)
 
 
 def _among(thread: CommentThread, comment_id: int | None) -> CommentView | None:
