@@ -68,7 +68,7 @@ def up(site: RawServer, other: RawServer) -> Iterator[Up]:
 
 def _sign_up(page: Page, up: Up) -> None:
     page.goto(f"http://127.0.0.1:{up.port}/signup")
-    page.get_by_label("Name").fill("ann")
+    page.get_by_label("User name").fill("ann")
     page.get_by_label("Email address").fill("ann@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()

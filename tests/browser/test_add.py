@@ -46,7 +46,7 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
     with manager.running(site.services.settings):
         page.goto("/")
         page.get_by_role("link", name="Set up this server").click()
-        page.get_by_label("Name").fill("ann")
+        page.get_by_label("User name").fill("ann")
         page.get_by_label("Email address").fill("ann@example.org")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Create account").click()

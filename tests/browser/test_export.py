@@ -34,7 +34,7 @@ def test_a_file_is_asked_for_and_downloaded(site: Site, visit: Visit, js: bool) 
     expect(page.get_by_text("The password is incorrect. Try again.").first).to_be_visible()
     field.fill(PASSWORD)
     ask.click()
-    expect(page.get_by_text("The file is being made")).to_be_visible()
+    expect(page.get_by_text("Your export is being created")).to_be_visible()
     assert services.notifications.count_unread(ann) == 0
     assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
     page.goto("/notifications")

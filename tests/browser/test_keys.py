@@ -606,15 +606,15 @@ def test_what_is_taken_back_is_said(visit: Visit, ann: Actor, eventually: Callab
     desk = Desk(page, eventually)
     press(page, "j")
     desk.opened(0)
-    for key, words in (("s", "Starred"), ("m", "Kept unread")):
+    for key, words in (("s", "Starred"), ("m", "Marked as unread")):
         press(page, key)
         desk.shows("#say", words)
         press(page, "z")
-        desk.shows("#say", "Taken back")
+        desk.shows("#say", "Undone")
     press(page, "Shift+A")
     expect(page.locator(".toast")).to_contain_text("marked as read")
     desk.undone(5)
-    desk.shows("#say", "Taken back")
+    desk.shows("#say", "Undone")
 
 
 def test_what_a_check_for_new_entries_brings_is_said(site: Site, visit: Visit, ann: Actor) -> None:
@@ -788,7 +788,7 @@ def test_settings_are_reached_by_name_and_administration_by_who_may(
     for who, places in (("ann", 0), ("root", 5)):
         page = visit(login=who)
         page.keyboard.press("Control+k")
-        page.get_by_role(field, name="Go to").fill("administration")
+        page.get_by_role(field, name="Go to").fill("admin")
         expect(page.locator("#jump li")).to_have_count(places)
         for words, path in (("settings acc", "/settings/account"), ("session", "/settings/sessions")):
             page.get_by_role(field, name="Go to").fill(words)

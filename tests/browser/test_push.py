@@ -45,7 +45,7 @@ def test_a_message_is_shown_where_no_page_is_in_sight(
     expect(place).to_contain_text("Notifications are off for this device.")
     # There is no push service behind this browser: it says so, and its worker is there all the same.
     page.get_by_role("button", name="Turn on for this device").click()
-    expect(page.locator(".toast")).to_contain_text("push service of this browser does not answer")
+    expect(page.locator(".toast")).to_contain_text("browser's push service isn't responding")
     expect(page.get_by_role("button", name="Turn on for this device")).to_be_enabled()
     page.evaluate("async () => { await navigator.serviceWorker.ready; }")
     assert list(workers) == [f"{site.url}/"]
@@ -86,7 +86,7 @@ def test_the_page_says_what_stands_in_the_way(site: Site, visit: Callable[..., P
     page = visit(login="ann", whole=True)
     page.add_init_script("Object.defineProperty(Notification, 'permission', { get: () => 'denied' });")
     page.goto(PAGE)
-    expect(page.locator("#push")).to_contain_text("This browser blocks notifications of this site.")
+    expect(page.locator("#push")).to_contain_text("This browser blocks notifications from this site.")
     expect(page.locator("#push button")).to_have_count(0)
     page.add_init_script("delete window.PushManager;")
     page.goto(PAGE)
@@ -97,6 +97,6 @@ def test_without_scripts_devices_are_listed(site: Site, visit: Callable[..., Pag
     add_user(site.services, "ann")
     page = visit(login="ann", js=False)
     page.goto(PAGE)
-    expect(page.locator("#push")).to_contain_text("with JavaScript alone")
+    expect(page.locator("#push")).to_contain_text("Turn on JavaScript to add this device.")
     expect(page.locator("[name=push_comment]")).to_be_checked()
     expect(page.get_by_role("switch", name="Devices: likes what I share")).not_to_be_checked()

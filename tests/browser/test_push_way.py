@@ -169,7 +169,7 @@ def test_from_the_settings_to_a_click(
 
     # A trial: shown although the page is in sight.
     page.get_by_role("button", name="Send test notification").click()
-    expect(page.locator("#toasts")).to_contain_text("on its way to 1 device")
+    expect(page.locator("#toasts")).to_contain_text("Test notification sent to 1 device")
     message = told.carried()
     assert service.messages[0].headers["Authorization"].endswith(f"k={asked['key']}")
     trial = eventually(lambda: desktop.shown and desktop.shown[-1])

@@ -78,7 +78,7 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
     expect(page.locator("#tag-name")).to_be_focused()
     page.locator("#tag-name").fill("x" * 65)
     page.locator("#tag-name").press("Enter")
-    expect(page.locator(".toast")).to_contain_text("A tag has at most 64 characters")
+    expect(page.locator(".toast")).to_contain_text("A tag can have at most 64 characters")
     page.keyboard.press("Escape")
     expect(page.locator("#tags details")).not_to_have_attribute("open", "")
     page.locator("#labels a", has_text="Later").click()

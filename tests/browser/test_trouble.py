@@ -27,7 +27,7 @@ def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit
     page.wait_for_load_state("networkidle")
     page.route("**/read/**", lambda route: route.abort())
     page.locator(".tree a[data-feed]").first.click()
-    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+    expect(page.locator(".toast")).to_contain_text("Can't reach the server")
     expect(page.locator(".tree a[aria-current]")).to_have_text(re.compile("All entries"))
     expect(page.locator(".pane-list h1")).to_have_text("All entries")
     assert page.url.endswith("/read/all")
@@ -385,7 +385,7 @@ def test_a_key_whose_script_comes_later_than_the_loss_of_its_list_changes_nothin
     page.keyboard.press("j")
     page.keyboard.press(key)
     held[0].abort()
-    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+    expect(page.locator(".toast")).to_contain_text("Can't reach the server")
     page.wait_for_load_state("networkidle")
     assert scripts == []
     with page.expect_request("**/static/*.js"):
@@ -526,7 +526,7 @@ def test_keys_for_a_list_that_does_not_come_change_nothing(site: Site, visit: Vi
         page.keyboard.press("Shift+J")
     page.keyboard.press("Shift+A")
     held[0].abort()
-    expect(page.locator(".toast")).to_contain_text("does not answer")
+    expect(page.locator(".toast")).to_contain_text("Can't reach the server")
     page.keyboard.press("m")  # with nothing chosen: by then what waited would have been done
     page.evaluate("new Promise(requestAnimationFrame)")
     assert not [url for url in asked if "mark" in url]
@@ -550,7 +550,7 @@ def test_the_next_unread_entry_is_looked_for_once_where_nothing_answers(
 
     page.route(f"**/read/feed/{other}*", fail)
     page.keyboard.press(".")
-    expect(page.locator(".toast")).to_contain_text("does not answer")
+    expect(page.locator(".toast")).to_contain_text("Can't reach the server")
     with page.expect_request(f"**/read/feed/{other}*"):
         page.keyboard.press("Shift+J")
     assert len(tried) <= 2
@@ -654,7 +654,7 @@ def test_marks_of_a_session_that_ended_wait_for_the_next_one(site: Site, visit: 
         log_in(other, "ann")
     with page.expect_response("**/entries/mark"):
         page.keyboard.press("m")
-    expect(page.locator(".toast").last).to_contain_text("too old")
+    expect(page.locator(".toast").last).to_contain_text("has expired")
     assert page.evaluate(kept) == 1
     with page.expect_response(lambda answer: answer.url.endswith("/entries/mark") and answer.ok):
         page.reload()
@@ -699,7 +699,7 @@ def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itsel
     log_in(other, "ann")
     sent(looked_at)
     expect(page.locator(".toast")).to_have_text("This page has expired. Reload it and try again.")
-    expect(page.locator("#pending")).to_contain_text("1 change not saved yet. This page is too old.")
+    expect(page.locator("#pending")).to_contain_text("1 change not saved yet. This page has expired.")
     page.clock.run_for(120_000)
     assert len(tried) == 3
     page.reload()
@@ -778,7 +778,7 @@ def test_what_a_form_sends_into_the_void_is_said(site: Site, visit: Visit, ann: 
     page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
     page.locator(".save button").first.click()
-    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+    expect(page.locator(".toast")).to_contain_text("Can't reach the server")
 
 
 def test_z_takes_back_the_star_that_came_last(site: Site, visit: Visit, ann: Actor) -> None:
