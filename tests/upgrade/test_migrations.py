@@ -356,8 +356,8 @@ def test_an_older_program_refuses_a_newer_database(
     done = _eventr(settings, command)
     assert done.returncode == 1
     assert done.stderr == (
-        f"eventr: The database has schema version {newer}, but this version of Eventr supports only "
-        f"{table.VERSION}. Install the newer Eventr again, or restore a backup from before the upgrade.\n"
+        f"eventr: The database has schema version {newer}, but this Eventr supports only {table.VERSION}: "
+        "install the newer Eventr, or restore a backup from before the upgrade.\n"
     )
     assert db.list_collection_names() == [COLLECTION], "nothing was written"
 

@@ -42,8 +42,8 @@ def require_known(version: int | None, known: int = VERSION) -> None:
     """
     if version is not None and version > known:
         raise StartupError(
-            "The database has schema version %(version)s, but this version of Eventr supports only %(known)s."
-            " Install the newer Eventr again, or restore a backup from before the upgrade.",
+            "The database has schema version %(version)s, but this Eventr supports only %(known)s:"
+            " install the newer Eventr, or restore a backup from before the upgrade.",
             version=version,
             known=known,
         )
