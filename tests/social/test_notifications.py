@@ -125,6 +125,19 @@ def test_what_may_no_more_be_seen_is_told_no_more(
     assert (told(people, bob), unread(people, bob)) == ([], 0)
 
 
+def test_a_removed_share_stays_hidden_beside_a_live_share_of_the_same_person(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    """Both notifications are checked in one batch, and the live share makes the person visible."""
+    people.open(ann)
+    removed, live = (people.services.sharing.publish_post(ann, title, "with @bob") for title in "ab")
+    assert told(people, bob) == [("mention", ["ann"], 1)] * 2
+    people.services.sharing.remove_share(ann, removed.id)
+    notes = people.services.notifications.list_notifications(bob).notes
+    assert [note.share_id for note in notes] == [live.id]
+    assert unread(people, bob) == 1
+
+
 def test_a_like_a_share_and_a_comment_that_are_taken_back_are_told_no_more(
     people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
 ) -> None:
