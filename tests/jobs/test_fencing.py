@@ -285,7 +285,7 @@ def test_an_end_removes_expired_jobs_from_its_registry_and_sets_its_own_expiry(
     assert redis_client.zrange(registry, 0, -1) == [ticket.id.encode()]
     most = settings.result_ttl if how == "finished" else 100
     for key in (redis_keys.make_job_key(ticket.id), redis_keys.make_results_key(ticket.id)):
-        assert 0 < int(redis_client.ttl(key)) <= most  # type: ignore[arg-type]
+        assert 0 < int(redis_client.ttl(key)) <= most
 
 
 # -- recovery
