@@ -86,7 +86,7 @@ def _decide(
         ({"last_sign": NOW - 16, "deadlines": (NOW + 9,)}, Kill("a", "stall")),
         ({"last_sign": NOW - 16, "ready": False}, None),
         ({"last_sign": NOW - 121, "ready": False}, Kill("a", "stall")),
-        ({"sign": NOW - 99, "killed": "stall"}, None),
+        ({"last_sign": NOW - 99, "killed": "stall"}, None),
         ({"leaving": NOW - 14}, None),
         ({"leaving": NOW - 14, "rss": 101 * MB}, None),
         ({"leaving": NOW - 16}, Kill("a", "shutdown")),
@@ -99,8 +99,8 @@ def test_what_becomes_of_a_worker(changes: dict[str, Any], wanted: Action | None
 
 
 def test_a_solo_worker_may_be_silent_while_it_works() -> None:
-    busy = _worker(group="solo", mode="solo", sign=NOW - 100, deadlines=(NOW + 20,))
-    idle = _worker(group="solo", mode="solo", sign=NOW - 100)
+    busy = _worker(group="solo", mode="solo", last_sign=NOW - 100, deadlines=(NOW + 20,))
+    idle = _worker(group="solo", mode="solo", last_sign=NOW - 100)
     assert _decide(busy, groups=(SOLO,)) == []
     assert Kill("a", "stall") in _decide(idle, groups=(SOLO,))
 
