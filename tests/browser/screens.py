@@ -200,7 +200,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
     Screen("tag", lambda demo: f"/read/tag/{demo.services.tags.list_tags(demo.ann)[0].id}"),
-    Screen("tag-menu", lambda demo: f"/read/all?entry={demo.entry}", _tag_menu),
+    Screen(
+        "tag-menu",
+        lambda demo: f"/read/all?entry={demo.entry}",
+        _tag_menu,
+        covers=".share-menu > summary",
+    ),
     Screen("tags", "/tags", _tag_edit),
     Screen("search", "/search"),
     Screen("search-found", "/search?q=japan+art"),

@@ -84,7 +84,7 @@ def test_without_scripts_everything_is_a_table_or_a_form(site: Site, visit: Visi
     expect(page.locator(".chart.day")).to_be_visible()
     expect(page.locator(".plot")).to_have_count(6)
     expect(page.locator(".plot").first).to_be_hidden()
-    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("link", name="Jobs", exact=True).click()
     row = page.get_by_role("listitem").filter(has_text=re.compile("^maintenance"))
     row.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Queue maintenance paused")).to_be_visible()
