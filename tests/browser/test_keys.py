@@ -690,7 +690,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
             expect(row.locator("[data-record]")).to_have_text("Press a key, or two in a row")
             press(page, key)
         else:
-            row.get_by_label("Keyboard shortcuts").fill(key)
+            row.get_by_label("Keys").fill(key)
             row.get_by_role("button", name="Save").click()
 
     wish("g+x")
@@ -698,7 +698,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     expect(row.locator("summary")).to_contain_text("changed")
     wish("Shift+J")
     expect(row.get_by_role("alert")).to_have_text(
-        "“Shift+J” is already the shortcut for “Next feed with unread entries”."
+        "“Shift+J” is already the shortcut for “Go to next feed with unread entries”."
     )
     row.get_by_role("button", name="Reassign to this action").click()
     expect(row.locator("summary kbd")).to_have_text("Shift+J")
@@ -716,7 +716,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
         expect(button).to_have_text("Record keys")
     page.get_by_role("searchbox", name="Find a shortcut").fill("folder unread")
     expect(page.locator("[data-find]:visible")).to_have_count(2)
-    expect(page.locator("#say")).to_have_text("2 keys")
+    expect(page.locator("#say")).to_have_text("2 shortcuts found")
 
 
 def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, ann: Actor) -> None:

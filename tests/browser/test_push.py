@@ -99,4 +99,4 @@ def test_without_scripts_devices_are_listed(site: Site, visit: Callable[..., Pag
     page.goto(PAGE)
     expect(page.locator("#push")).to_contain_text("Turn on JavaScript to add this device.")
     expect(page.locator("[name=push_comment]")).to_be_checked()
-    expect(page.get_by_role("switch", name="Devices: likes what I share")).not_to_be_checked()
+    expect(page.get_by_role("switch", name="Devices: likes one of my shares")).not_to_be_checked()

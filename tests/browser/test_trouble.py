@@ -286,7 +286,7 @@ def test_a_list_waits_for_marks_that_hang_as_for_all_else_and_no_longer(
     page.evaluate("dispatchEvent(new Event('patience-ends'))")
     expect(page.locator(".pane-list h1")).to_have_text("Feed two")
     expect(page.locator("#entry-title")).to_have_text("two 0")
-    expect(page.locator("#pending")).to_contain_text("waiting")
+    expect(page.locator("#pending")).to_contain_text("not saved yet")
 
 
 def test_the_head_of_a_list_counts_that_list_while_another_one_comes(
