@@ -269,12 +269,12 @@ def _processes(client: redis.Redis, *, mute: bool) -> Iterable[CheckResult]:
     for name in _PROCESSES:
         count = sum(1 for _ in client.scan_iter(match=redis_keys.make_alive_key(name, "*"), count=1000))
         if count:
-            yield CheckResult("processes", Severity.OK, f"{name} is running ({count}).")
+            yield CheckResult("processes", Severity.OK, f"The {name} is running (processes: {count}).")
         elif mute:
-            text = f"Can't tell whether {name} is running, because Redis rejects the heartbeats of processes."
+            text = f"Can't tell whether the {name} is running, because Redis rejects its heartbeats."
             yield CheckResult("processes", Severity.WARN, text)
         else:
-            text = f"{name} isn't running. Start it with 'eventr up' or 'eventr {name}'."
+            text = f"The {name} isn't running. Start it with 'eventr up' or 'eventr {name}'."
             yield CheckResult("processes", Severity.WARN, text)
 
 
