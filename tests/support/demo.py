@@ -91,7 +91,7 @@ def _keys_of_programs(services: Services, ann: Actor) -> None:
     made = NOW - dt.timedelta(days=20)
     for n, (name, agent, more) in enumerate(
         (
-            ("Report of the week", "", {"kind": TokenKind.API, "scopes": (Scope.READ, Scope.MARK)}),
+            ("Weekly report", "", {"kind": TokenKind.API, "scopes": (Scope.READ, Scope.MARK)}),
             ("Unread on the tablet", "Unread/4.5", {"fever": True}),
             ("NetNewsWire", "NetNewsWire (RSS Reader; https://netnewswire.com/)", {}),
         )

@@ -62,7 +62,7 @@ def _fill(services: Services, feed_id: int) -> Streams:
     sharing.share(who["mira"], three, note="Two things here that I did not know.")
     sharing.share(who["mira"], two, note="For those who know me.", audience=Audience.FOLLOWERS)
     sharing.publish_post(
-        who["mira"], "", "Does anybody know a good atlas of night trains? The one that I have is of 1987."
+        who["mira"], "", "Does anybody know a good atlas of night trains? Mine is from 1987."
     )
     third = sharing.share(
         who["mira"],

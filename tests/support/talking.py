@@ -29,9 +29,9 @@ def fill(services: Services, ann: Actor, entry: int) -> int:
         services.sharing.share(who, share.id)
     at = services.discussion.comment(eve, share.id, _LONG)
     for n in range(7):
-        at = services.discussion.comment((ann, finn, gus)[n % 3], share.id, f"Answer number {n + 1}.", at.id)
+        at = services.discussion.comment((ann, finn, gus)[n % 3], share.id, f"Reply number {n + 1}.", at.id)
     gone = services.discussion.comment(finn, share.id, "Nothing")
-    services.discussion.comment(eve, share.id, "An answer to what is gone.", gone.id)
+    services.discussion.comment(eve, share.id, "A reply to a removed comment.", gone.id)
     services.discussion.remove_comment(finn, gone.id)
     mine = services.discussion.comment(ann, share.id, "And this is mine.")
     services.discussion.update_comment(ann, mine.id, "And this is mine, edited.")
