@@ -265,7 +265,7 @@ def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Service
 def test_every_app_that_people_asked_for_is_there(ann: Visitor) -> None:
     named = {
         *("Reeder", "NetNewsWire", "FeedMe", "ReadKit", "NewsFlash", "Capy Reader", "Read You", "Unread"),
-        *("newsboat", "Liferea", "RSS Guard", "Fluent Reader", "Readrops", "Vienna"),
+        *("Newsboat", "Liferea", "RSS Guard", "Fluent Reader", "Readrops", "Vienna"),
     }
     assert {app.name.removesuffix(" Classic") for app in APPS} == named
     page = ann.get("/settings/apps/clients").text

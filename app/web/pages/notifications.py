@@ -93,8 +93,8 @@ def _words(note: NotificationRow) -> str:
     if note.kind is not NotificationKind.FEED:
         return texts.format_sentence(note, i18n.get_catalogue())
     when, why, what = (
-        present.format_relative(note.at),
+        present.format_moment(note.at),
         describe_feed_error(note.detail),
         f"\u2068{note.title}\u2069",
     )
-    return str(_("%(what)s started failing %(when)s. %(why)s", what=what, when=when, why=why))
+    return str(_("%(what)s has been failing since %(when)s. %(why)s", what=what, when=when, why=why))

@@ -54,7 +54,7 @@ def group_items(found: Import, items: Sequence[ImportItem]) -> list[Group]:
 
 
 def format_progress(found: Import, seconds: int | None) -> str:
-    """Return "312 of 480, 9 failed, about 2 min"."""
+    """Return "312 of 480, 9 failed, about 2 min left"."""
     words = [_("%(done)s of %(goal)s", done=found.done, goal=found.goal)]
     if found.failed:
         words.append(_("%(num)s failed", num=found.failed))
@@ -66,9 +66,9 @@ def format_progress(found: Import, seconds: int | None) -> str:
 def format_time_left(seconds: int) -> str:
     """Return roughly how long something will take."""
     if seconds < 60:
-        return _("less than a minute")
+        return _("less than a minute left")
     minutes = round(seconds / 60)
-    return ngettext("about %(num)s min", "about %(num)s min", minutes)
+    return ngettext("about %(num)s min left", "about %(num)s min left", minutes)
 
 
 def format_state(found: Import) -> str:
@@ -101,7 +101,7 @@ def suggest_fix(item: ImportItem) -> str:
     if item.feed_id is None:
         return _("Correct the address in the file, or add the site by its address.")
     if word in _LOOK_AGAIN:
-        return _("Let Eventr look for a feed on the site, then unsubscribe from this address.")
+        return _("Let Eventr look for a new feed on the site, then unsubscribe from this one.")
     if word in _PASSING or word.startswith("http_5"):
         return _("This is usually temporary. Eventr keeps trying, and you can also retry now.")
     if word in ("http_401", "http_403", "http_407", "login_in_url"):

@@ -128,7 +128,7 @@ APPS: tuple[ReadingApp, ...] = (
     ReadingApp("netnewswire", "NetNewsWire", "macOS, iOS", (Connection("FreshRSS", _GREADER),)),
     ReadingApp(
         "newsboat",
-        "newsboat",
+        "Newsboat",
         "Linux, macOS",
         (
             Connection(

@@ -50,7 +50,7 @@ function ticking(form) {
 }
 
 function left(seconds) {
-  return seconds < 60 ? t("less than a minute") : tn("about {n} min", "about {n} min", Math.round(seconds / 60));
+  return seconds < 60 ? t("less than a minute left") : tn("about {n} min left", "about {n} min left", Math.round(seconds / 60));
 }
 
 function words({ done, goal, failed_now: failed, seconds }) {
