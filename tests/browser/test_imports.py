@@ -46,7 +46,7 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     page.wait_for_url(re.compile(r"/imports/\d+$"))
     start = page.locator(".start .primary")
     expect(start).to_have_text("Import 3 feeds")
-    expect(page.get_by_text("already subscribed")).to_be_visible()
+    expect(page.locator(".mark", has_text="already subscribed")).to_be_visible()
     science = page.get_by_role("group", name="Science").get_by_label("All")
     expect(science).to_be_checked()
     science.uncheck()
