@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -356,6 +356,27 @@ def test_a_requeued_orphan_comes_first_in_a_known_queue_and_waits_to_be_taken(
     assert jobs.get_status(lost.id).state is State.QUEUED
     assert redis_client.lrange(PULLS, 0, -1) == [lost.id.encode(), other.id.encode()]
     assert redis_client.smembers(redis_keys.QUEUES) == {PULLS.encode()}
+
+
+class _Late(OrphanedJobs):
+    """Suspects every job, as when all of them moved between the look and the script."""
+
+    async def _doubtful(self, names: Sequence[bytes], waiting: dict[bytes, set[bytes]]) -> list[str]:
+        return [name.decode().removeprefix(redis_keys.JOB) for name in names]
+
+
+def test_the_script_requeues_no_job_that_a_list_holds_at_that_moment(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    jobs.enqueue_many([_job(key) for key in range(4)])
+    desk = support.desk(redis_client, settings)
+    ended, retried, _ = desk.claim_jobs(3, {}, ())
+    desk.finish([outcome.finish_job(ended, 1, settings), _retry_in(retried, 3600, settings)])
+    redis_client.hset(redis_keys.make_job_key("foreign"), "status", "queued")  # without a queue
+    before = support.states(redis_client, [ended.id, retried.id])
+    assert support.linked(settings, lambda link: _Late(link.client, "test:1:1").requeue_jobs()) == {}
+    assert support.states(redis_client, [ended.id, retried.id]) == before == {"finished": 1, "scheduled": 1}
+    assert (redis_client.llen(PULLS), redis_client.llen(redis_keys.make_inflight_key("w1"))) == (1, 1)
 
 
 # -- queueing

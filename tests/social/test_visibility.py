@@ -181,13 +181,25 @@ def test_only_an_accepted_subscription_to_the_person_makes_a_follower(
 def test_comments_come_from_neither_muted_nor_blocked_nor_suspended_people(
     people: People, ann: Actor, visibility: VisibilityGateway
 ) -> None:
-    names = ("muted", "mutes", "blocked", "blocks", "asks", "suspended", "disabled", "leaving", "plain")
+    names = (
+        "muted",
+        "mutes",
+        "blocked",
+        "blocks",
+        "asks",
+        "asked",
+        "suspended",
+        "disabled",
+        "leaving",
+        "plain",
+    )
     others = {name: people.join(name) for name in names}
     _lay(people, ann, RelationshipKind.MUTE, others["muted"])
     _lay(people, others["mutes"], RelationshipKind.MUTE, ann)
     _lay(people, ann, RelationshipKind.BLOCK, others["blocked"])
     _lay(people, others["blocks"], RelationshipKind.BLOCK, ann)
     _lay(people, others["asks"], RelationshipKind.REQUEST, ann)
+    _lay(people, ann, RelationshipKind.REQUEST, others["asked"])
     people.open(others["suspended"])
     people.services.mappers.profiles.update(others["suspended"].user_id, {"hidden": True})
     users = people.services.store.database["users"]
@@ -198,8 +210,8 @@ def test_comments_come_from_neither_muted_nor_blocked_nor_suspended_people(
         ids = [who.user_id for who in others.values()]
         return {face.handle for face in visibility.find_unmuted_people(viewer, ids).values()}
 
-    assert heard(ann.user_id) == {"mutes", "asks", "plain"}
-    assert heard(None) == {"muted", "mutes", "blocked", "blocks", "asks", "plain"}
+    assert heard(ann.user_id) == {"mutes", "asks", "asked", "plain"}
+    assert heard(None) == {"muted", "mutes", "blocked", "blocks", "asks", "asked", "plain"}
 
 
 def test_who_leaves_has_no_profile_and_no_name(
@@ -268,13 +280,16 @@ class Chain:
 
     def __init__(self, people: People) -> None:
         self.services: Any = people.services
-        sharers = {name: people.join(name) for name in ("open", "closed", "narrow", "shut", "gone", "muter")}
-        self.viewers = {name: people.join(name) for name in ("follower", "stranger", "blocked", "blocker")}
-        (self.entry,) = people.blog([*sharers.values()])
+        names = ("open", "closed", "narrow", "shut", "gone", "muter", "withdrawn")
+        sharers = {name: people.join(name) for name in names}
+        names = ("follower", "follower of open", "stranger", "blocked", "blocker")
+        self.viewers = {name: people.join(name.replace(" ", "")) for name in names}
+        self.entry, self.other = people.blog([*sharers.values()], 2)
         for who in sharers.values():
             people.open(who)
         for name in sharers:
             people.follow(self.viewers["follower"], name)
+        people.follow(self.viewers["follower of open"], "open")
         _lay(people, sharers["open"], RelationshipKind.BLOCK, self.viewers["blocked"])
         _lay(people, self.viewers["blocker"], RelationshipKind.BLOCK, sharers["open"])
         _lay(people, self.viewers["stranger"], RelationshipKind.MUTE, sharers["muter"])
@@ -283,7 +298,9 @@ class Chain:
             name: people.services.sharing.share(who, self.entry, audience=audiences.get(name)).share
             for name, who in sharers.items()
         }
+        people.services.sharing.share(sharers["open"], self.other)
         people.open(sharers["closed"], FOLLOWERS)
+        people.open(sharers["withdrawn"], PRIVATE)
         people.services.sharing.remove_share(sharers["gone"], self.shares["gone"].id)
         self.shares = self.services.mappers.shares.find_many([s.id for s in self.shares.values()])
         self.viewers["shut"] = sharers["shut"]
@@ -302,6 +319,7 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
         None: ["muter", "open"],
         "stranger": ["muter", "open"],
         "follower": ["closed", "muter", "narrow", "open"],
+        "follower of open": ["muter", "open"],
         "blocked": ["muter"],
         "blocker": ["muter"],
         "shut": ["muter", "open", "shut"],
@@ -311,8 +329,9 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
         found = visibility.find_visible_profiles(user_id, list(chain.shares.values()), cache)
         assert _handles(found) == expected[viewer], viewer
         query = visibility.build_filter(user_id, RequestCache())
-        listed = [share.id for share, _ in shares.list_chain(chain.entry, query, "", 50)]
-        assert sorted(listed) == sorted(found), viewer
+        listed = shares.list_chain(chain.entry, query, "", 50)
+        assert sorted(share.id for share, _ in listed) == sorted(found), viewer
+        assert shares.list_chain(chain.entry, query, listed[0][1], 50) == listed[1:]
         assert shares.count(chain.entry, query, 50) == len(found)
         assert visibility.find_hidden(user_id, [*chain.shares, 17]) == {*chain.shares, 17} - set(found)
         assert set(visibility.find_sharers(user_id, list(chain.shares.values()))) == set(found)
@@ -321,6 +340,7 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
             if user_id is not None:
                 feed = share.feed_id if share.id in found else None
                 assert visibility.find_shared_feed(user_id, share.id) == feed
+                assert visibility.find_shared_feed(user_id, chain.entry) is None
     last = shares.find_last(chain.entry, 50)
     assert sorted(_handles(visibility.find_visible_profiles(None, last))) == ["muter", "open"]
     assert len(last) == 2
@@ -355,9 +375,11 @@ def test_queries_by_person_or_feed_leave_out_removed_shares(
     assert visibility.find_shares_among([17], feeds, RequestCache()) == []
     for share, found in ((gone, []), (live, [live.id])):
         assert [s.id for s in shares.find_own(share.user_id, [chain.entry]).values()] == found
-        assert [s.id for s in shares.find_by_user(share.user_id, 9)] == found
-        assert [s.id for s in shares.list_stream(share.user_id, list(Audience), None, 9)] == found
-        assert shares.count_stream(share.user_id, list(Audience), 9) == len(found)
+        assert shares.find_own(share.user_id, [17]) == {}
+        stream = [s.id for s in shares.list_stream(share.user_id, list(Audience), None, 9)]
+        assert [i for i in stream if i in chain.shares] == found
+        assert {s.id for s in shares.find_by_user(share.user_id, 9)} == set(stream)
+        assert shares.count_stream(share.user_id, list(Audience), 9) == len(stream) == 2 * len(found)
     assert shares.find_ids_by_user(gone.user_id) == [gone.id]
 
 
@@ -368,6 +390,8 @@ def test_a_stream_lists_and_counts_only_the_audiences_asked_for(people: People, 
     for wanted in ([], [PUBLIC], [FOLLOWERS], [PUBLIC, FOLLOWERS], list(Audience)):
         found = [s.id for s in shares.list_stream(ann.user_id, wanted, None, 9)]
         assert found == sorted((posts[a] for a in wanted), reverse=True)
+        rest = shares.list_stream(ann.user_id, wanted, found[0], 9) if found else []
+        assert [s.id for s in rest] == found[1:]
         assert shares.count_stream(ann.user_id, wanted, 9) == len(wanted)
 
 
@@ -386,6 +410,7 @@ def test_only_public_live_descendants_of_a_share_are_public(
     found = shares.find_public_descendants([root, other], 9)
     assert {i: [s.id for s in below] for i, below in found.items()} == {root.id: [public.id], other.id: []}
     assert {s.id for s in shares.find_descendants(root, 9)} == {public.id, narrow.id}
+    assert shares.find_descendants(public, 9) == shares.find_descendants(narrow, 9) == []
     people.open(bob, FOLLOWERS)
     assert shares.find_public_descendants([root], 9) == {root.id: []}
     people.open(bob, PUBLIC)
@@ -395,6 +420,7 @@ def test_only_public_live_descendants_of_a_share_are_public(
 def test_only_its_owner_removes_a_share_and_only_once(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     post = people.services.sharing.publish_post(ann, "a", "b")
+    people.services.sharing.update_share(ann, post.id, note="edited")
     store, shares = people.services.store, people.services.mappers.shares
 
     def remove(who: Actor) -> Share | None:
@@ -406,7 +432,8 @@ def test_only_its_owner_removes_a_share_and_only_once(people: People, ann: Actor
     assert remove(bob) is None
     removed = remove(ann)
     assert removed is not None
-    assert (removed.id, removed.live) == (post.id, True), "as it was"
+    assert (removed.id, removed.live, removed.note) == (post.id, True, "edited"), "as it was"
     assert remove(ann) is None
     left = shares.find(post.id)
     assert (left.live, left.note, left.edited) == (False, "", None)
+    assert store.database["shares"].find_one({"_id": post.id})["removed"] is not None
