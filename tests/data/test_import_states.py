@@ -118,6 +118,43 @@ def test_each_state_allows_only_its_own_steps(machine: Machine, state: ImportSta
             assert machine.get(one.id).state is after
 
 
+@pytest.mark.parametrize(
+    ("state", "act", "sentence"),
+    [
+        (QUEUED, "choose", "already been started"),
+        (QUEUED, "start", "already been started"),
+        (RUNNING, "retry", "isn't finished"),
+        (DONE, "resume", "Reload the page"),
+        (DONE, "cancel", "Reload the page"),
+        (RUNNING, "remove", "Cancel this import first"),
+    ],
+)
+def test_a_refused_step_says_why(machine: Machine, state: ImportState, act: str, sentence: str) -> None:
+    with pytest.raises(ConflictError, match=sentence):
+        ACTS[act][0](machine.gateway, machine.user_id, machine.put(state).id)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_step_of_one_import_leaves_all_others_alone(machine: Machine, act: str) -> None:
+    do, allowed, _ = ACTS[act]
+    state = min(allowed)
+    others = [machine.put(state).id, machine.put(DONE).id, machine.add(machine.user_id + 1).id]
+    for import_id in others:
+        assert machine.mapper.claim_slot(import_id, 5)
+
+    def stored() -> list[Any]:
+        query = {"$or": [{"_id": {"$in": others}}, {"import_id": {"$in": others}}]}
+        names = ("imports", "import_parts", "import_slots")
+        return [doc for name in names for doc in machine.db[name].find(query).sort("_id")]
+
+    before = stored()
+    assert len(before) == 9
+    one = machine.put(state)
+    do(machine.gateway, machine.user_id, one.id)
+    assert machine.mapper.remove(machine.user_id + 1, others[1]) is False
+    assert stored() == before
+
+
 @pytest.mark.parametrize("state", ImportState)
 def test_only_an_active_import_begins_a_run(machine: Machine, state: ImportState) -> None:
     one = machine.put(state)

@@ -138,6 +138,35 @@ def test_a_removed_share_stays_hidden_beside_a_live_share_of_the_same_person(
     assert unread(people, bob) == 1
 
 
+def test_a_request_of_somebody_muted_is_not_told(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    people.open(ann, Audience.FOLLOWERS)
+    for who in (bob, cleo):
+        people.open(who)
+        people.services.following.follow(who, "ann")
+    assert told(people, ann) == [("request", ["cleo", "bob"], 2)]
+    people.services.following.set_muted(ann, "cleo", True)
+    assert told(people, ann) == [("request", ["bob"], 1)]
+
+
+def test_a_removed_comment_that_others_answered_is_not_told(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    """The comment stays in its place for the replies, without its text and author."""
+    talk = people.services.discussion
+    removed = talk.comment(bob, share.id, "first")
+    talk.comment(cleo, share.id, "answer", parent=removed.id)
+    talk.remove_comment(bob, removed.id)
+    assert told(people, ann) == [("comment", ["cleo"], 1)]
+
+
+def test_a_like_of_ones_own_share_is_not_counted_among_the_others(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    for who in (ann, bob):
+        people.services.discussion.set_liked(who, share.id)
+    assert told(people, ann) == [("like", ["bob"], 1)]
+
+
 def test_a_like_a_share_and_a_comment_that_are_taken_back_are_told_no_more(
     people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
 ) -> None:

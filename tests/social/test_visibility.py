@@ -198,6 +198,8 @@ def test_comments_come_from_neither_muted_nor_blocked_nor_suspended_people(
     _lay(people, others["mutes"], RelationshipKind.MUTE, ann)
     _lay(people, ann, RelationshipKind.BLOCK, others["blocked"])
     _lay(people, others["blocks"], RelationshipKind.BLOCK, ann)
+    # What others lay down about each other is none of ann's concern.
+    _lay(people, others["plain"], RelationshipKind.BLOCK, others["mutes"])
     _lay(people, others["asks"], RelationshipKind.REQUEST, ann)
     _lay(people, ann, RelationshipKind.REQUEST, others["asked"])
     people.open(others["suspended"])
@@ -215,10 +217,12 @@ def test_comments_come_from_neither_muted_nor_blocked_nor_suspended_people(
 
 
 def test_who_leaves_has_no_profile_and_no_name(
-    people: People, ann: Actor, visibility: VisibilityGateway
+    people: People, ann: Actor, bob: Actor, visibility: VisibilityGateway
 ) -> None:
     people.open(ann)
     profiles = people.services.mappers.profiles
+    assert profiles.find_by_name("bob") is None, "no profile"
+    assert profiles.find_ids_by_name(["ANN", "nobody"]) == {"ann": ann.user_id}
     assert (profiles.find_by_name("ANN"), list(visibility.find_pages(["ann"]))) == (
         _find(people, ann),
         ["ann"],
@@ -232,9 +236,12 @@ def test_who_leaves_has_no_profile_and_no_name(
     assert visibility.find_pages(["ann"]) == {}
 
 
-def test_a_closed_account_is_hidden_like_a_suspended_person(people: People, ann: Actor) -> None:
+def test_a_closed_account_is_hidden_like_a_suspended_person(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
+    people.open(bob)
     assert not _find(people, ann).hidden
+    people.services.mappers.profiles.update(bob.user_id, {"hidden": True})
+    assert _find(people, bob).hidden
     people.services.store.database["users"].update_one({"_id": ann.user_id}, {"$set": {"disabled": True}})
     assert _find(people, ann).hidden
 
@@ -292,7 +299,7 @@ class Chain:
         people.follow(self.viewers["follower of open"], "open")
         _lay(people, sharers["open"], RelationshipKind.BLOCK, self.viewers["blocked"])
         _lay(people, self.viewers["blocker"], RelationshipKind.BLOCK, sharers["open"])
-        _lay(people, self.viewers["stranger"], RelationshipKind.MUTE, sharers["muter"])
+        _lay(people, sharers["muter"], RelationshipKind.MUTE, self.viewers["stranger"])
         audiences = {"narrow": FOLLOWERS, "shut": PRIVATE}
         self.shares: dict[str, Share] = {
             name: people.services.sharing.share(who, self.entry, audience=audiences.get(name)).share
