@@ -61,9 +61,11 @@ def up(site: RawServer, other: RawServer) -> Iterator[Up]:
     """A running Eventr that may fetch from these sites."""
     home = Path(tempfile.mkdtemp(prefix="eventr-job-"))
     running = Up(home / "var", EVENTR_FETCH_ALLOW=f"{site.origin},{other.origin}", **QUICK)
-    yield running.wait_ready()
-    running.kill()
-    shutil.rmtree(home)
+    try:
+        yield running.wait_ready()
+    finally:
+        running.kill()
+        shutil.rmtree(home)
 
 
 def _sign_up(page: Page, up: Up) -> None:

@@ -105,8 +105,8 @@ def test_two_messages_are_encrypted_each_with_a_key_of_its_own(
 @pytest.mark.parametrize(
     ("chosen", "page", "words", "direction"),
     [
-        ("", "de", "bob hat kommentiert: blog 1", "ltr"),
-        ("de", "en", "bob hat kommentiert: blog 1", "ltr"),
+        ("", "de", "bob hat „blog 1“ kommentiert", "ltr"),
+        ("de", "en", "bob hat „blog 1“ kommentiert", "ltr"),
         ("", "ar", None, "rtl"),
         ("ru", "ar", None, "ltr"),
     ],
