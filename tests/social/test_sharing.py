@@ -275,7 +275,7 @@ def test_a_note_is_changed_everywhere_or_nowhere(
     services = people.services
     post = services.sharing.publish_post(ann, "A day", "one")
 
-    def away(*_: object) -> None:
+    def away(*_: object, **__: object) -> None:
         raise StoreError
 
     with monkeypatch.context() as broken:
