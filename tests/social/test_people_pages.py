@@ -94,6 +94,23 @@ def test_a_request_is_refused_or_taken_back(people: People, doors: Doors, ann: A
     assert not people.services.following.get_person(bob, "ann").tie.follows
 
 
+def test_counts_come_for_unread_folders_and_unread_people_at_once(
+    people: People, doors: Doors, ann: Actor, bob: Actor
+) -> None:
+    services = people.services
+    people.blog([bob], name="news")
+    folder = services.folders.create(bob, "Inside").id
+    (feed,) = [s.feed_id for s in services.gateways.subscriptions.find_by_user(bob.user_id)]
+    services.folders.move_feed(bob, feed, source=None, target=folder)
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    services.sharing.share(ann, entry)
+    answer = doors(bob).get("/api/counts")
+    assert answer.status_code == 200
+    assert answer.json["folders"] == {str(folder): 1, "following": 1}
+
+
 def test_all_buttons_do_what_they_say(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:
     (entry,) = people.blog([ann])
     _edit(people, ann)

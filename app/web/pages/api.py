@@ -48,9 +48,10 @@ def _counts(tree: Tree) -> dict[str, object]:
     }
 
 
-def _folders(tree: Tree) -> dict[int | str, int]:
+def _folders(tree: Tree) -> dict[str, int]:
     """Return the counts of folders; "following" is treated like a folder in the tree."""
-    found: dict[int | str, int] = {f.id: f.unread for f in views.iter_folders(tree) if f.unread}
+    # Text keys: JSON writes them so anyway, and its sorting can't compare numbers with "following".
+    found = {str(f.id): f.unread for f in views.iter_folders(tree) if f.unread}
     return {**found, "following": tree.following} if tree.following else found
 
 
