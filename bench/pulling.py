@@ -9,17 +9,17 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from app.bootstrap import services as bootstrap
 from app.config import Settings
+from app.ports import FetchStreamer
 from app.runtime.gc import freeze_loaded
 from app.services.feeds.pull import PullService
 from app.services.feeds.pull_batch import PullResult
 
 
 async def pull_all(
-    service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
+    service: PullService, feed_ids: Sequence[int], fetcher: FetchStreamer, settings: Settings
 ) -> list[PullResult]:
     """Pull batches like a loop worker: a fixed number at once, and the next after each end."""
     places = asyncio.Semaphore(settings.pull_batches)

@@ -30,6 +30,7 @@ from app.feeds.parse import parse
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.digest import Digester
 from app.models.feeds.fetched import FetchRequest, Validators
+from app.ports import FetchStreamer
 from app.runtime.gc import freeze_loaded
 from app.services.feeds.pull import PullService
 from app.services.feeds.pull_batch import PullResult
@@ -61,7 +62,7 @@ class Rig:
     documents: Sequence[Document]
     mongod: int
     runner: asyncio.Runner
-    fetcher: Any
+    fetcher: FetchStreamer
     feed_ids: tuple[int, ...] = ()
 
     def serve(self, answer: Replies) -> None:
@@ -133,8 +134,8 @@ class Rig:
         return len(self.feed_ids) / cpu.total
 
 
-async def _count_unchanged(fetcher: Any, requests: Sequence[FetchRequest]) -> int:
-    return sum([fetched.unchanged async for fetched in fetcher.stream(requests)])
+async def _count_unchanged(fetcher: FetchStreamer, requests: Sequence[FetchRequest]) -> int:
+    return sum([fetched.unchanged async for fetched in fetcher.stream_fetches(requests)])
 
 
 def _sum(results: Sequence[PullResult]) -> PullResult:
