@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app import clock
 from app.bootstrap.services import Services
 from app.errors import NO_ROOM, ConflictError, InvalidError, NotFoundError
 from app.feeds.opml import opml
@@ -210,6 +211,7 @@ def test_the_last_step_is_written_after_a_cancel_and_after_a_resume_only(
     found = machine.gateway.save_late_progress(one, "run", {0: ADDED}, NOW)
     if state in (QUEUED, CANCELLED):
         assert found is not None
+        assert found.touched == NOW
         assert found.counts == {"added": 1, "waiting": 1, "failed": 1}
         assert machine.items(one)[0] is ItemState.ADDED
     else:
@@ -261,10 +263,12 @@ def test_a_queued_import_starts_afresh_and_does_not_expire(
     assert (found.goal, found.failed_before, found.done, found.failed) == (goal, failed, 0, 0)
     assert machine.expiries(one) == {None}
     assert [active.id for active in machine.mapper.find_active(9)] == [one.id]
+    assert machine.db.imports.find_one({"_id": one.id})["queued"] == NOW
 
 
 def test_an_end_and_a_cancel_free_the_place_and_let_the_import_expire(machine: Machine) -> None:
     preview = machine.add()
+    feed = machine.services.gateways.feeds.get_or_create(f"{HOST}/a", now=NOW).id
     assert machine.expiries(preview) == {(NOW + PREVIEW_KEPT).timestamp()}
     kept = dt.timedelta(days=machine.services.settings.import_keep_days)
     for end in (
@@ -273,9 +277,11 @@ def test_an_end_and_a_cancel_free_the_place_and_let_the_import_expire(machine: M
     ):
         one = machine.put(RUNNING)
         assert machine.mapper.claim_slot(one.id, 5)
+        machine.mapper.update_items(machine.user_id, one.id, {0: ItemChange(ItemState.FETCHING, None, feed)})
         ended = end(one)
         assert isinstance(ended, Import)
-        assert ended.ended == NOW
+        assert (ended.ended, ended.counts) == (NOW, {"added": 1, "waiting": 1, "failed": 1})
+        assert machine.items(one)[0] is ItemState.ADDED, "nothing stays under way"
         assert machine.mapper.find_slots() == {}
         assert machine.expiries(one) == {(NOW + kept).timestamp()}
 
@@ -290,6 +296,7 @@ def test_an_import_of_nothing_is_not_started_and_nothing_is_not_retried(machine:
     with pytest.raises(NotFoundError):
         machine.gateway.retry(machine.user_id, one.id, 0, NOW)
     assert machine.gateway.retry(machine.user_id, one.id, 2, NOW).counts == {"waiting": 3}
+    assert machine.items(one) == [ItemState.WAITING] * 3
 
 
 def test_a_choice_counts_only_the_outlines_of_its_page(machine: Machine) -> None:
@@ -300,6 +307,37 @@ def test_a_choice_counts_only_the_outlines_of_its_page(machine: Machine) -> None
     found = machine.gateway.choose_items(machine.user_id, one.id, 0, 2, [1, 2])
     assert found.counts == {"waiting": 1, "skipped": 1, "failed": 1}
     assert machine.items(one) == [ItemState.SKIPPED, ItemState.WAITING, FAILED]
+
+
+def test_a_cancel_counts_only_what_this_run_has_subscribed_to(machine: Machine, alice: Actor) -> None:
+    """Outlines a and b wait, and c isn't chosen; a was subscribed before the run, b and c during it."""
+    subscribe, one = machine.services.subscriptions.subscribe, machine.add()
+    subscribe(alice, f"{HOST}/a")
+    machine.gateway.choose_items(machine.user_id, one.id, 0, 3, [0, 1])
+    ACTS["start"][0](machine.gateway, machine.user_id, one.id)
+    assert machine.gateway.begin_run(machine.user_id, one.id, "run", clock.now())
+    for name in "bc":
+        subscribe(alice, f"{HOST}/{name}")
+    found = machine.gateway.cancel(machine.user_id, one.id, NOW)
+    assert machine.items(one) == [ItemState.WAITING, ItemState.ADDED, ItemState.SKIPPED]
+    assert found.counts == {"waiting": 1, "added": 1, "skipped": 1}
+
+
+def test_an_import_brought_the_feeds_it_subscribed_to_fetched_or_not(machine: Machine, alice: Actor) -> None:
+    states = (*ItemState, ItemState.ADDED)
+    body = opml.write("Mine", [Outline(f"{HOST}/{n}", str(n), None, ()) for n in range(len(states) + 1)])
+    one = machine.gateway.add(machine.user_id, machine.gateway.read_file(body), "x", NOW)
+    feeds = [
+        machine.services.subscriptions.subscribe(alice, f"{HOST}/{n}").subscription.feed_id
+        for n in range(len(states))
+    ]
+    changes = {n: ItemChange(state, None, feeds[n]) for n, state in enumerate(states)}
+    machine.mapper.update_items(machine.user_id, one.id, {**changes, len(states): ItemChange(FAILED, "gone")})
+    machine.services.subscriptions.unsubscribe(alice, feeds[-1])
+    found = machine.gateway.find_imported_feeds(one)
+    brought = (ItemState.RETRY, ItemState.FETCHING, ItemState.ADDED, FAILED)
+    assert found.feeds == tuple(f for f, state in zip(feeds[:-1], states, strict=False) if state in brought)
+    assert found.left == {feeds[-1]}
 
 
 # -- whose turn it is
@@ -339,6 +377,31 @@ def test_an_import_has_one_place_however_often_it_asks(machine: Machine) -> None
     assert machine.mapper.find_slots() == {0: one.id, 1: other.id}
     machine.mapper.release_slots([one.id])
     assert machine.mapper.find_slots() == {1: other.id}
+
+
+def test_no_place_is_freed_that_an_import_beyond_the_limit_of_one_look_may_have(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        assert machine.mapper.claim_slot(machine.put(RUNNING, touched=NOW).id, 5)
+    monkeypatch.setattr("app.gateways.imports.imports._AT_ONCE", 1)
+    assert machine.gateway.find_due(NOW) == []
+    assert len(machine.mapper.find_slots()) == 2
+
+
+def test_an_import_that_is_cancelled_or_removed_as_it_begins_keeps_no_place(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, claim = machine.put(QUEUED), machine.mapper.claim_slot
+
+    def cancelled_first(*args: Any) -> bool:
+        machine.gateway.cancel(machine.user_id, one.id, NOW)
+        return bool(claim(*args))
+
+    monkeypatch.setattr(machine.mapper, "claim_slot", cancelled_first)
+    assert machine.gateway.begin_run(machine.user_id, one.id, "run", NOW) is None
+    assert (machine.get(one.id).state, machine.mapper.find_slots()) == (CANCELLED, {})
+    assert machine.gateway.begin_run(machine.user_id, one.id + 1, "run", NOW) is None
 
 
 def test_those_with_the_fewest_imports_come_first() -> None:
