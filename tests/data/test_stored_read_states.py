@@ -62,10 +62,10 @@ def stored(services: Services, alice: Actor, bob: Actor) -> Stored:
 
 @pytest.mark.parametrize("read", [True, False])
 def test_single_marks_change_one_subscription_and_raise_its_revision(stored: Stored, read: bool) -> None:
-    rest = stored.untouched() - {(stored.mine, 2)}
-    assert stored.mapper.mark(stored.mine, 2, [2, 63, 70, 71, 200], read=read) == OLD, "the state before"
-    found = stored.get(2)
-    assert [found.state.is_read(seq) for seq in (2, 63, 70, 71, 200)] == [read] * 5
+    rest, marked = stored.untouched() - {(stored.other, 2)}, [2, 4, 63, 70, 71, 200]
+    assert stored.mapper.mark(stored.other, 2, marked, read=read) == OLD, "the state before"
+    found = stored.get(2, stored.other)
+    assert [found.state.is_read(seq) for seq in marked] == [read] * len(marked)
     assert [found.state.is_read(seq) for seq in (1, 3, 6, 69)] == [True, False, False, False]
     assert found.rev == 1
     assert stored.untouched() == rest
@@ -82,7 +82,14 @@ def test_a_first_pull_sets_the_start_of_waiting_subscriptions_once(stored: Store
     stored.mapper.set_start({})
 
 
-@pytest.mark.parametrize("states", [(ReadState(9), ReadState(8)), (ReadState(9, 3, 64, (4,)), ReadState(7))])
+@pytest.mark.parametrize(
+    "states",
+    [
+        (ReadState(9), ReadState(8)),
+        (ReadState(9), ReadState(7, 3, 64)),
+        (ReadState(9), ReadState(7, 0, 0, (4,))),
+    ],
+)
 def test_a_state_is_replaced_only_while_nobody_has_marked_anything_since(
     stored: Stored, states: tuple[ReadState, ReadState]
 ) -> None:
@@ -100,6 +107,13 @@ def test_a_state_is_replaced_only_while_nobody_has_marked_anything_since(
     assert stored.mapper.replace_states(stored.mine, again) == 2
     assert stored.get(1) == marked._replace(state=ReadState(60), rev=2, mass=None)
     assert stored.get(2) == was[1]._replace(state=OLD, rev=2, mass="n")
+
+
+def test_each_replaced_state_gets_the_mass_action_of_its_own(stored: Stored) -> None:
+    masses = {1: "m", 2: "n", 3: None}
+    replacements = [StateReplacement(stored.get(f), ReadState(9), mass) for f, mass in masses.items()]
+    assert stored.mapper.replace_states(stored.mine, replacements) == 3
+    assert {f: stored.get(f).mass for f in masses} == masses
 
 
 def test_a_statement_holds_a_limited_number_of_states_and_of_bits() -> None:
