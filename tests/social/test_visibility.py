@@ -299,6 +299,8 @@ class Chain:
         people.follow(self.viewers["follower of open"], "open")
         _lay(people, sharers["open"], RelationshipKind.BLOCK, self.viewers["blocked"])
         _lay(people, self.viewers["blocker"], RelationshipKind.BLOCK, sharers["open"])
+        # A mute hides no share from a chain, whichever of the two mutes the other.
+        _lay(people, self.viewers["stranger"], RelationshipKind.MUTE, sharers["muter"])
         _lay(people, sharers["muter"], RelationshipKind.MUTE, self.viewers["stranger"])
         audiences = {"narrow": FOLLOWERS, "shut": PRIVATE}
         self.shares: dict[str, Share] = {
