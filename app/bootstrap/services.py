@@ -2,7 +2,7 @@
 
     services = bootstrap.build(settings)
     services.migrate()
-    tree = services.reading.tree(actor)
+    tree = services.reading.get_tree(actor)
     services.close()
 
 Parts are built on first access, and nothing connects before its first use. So a process

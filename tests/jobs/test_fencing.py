@@ -444,7 +444,7 @@ def test_every_script_that_fills_an_empty_queue_wakes_the_workers(
         ticket = jobs.enqueue(_job(1))
         assert named() == ["feed-pull"]
         jobs.enqueue(_job(2))
-        assert named() == [], "whoever is awake empties the queue"
+        assert named() == [], "a worker that is awake empties the queue"
         first, second = desk.claim_jobs(2, {}, ())
         desk.finish([outcome.finish_job(second, 1, settings), outcome.return_job(first)])
         assert named() == ["feed-pull"]

@@ -378,7 +378,7 @@ def test_G01_what_cannot_be_made_is_given_up_and_said(people: People, ann: Actor
         services.mappers.personal_exports.begin(ann.user_id, clock.now())
     assert services.personal_exports.run(ann.user_id) == {"state": "left"}
     assert "Couldn't create the export." in doors(ann).get("/settings/account").text
-    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now()), "he may try again"
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now()), "they may try again"
 
 
 def test_G01_there_is_a_limit_to_its_size(people: People, ann: Actor, doors: Doors) -> None:

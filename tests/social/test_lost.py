@@ -49,7 +49,7 @@ DEEDS = [
     pytest.param(closed, ShareVisibility.PRIVATE, id="closed"),
     pytest.param(for_followers, ShareVisibility.PRIVATE, id="for followers"),
     pytest.param(suspended, ShareVisibility.PRIVATE, id="suspended"),
-    pytest.param(narrowed, ShareVisibility.PRIVATE, id="kept for himself"),
+    pytest.param(narrowed, ShareVisibility.PRIVATE, id="made private"),
 ]
 
 

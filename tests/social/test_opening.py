@@ -119,7 +119,7 @@ def test_who_has_too_many_subscriptions_is_free_to_follow_later(
         full.setattr(services.gateways.subscriptions, "_most", 1)
         services.following.update_profile(ann, audience=Audience.PUBLIC)
     assert _tie(people, bob) == Relationship(follows=True)
-    assert _tie(people, cleo) == Relationship()  # his page offers to follow
+    assert _tie(people, cleo) == Relationship()  # the page offers to follow
     assert services.following.list_requests(ann) == ["cleo"]
     people.follow(cleo, "ann")
     assert services.following.list_requests(ann) == []

@@ -85,6 +85,19 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
     assert "Checking 1 feed" in ann.get(done.headers["Location"]).text
 
 
+def test_feeds_that_were_marked_as_read_are_in_the_history_and_come_back(
+    ann: Visitor, services: Services, reader: Actor, feeds: list[int]
+) -> None:
+    before = services.reading.get_tree(reader)
+    ann.post("/subscriptions", {"do": "read", "feed": [str(f) for f in feeds[:2]]})
+    page = ann.get("/history").text
+    assert "2 entries marked as read" in page
+    undo = re.search(r'name="token" value="([^"]+)"', page)
+    assert undo
+    assert ann.post("/undo", {"token": undo[1], "next": "/history"}).status_code == 303
+    assert services.reading.get_tree(reader) == before
+
+
 def test_a_deed_without_feeds_or_folder_says_what_to_do(ann: Visitor, feeds: list[int]) -> None:
     nothing = ann.post("/subscriptions", {"do": "read"})
     assert (nothing.status_code, "Select at least one feed first." in nothing.text) == (400, True)

@@ -67,12 +67,12 @@ class NotificationMapper:
         known: Doc = {"$ifNull": ["$last", []]}
         last = known if once else {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
         count: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
-        by_him: Doc = {"$in": [by, {"$ifNull": ["$last.by", []]}]}
-        more: Doc | int = {"$cond": [by_him, 0, 1]} if count_people else 1
+        by_them: Doc = {"$in": [by, {"$ifNull": ["$last.by", []]}]}
+        more: Doc | int = {"$cond": [by_them, 0, 1]} if count_people else 1
         more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
         others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
-        his = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
-        before = [others] if count_people else [others, {"$slice": [his, 1 - SAID]}]
+        own = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
+        before = [others] if count_people else [others, {"$slice": [own, 1 - SAID]}]
         most = KEPT if count_people and not once else KNOWN
         changes: Doc = {
             "last": {
@@ -87,7 +87,7 @@ class NotificationMapper:
         if not once:
             return self._upsert(key, [{"$set": changes}])
         changed = {"$mergeObjects": ["$$ROOT", changes]}
-        again = {"$and": [{"$eq": ["$read", True]}, by_him]}
+        again = {"$and": [{"$eq": ["$read", True]}, by_them]}
         return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
 
     @translate_errors
