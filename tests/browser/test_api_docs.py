@@ -7,9 +7,9 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from app.bootstrap.services import Services
-from tests.api.rest.conftest import token_for
 from tests.browser.conftest import PHONE, Site
 from tests.support.reader import add_user, elsewhere
+from tests.sync.rest.conftest import token_for
 
 Visit = Callable[..., Page]
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.imports.imports import Import
 from tests.browser.conftest import PHONE, Site, shot
-from tests.data.test_imports import Pulling, feeds, listed, run
+from tests.imports.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 
 LIST = listed(

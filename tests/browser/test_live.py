@@ -16,7 +16,7 @@ from app.config import Settings
 from app.models.accounts.actor import Actor, Role
 from tests.browser.conftest import log_in
 from tests.conftest import CHROMIUM_ARGS, NO_OTHERS
-from tests.data.test_imports import listed
+from tests.imports.test_imports import listed
 from tests.support import live
 from tests.support.reader import add_user, elsewhere, pull, rss
 from tests.support.up import free_port

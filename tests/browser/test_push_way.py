@@ -23,10 +23,10 @@ from app.models.accounts.actor import Actor
 from app.models.notifications.push import Device
 from tests.browser.conftest import Site, recognised, watched
 from tests.conftest import CHROMIUM_ARGS
-from tests.push import conftest as push
-from tests.push.conftest import Post, PushService
-from tests.push.conftest import service as service
-from tests.social.conftest import People
+from tests.notifications import conftest as push
+from tests.notifications.conftest import Post, PushService
+from tests.notifications.conftest import service as service
+from tests.sharing.conftest import People
 from tests.support.desktop import Desktop
 from tests.support.reader import add_user, elsewhere
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import Site
-from tests.social.conftest import People
+from tests.sharing.conftest import People
 from tests.support.reader import add_user
 
 

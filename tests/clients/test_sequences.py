@@ -17,12 +17,12 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience
-from tests.api.conftest import password_of
 from tests.clients.sequences import desktop, fever, pocket
 from tests.clients.sequences.wire import App, Shown
 from tests.conftest import Eventually
 from tests.platform.test_web_tier import Web, _web
 from tests.support.reader import SAMPLE, add_user, follow
+from tests.sync.conftest import password_of
 
 _KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
 GREADER: tuple[Callable[[App], Shown], ...] = (

@@ -94,7 +94,7 @@ def _of(file: str, old: str, new: str, test: str) -> Mutation:
 
 
 ENQUEUE, UPDATER = "tests/jobs/test_enqueue.py", "tests/jobs/test_updater.py"
-NUMBERING = "tests/data/test_numbering.py"
+NUMBERING = "tests/feeds/test_entry_writer.py"
 MUTATIONS = {
     "identity: a waiting job is queued again": _of(
         "enqueue.lua",

@@ -21,7 +21,7 @@ ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _CSRF = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
-#: Blueprints of programs: no cookie counts there, and tests/api says who may do what.
+#: Blueprints of programs: no cookie counts there, and tests/sync says who may do what.
 MACHINES = ("greader", "greader_php", "greader_api", "fever", "rest")
 
 

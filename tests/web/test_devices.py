@@ -13,7 +13,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Role
 from app.web.security import headers
-from tests.push.conftest import Browser
+from tests.notifications.conftest import Browser
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 

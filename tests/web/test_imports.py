@@ -16,7 +16,7 @@ from app.bootstrap.services import Services
 from app.feeds.opml import opml
 from app.models.accounts.actor import Role
 from app.models.imports.imports import Import, ImportState
-from tests.data.test_imports import Pulling, feeds, listed, run
+from tests.imports.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 from tests.web.conftest import ORIGIN, Visitor
 

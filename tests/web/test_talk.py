@@ -10,7 +10,7 @@ import pytest
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience, Share
-from tests.social.conftest import People
+from tests.sharing.conftest import People
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 

@@ -18,11 +18,11 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.accounts.actor import Actor
 from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
-from tests.api.conftest import password_of
 from tests.support.imports import REPO
 from tests.support.manager import environment
 from tests.support.reader import add_user, follow
 from tests.support.up import free_port
+from tests.sync.conftest import password_of
 
 Eventually = Callable[..., Any]
 

@@ -1,0 +1,546 @@
+"""G01: all that is somebody's own as one file, and nothing that is anybody else's."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import io
+import json
+import re
+import zipfile
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
+from app.errors import InvalidError, NotFoundError, RateLimitedError
+from app.feeds.opml import opml
+from app.gateways.privacy import exports as gateway
+from app.gateways.privacy import personal_data, zip_writer
+from app.gateways.privacy.erasure import STRAGGLERS
+from app.gateways.privacy.exports import ExportLostError
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Token, TokenKind
+from app.models.discussion.moderation import Reason
+from app.models.jobs.jobs import State, Task
+from app.models.privacy.export import ExportState, PersonalExport
+from app.models.sharing.sharing import Audience
+from app.services.privacy.export import make_export_job
+from tests.sharing.conftest import People
+from tests.sharing.visiting import Doors
+from tests.support.reader import PASSWORD
+from workers import registry
+
+MEMBERS = {
+    *("README.txt", "account.json", "subscriptions.opml", "subscriptions.json", "folders.json"),
+    *("starred.json", "tagged.json", "searches.json", "shares.json", "comments.json", "likes.json"),
+    *("people.json", "notifications.json"),
+}
+#: Stands in each word that somebody else has typed for others than ann.
+SECRET = "quixotic"
+
+
+@pytest.fixture
+def doors(services: Services) -> Doors:
+    return Doors(services)
+
+
+class Zip:
+    """A file as a program reads it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self._zip = data, zipfile.ZipFile(io.BytesIO(data))
+        assert self._zip.testzip() is None
+        self.names = self._zip.namelist()
+
+    def text(self, name: str) -> str:
+        return self._zip.read(name).decode()
+
+    def json(self, name: str) -> Any:
+        return json.loads(self.text(f"{name}.json"))
+
+
+def _make(services: Services, who: Actor) -> PersonalExport:
+    assert services.gateways.personal_exports.request_export(who.user_id, clock.now())
+    assert services.personal_exports.run(who.user_id) == {"state": "ready"}
+    found = services.personal_exports.find_latest(who)
+    assert found is not None
+    return found
+
+
+def _file(services: Services, who: Actor) -> Zip:
+    made = _make(services, who)
+    data = b"".join(services.gateways.personal_exports.iter_parts(made))
+    assert len(data) == made.size
+    return Zip(data)
+
+
+def test_what_was_taken_back_is_in_no_number(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    first, second = people.blog([ann], 2)
+    people.open(ann)
+    people.follow(bob, "ann")
+    services.sharing.share(ann, first)
+    services.sharing.remove_share(ann, services.sharing.share(ann, second).share.id)
+    (row,) = _file(services, bob).json("subscriptions")
+    assert (row["entries"], row["unread"]) == (1, 1)
+
+
+def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    """Let ann have something of everything, and the others talk with her and beside her."""
+    services, db = people.services, people.services.store.database
+    for who in (ann, bob, cleo):
+        people.open(who)
+    one, two, three, four, five = people.blog([ann, bob, cleo], 5)
+    (hers,) = people.blog([bob], name=f"{SECRET}-paid")  # nobody else reads it
+    folder = services.folders.create(ann, "Outer")
+    inner = services.folders.create(ann, "Inner", parent=folder.id)
+    services.folders.create(ann, "Empty")
+    feed_id = db.entries.find_one({"_id": one})["feed_id"]
+    services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
+    services.reading.set_starred(ann, one, True)
+    services.reading.set_starred(ann, two, True)
+    services.tags.change_tags(ann, two, add=["Später", "Read later"])
+    services.discussion.set_liked(ann, three)
+    services.tags.save_search(ann, "Trains", "title:rail")
+    sharing, talk = services.sharing, services.discussion
+    root = sharing.share(cleo, one, note="seen by all").share
+    people.follow(bob, "cleo")
+    closed = sharing.share(bob, root.id, note=f"{SECRET} of bob", audience=Audience.FOLLOWERS).share
+    people.follow(ann, "cleo")
+    people.follow(ann, "bob")
+    sharing.share(ann, closed.id, note="words of ann", audience=Audience.FOLLOWERS)
+    sharing.share(ann, four, note="for me alone", audience=Audience.PRIVATE)
+    post = sharing.publish_post(ann, "", "A post of ann")
+    services.following.unfollow(ann, "bob")  # what is for his followers is hers to see no more
+    sharing.share(bob, two, note=f"{SECRET} alone", audience=Audience.PRIVATE)
+    sharing.share(bob, hers, note="")
+    sharing.publish_post(bob, "", f"A {SECRET} post", audience=Audience.PRIVATE)
+    talk.comment(ann, root.id, "a comment of ann")
+    talk.comment(bob, post.id, f"a {SECRET} comment")
+    talk.set_liked(ann, root.id)
+    talk.set_liked(bob, post.id)
+    people.follow(cleo, "ann")
+    people.join("dora")
+    people.follow(people.join("emil"), "ann")
+    services.following.set_muted(ann, "cleo", True)
+    services.following.block(ann, "dora")
+    services.following.update_profile(
+        ann, display="Ann E.", bio="I read.", links=("https://ann.example/",), audience=Audience.PUBLIC,
+        listed=True, open_lists=False,
+    )  # fmt: skip
+    services.following.update_profile(
+        bob, display=f"{SECRET} bob", bio=f"{SECRET} bio", links=(), audience=Audience.PUBLIC,
+        listed=False, open_lists=False,
+    )  # fmt: skip
+    services.tags.change_tags(bob, three, add=[f"{SECRET} tag"])
+    services.tags.save_search(bob, f"{SECRET} search", SECRET)
+    services.folders.create(bob, f"{SECRET} folder")
+    services.moderation.report(
+        bob, services.moderation.describe_share(bob, post.id), Reason.SPAM, f"{SECRET} report"
+    )
+    services.reading.mark(ann, [five], True)
+    services.gateways.sessions.open_session(ann.user_id, agent="Firefox of ann", address="192.0.2.0/24")
+    services.gateways.sessions.open_session(bob.user_id, agent=f"{SECRET} agent", address="198.51.100.0/24")
+    for who, name in ((ann, "Phone of ann"), (bob, f"{SECRET} phone")):
+        user = services.gateways.accounts.find_user(who.user_id)
+        assert user is not None
+        token = Token(0, user.id, TokenKind.APP, name, clock.now(), fever=True)
+        services.gateways.tokens.make(token, user)
+
+
+def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    _full(people, ann, bob, cleo)
+    found = _file(people.services, ann)
+    account = found.json("account")
+    assert (account["name"], account["email"]) == ("ann", "ann@example.org")
+    assert account["settings"]["density"] == "cozy"
+    assert [(s["agent"], s["network"]) for s in account["sessions"]] == [("Firefox of ann", "192.0.2.0/24")]
+    (app,) = account["apps"]
+    assert (app["kind"], app["name"], sorted(app)) == (
+        "app",
+        "Phone of ann",
+        ["created", "kind", "name", "scopes"],
+    )
+    profile = account["profile"]
+    assert (profile["display"], profile["bio"], profile["followers"]) == ("Ann E.", "I read.", 2)
+    (feed,) = (s for s in found.json("subscriptions") if s["kind"] == "feed")
+    assert (feed["title"], feed["own_title"], feed["paused"]) == ("My title", "My title", False)
+    assert feed["folders"] == [["Outer", "Inner"]]
+    assert (feed["unread"], feed["entries"]) == (4, 5)
+    assert [f["path"] for f in found.json("folders")] == [["Empty"], ["Outer"], ["Outer", "Inner"]]
+    starred = found.json("starred")
+    assert [(s["title"], sorted(s["tags"])) for s in starred] == [
+        ("blog 5", []),
+        ("blog 4", ["Read later", "Später"]),
+    ]
+    assert starred[0]["html"] == "<p>The text of blog 5</p>"
+    assert starred[0]["link"] == "https://blog.example.org/5"
+    assert starred[0]["feed"]["address"] == "https://blog.example.org/feed"
+    assert [t["title"] for t in found.json("tagged")] == ["blog 4"]
+    assert found.json("searches") == [{"name": "Trains", "query": "title:rail"}]
+    shares = {s["note"]: s for s in found.json("shares")}
+    assert shares["words of ann"]["way"] == ["cleo", None], "bob's was for his followers"
+    assert shares["words of ann"]["title"] == "blog 5"
+    assert shares["for me alone"]["audience"] == "private"
+    assert [s["note"] for s in shares.values() if s["kind"] == "post"] == ["A post of ann"]
+    (comment,) = found.json("comments")
+    assert (comment["text"], comment["on"]["by"], comment["on"]["title"]) == (
+        *("a comment of ann", "cleo", "blog 5"),
+    )
+    assert [(one["kind"], one.get("title") or one["on"]["title"]) for one in found.json("likes")] == [
+        ("entry", "blog 3"),
+        ("share", "blog 5"),
+    ]
+    ties = {(one["kind"], one["name"]) for one in found.json("people")}
+    assert ties == {("follows", "cleo"), ("mute", "cleo"), ("block", "dora")}
+    told = {one["kind"]: one for one in found.json("notifications")}
+    assert (told["follower"]["count"], told["like"]["count"], told["comment"]["count"]) == (1, 1, 1)
+
+
+def test_G01_nothing_of_anybody_else_is_in_it(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    _full(people, ann, bob, cleo)
+    found = _file(people.services, ann)
+    for name in found.names:
+        text = found.text(name)
+        assert SECRET not in text.casefold(), name
+        for other in ("bob", "emil"):
+            assert not re.search(rf"\b{other}\b", text), (name, other)
+        assert not re.search(r"(bob|cleo|dora|emil)@example\.org", text), name
+        assert "$argon2" not in text, name
+        for who in (bob, cleo):
+            assert str(who.user_id) not in text, name
+    # Hers are in bob's only as far as he sees them, too.
+    his = _file(people.services, bob)
+    whole = "".join(his.text(name) for name in his.names)
+    assert SECRET in whole
+    assert "for me alone" not in whole
+    assert "a comment of ann" not in whole
+
+
+def test_G01_a_feed_of_others_gives_its_address_away_to_nobody(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    """Some addresses of feeds are secrets of who reads them; what he shares of them is not."""
+    people.open(bob)
+    (entry,) = people.blog([bob], name="paid")
+    share = people.services.sharing.share(bob, entry).share
+    people.follow(ann, "bob")
+    people.services.reading.set_starred(ann, share.id, True)
+    found = _file(people.services, ann)
+    (row,) = found.json("starred")
+    assert row["title"] == "paid 1"
+    assert row["feed"]["address"] is None
+    assert not any("paid.example.org/feed" in found.text(name) for name in found.names)
+
+
+def test_G01_what_others_show_no_more_is_left_out(people: People, ann: Actor, bob: Actor) -> None:
+    people.open(bob)
+    people.follow(ann, "bob")
+    services = people.services
+    post = services.sharing.publish_post(bob, "", f"A {SECRET} post")
+    services.reading.set_starred(ann, post.id, True)
+    services.tags.change_tags(ann, post.id, add=["kept"])
+    services.discussion.set_liked(ann, post.id)
+    services.discussion.comment(ann, post.id, "my own words")
+    services.following.update_profile(
+        bob, display="", bio="", links=(), audience=Audience.PRIVATE, listed=False, open_lists=False
+    )
+    found = _file(services, ann)
+    assert not any(SECRET in found.text(name) for name in found.names)
+    assert (found.json("starred"), found.json("tagged")) == ([], [])
+    assert [(c["text"], c["on"]) for c in found.json("comments")] == [("my own words", None)]
+
+
+def test_G01_names_in_the_file_are_ours_alone(people: People, ann: Actor) -> None:
+    services = people.services
+    services.folders.create(ann, "../../etc/passwd")
+    services.tags.save_search(ann, "..\\x", "y")
+    found = _file(services, ann)
+    assert len(found.names) == len(MEMBERS)
+    assert set(found.names) == MEMBERS
+    made = services.personal_exports.find_latest(ann)
+    assert made is not None
+    assert re.fullmatch(r"eventr-\d{4}-\d\d-\d\d\.zip", made.name)
+
+
+def test_G01_its_subscriptions_imported_anew_give_the_same_list(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    _full(people, ann, bob, cleo)
+    services = people.services
+    before = _file(services, ann).text("subscriptions.opml")
+    new = people.join("fresh")
+    kept = services.imports.preview(new, before.encode(), "subscriptions.opml")
+    items = services.imports.list_items(new, kept.id)
+    assert [f.name for f in kept.folders] == ["Empty", "Outer", "Inner"]
+    made: list[int] = []
+    for folder in kept.folders:
+        parent = None if folder.parent is None else made[folder.parent]
+        made.append(services.folders.create(new, folder.name, parent=parent).id)
+    for item in items:
+        done = services.subscriptions.subscribe(new, item.url, title=item.title)
+        services.subscriptions.update(
+            new, done.subscription.feed_id, folder_ids=[made[place] for place in item.folders]
+        )
+    after = _file(services, new).text("subscriptions.opml")
+    one, two = opml.read(before.encode()), opml.read(after.encode())
+    assert len(one.feeds) == 2, "the blog, and cleo by her Atom feed"
+    assert [(f.url, f.title, f.folders) for f in one.feeds] == [
+        (f.url, f.title, f.folders) for f in two.feeds
+    ]
+    assert one.folders == two.folders
+
+
+def test_G01_many_entries_go_through_in_batches(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = people.blog([ann], 7)
+    for entry in entries:
+        people.services.reading.set_starred(ann, entry, True)
+    monkeypatch.setattr(personal_data, "ENTRIES", 2)
+    monkeypatch.setattr(zip_writer, "PIECE", 500)
+    monkeypatch.setattr(gateway, "SIGN", 1)
+    made = _make(people.services, ann)
+    parts = list(people.services.gateways.personal_exports.iter_parts(made))
+    assert len(parts) == made.parts > 3
+    assert {len(p) for p in parts[:-1]} == {500}
+    rows = Zip(b"".join(parts)).json("starred")
+    assert sorted(r["title"] for r in rows) == [f"blog {n}" for n in range(1, 8)]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_G01_a_run_that_is_killed_is_begun_again_and_its_rest_never_served(
+    people: People, ann: Actor, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = people.services
+    people.blog([ann])
+    exports, db = services.mappers.personal_exports, services.store.database
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    monkeypatch.setattr(zip_writer, "PIECE", 300)
+    real, calls = exports.add_part, 0
+
+    def killed(*args: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+        real(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exports, "add_part", killed)
+        with pytest.raises(KeyboardInterrupt):
+            services.personal_exports.run(ann.user_id)
+    waiting = services.personal_exports.find_latest(ann)
+    assert waiting is not None
+    assert waiting.state is ExportState.MAKING
+    with pytest.raises(NotFoundError):
+        services.personal_exports.get(ann, waiting.id)
+    # The updater finds that nobody works on it, as it does when Redis lost the job.
+    assert services.personal_exports.find_due_jobs(clock.now()) == []
+    later = clock.now() + dt.timedelta(seconds=gateway.SILENT + 1)
+    assert services.personal_exports.find_due_jobs(later) == [make_export_job(ann.user_id)]
+    assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
+    made = services.personal_exports.get(ann, waiting.id)
+    assert set(Zip(b"".join(services.gateways.personal_exports.iter_parts(made))).names) == MEMBERS
+    assert db.personal_export_parts.count_documents({}) == made.parts, "the rest of the first run is gone"
+    assert services.personal_exports.find_due_jobs(later) == []
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}, "once more is nothing more"
+
+
+def test_G01_of_two_runs_at_once_one_makes_the_file(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, exports = people.services, people.services.mappers.personal_exports
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    real = exports.save_result
+
+    def overtaken(one: PersonalExport) -> bool:
+        monkeypatch.setattr(exports, "save_result", real)
+        assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
+        return real(one)
+
+    monkeypatch.setattr(exports, "save_result", overtaken)
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}
+    made = services.personal_exports.find_latest(ann)
+    assert made is not None
+    assert set(Zip(b"".join(services.gateways.personal_exports.iter_parts(made))).names) == MEMBERS
+    assert services.store.database.personal_export_parts.count_documents({}) == made.parts
+
+
+def test_G01_what_cannot_be_made_is_given_up_and_said(people: People, ann: Actor, doors: Doors) -> None:
+    services = people.services
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    for _ in range(gateway.TRIES):
+        services.mappers.personal_exports.begin(ann.user_id, clock.now())
+    assert services.personal_exports.run(ann.user_id) == {"state": "left"}
+    assert "Couldn't create the export." in doors(ann).get("/settings/account").text
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now()), "they may try again"
+
+
+def test_G01_there_is_a_limit_to_its_size(people: People, ann: Actor, doors: Doors) -> None:
+    small = bootstrap.build(dataclasses.replace(people.services.settings, export_max=1024))
+    try:
+        assert small.gateways.personal_exports.request_export(ann.user_id, clock.now())
+        assert small.personal_exports.run(ann.user_id) == {"state": "too_large"}
+    finally:
+        small.close()
+    assert (
+        "Your data is too large for this server's export limit." in doors(ann).get("/settings/account").text
+    )
+    assert people.services.store.database.personal_export_parts.count_documents({}) == 0
+
+
+def test_G01_erasure_takes_it_along_made_or_being_made(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, db = people.services, people.services.store.database
+    _make(services, ann)
+    _make(services, bob)
+    begun = clock.now()
+    services.gateways.erasure.begin(ann.user_id, begun)
+    later = begun + STRAGGLERS + dt.timedelta(seconds=1)
+    assert services.gateways.erasure.finish(ann.user_id, later)
+    for name in ("personal_exports", "personal_export_parts"):
+        assert {d["user_id"] for d in db[name].find()} == {bob.user_id}, name
+    # In the midst of it: whoever makes it finds out and clears up after himself.
+    assert services.gateways.personal_exports.request_export(bob.user_id, clock.now())
+    monkeypatch.setattr(zip_writer, "PIECE", 300)
+    exports = services.mappers.personal_exports
+    real = exports.add_part
+
+    def late(one: PersonalExport, *args: Any) -> None:
+        services.mappers.erasure.stop(bob.user_id)
+        real(one, *args)
+
+    monkeypatch.setattr(exports, "add_part", late)
+    assert services.personal_exports.run(bob.user_id) == {"state": "left"}
+    for name in ("personal_exports", "personal_export_parts"):
+        assert not db[name].count_documents({}), name
+
+
+# -- who gets it
+def test_G01_it_is_asked_for_and_downloaded_with_the_password(
+    people: People, ann: Actor, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = people.services
+    services.gateways.accounts.set_password(ann.user_id, services.hasher.hash(PASSWORD))
+    late = clock.now() + dt.timedelta(seconds=services.settings.proof_ttl + 1)
+    visitor = doors(ann)
+    with clock.set_source(lambda: late):
+        assert "Create export" in visitor.get("/settings/account").text
+        for wrong in ("", "not mine 12345"):
+            refused = visitor.post("/settings/account/export", {"proof": wrong})
+            assert refused.status_code == 400
+        assert services.personal_exports.find_latest(ann) is None
+        done = visitor.post("/settings/account/export", {"proof": PASSWORD})
+        assert (done.status_code, done.headers["Location"]) == (303, "/settings/account#export")
+        assert "Your export is being created (started " in visitor.get("/settings/account").text
+        waiting = services.jobs.enqueue(make_export_job(ann.user_id))
+        assert (waiting.fresh, services.jobs.get_status(waiting.id).state) == (False, State.QUEUED)
+        assert services.personal_exports.run(ann.user_id) == {"state": "ready"}
+        made = services.personal_exports.find_latest(ann)
+        assert made is not None
+        address = f"/settings/account/export/{made.id}"
+        assert f'href="{address}"' in visitor.get("/settings/account").text
+    # Later the password is asked for again.
+    later = late + dt.timedelta(seconds=services.settings.proof_ttl + 1)
+    with clock.set_source(lambda: later):
+        sent = visitor.get(address)
+        assert (sent.status_code, sent.headers["Location"]) == (303, "/settings/account#export")
+        page = visitor.get("/settings/account").text
+        assert f'href="{address}"' not in page
+        assert f'action="{address}#export"' in page
+        assert visitor.post(address, {"proof": "not mine 12345"}).status_code == 400
+        unlocked = visitor.post(address, {"proof": PASSWORD})
+        assert (unlocked.status_code, unlocked.headers["Location"]) == (303, address)
+        answer = visitor.get(address)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Content-Type"] == "application/zip"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{made.name}"'
+    assert int(answer.headers["Content-Length"]) == len(answer.data) == made.size
+    assert set(Zip(answer.data).names) == MEMBERS
+
+
+def test_G01_others_find_nothing(people: People, ann: Actor, bob: Actor, doors: Doors) -> None:
+    made = _make(people.services, ann)
+    address = f"/settings/account/export/{made.id}"
+    assert doors(ann).get(address).status_code == 200
+    for path in (address, f"/settings/account/export/{'0' * 32}", "/settings/account/export/x"):
+        assert doors(bob).get(path).status_code == 404, path
+        assert doors(bob).post(path, {"proof": PASSWORD}).status_code == 404, path
+    assert doors(None).get(address).headers["Location"].startswith("/login")
+
+
+def test_G01_it_goes_after_a_day_and_with_a_new_one(people: People, ann: Actor, doors: Doors) -> None:
+    services, db = people.services, people.services.store.database
+    made = _make(services, ann)
+    visitor, address = doors(ann), f"/settings/account/export/{made.id}"
+    assert made.expires - (made.ready or made.asked) == dt.timedelta(days=1)
+    with clock.set_source(lambda: made.expires):
+        assert visitor.get(address).status_code == 404
+        assert "Your export is ready" not in visitor.get("/settings/account").text
+    assert all(d["expires"] >= made.expires for d in db.personal_export_parts.find()), "no part goes before"
+    newer = _make(services, ann)
+    assert visitor.get(address).status_code == 404
+    assert visitor.get(f"/settings/account/export/{newer.id}").status_code == 200
+    assert {d["export_id"] for d in db.personal_export_parts.find()} == {newer.id}
+    for name in ("personal_exports", "personal_export_parts"):
+        assert db[name].index_information()["expires"]["expireAfterSeconds"] == 0
+
+
+def test_G01_he_may_have_some_a_day(people: People, ann: Actor) -> None:
+    services = people.services
+    token = services.gateways.sessions.open_session(ann.user_id, agent="", address="")
+    session, _ = services.gateways.sessions.find_session(token) or (None, None)
+    assert session is not None
+    for _ in range(services.settings.exports_per_day):
+        services.personal_exports.request_export(ann, session)
+        services.personal_exports.request_export(ann, session)  # while one is made it is the same one
+        services.personal_exports.run(ann.user_id)
+    with pytest.raises(RateLimitedError):
+        services.personal_exports.request_export(ann, session)
+    stale = dataclasses.replace(session, created=clock.now() - dt.timedelta(days=1))
+    made = services.personal_exports.find_latest(ann)
+    assert made is not None
+    with pytest.raises(InvalidError):
+        services.personal_exports.open_download(ann, stale, made.id)
+
+
+def test_G01_making_and_downloading_are_in_the_log(
+    people: People, ann: Actor, doors: Doors, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor = doors(ann)
+    with caplog.at_level("INFO"):
+        visitor.post("/settings/account/export")
+        people.services.personal_exports.run(ann.user_id)
+        made = people.services.personal_exports.find_latest(ann)
+        assert made is not None
+        visitor.get(f"/settings/account/export/{made.id}")
+    events = ["export_asked", "export_made", "export_downloaded"]
+    assert [m for m in caplog.messages if m in events] == events
+    assert made.id not in caplog.text
+
+
+def test_G01_the_job_runs_in_a_worker_of_its_own() -> None:
+    registry.load_tasks()
+    spec = registry.find_task(Task.EXPORT)
+    assert spec is not None
+    assert spec.mode == "solo"
+
+
+def test_G01_a_run_whose_file_is_wanted_no_more_ends(people: People, ann: Actor) -> None:
+    services = people.services
+    assert services.gateways.personal_exports.request_export(ann.user_id, clock.now())
+    begun = services.gateways.personal_exports.begin(ann.user_id, clock.now())
+    user = services.gateways.accounts.find_user(ann.user_id)
+    assert begun is not None
+    assert user is not None
+    services.mappers.erasure.stop(ann.user_id)
+    with pytest.raises(ExportLostError):
+        services.gateways.personal_exports.make(begun, user)

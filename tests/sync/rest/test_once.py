@@ -1,0 +1,144 @@
+"""Requests that come twice run once: the Idempotency-Key."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.bootstrap.services import Services
+from app.errors import KeyBusyError
+from app.mappers.privacy.erasure import list_owned_collections
+from app.models.accounts.actor import Actor
+from app.models.sync.idempotency import Answer
+from tests.sharing.conftest import People
+from tests.sync.rest.conftest import Program
+from tests.sync.rest.world import join
+
+Make = Callable[..., Program]
+KEY = {"Idempotency-Key": "one"}
+
+
+def test_the_same_again_gets_the_same_answer_and_runs_once(mine: Program, services: Services) -> None:
+    first = mine.post("/folders", {"name": "News"}, headers=KEY)
+    again = mine.post("/folders", {"name": "News"}, headers={"Idempotency-Key": '"one"'})
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.data == first.data
+    assert again.headers["Location"] == first.headers["Location"]
+    assert again.content_type == first.content_type
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+    assert mine.post("/folders", {"name": "News"}).status_code == 409
+    assert "idempotency" in list_owned_collections()
+
+
+def test_a_refusal_and_nothing_are_kept_too(mine: Program) -> None:
+    mine.post("/folders", {"name": "News"})
+    for _ in range(2):
+        refused = mine.post("/folders", {"name": "News"}, headers=KEY)
+        assert (refused.status_code, refused.content_type) == (409, "application/problem+json")
+    assert refused.headers["Idempotency-Replayed"] == "true"
+    for replayed in (None, "true"):
+        gone = mine.post("/notifications/mark-read", {}, headers={"Idempotency-Key": "two"})
+        assert (gone.status_code, gone.data) == (204, b"")
+        assert gone.headers.get("Idempotency-Replayed") == replayed
+
+
+def test_another_request_with_the_same_key_is_refused(mine: Program) -> None:
+    mine.post("/folders", {"name": "News"}, headers=KEY)
+    for answer in (
+        mine.post("/folders", {"name": "Other"}, headers=KEY),
+        mine.post("/subscriptions/refresh", headers=KEY),
+        mine.post("/folders?", {"name": "News", "parent": None}, headers=KEY),
+    ):
+        assert (answer.status_code, answer.get_json()["word"]) == (422, "key_reused")
+
+
+def test_keys_are_each_users_own(mine: Program, people: People, program: Make) -> None:
+    bob = program(join(people, "bob"))
+    assert mine.post("/folders", {"name": "News"}, headers=KEY).status_code == 201
+    answer = bob.post("/folders", {"name": "Other"}, headers=KEY)
+    assert (answer.status_code, answer.get_json()["name"]) == (201, "Other")
+
+
+def test_an_answer_is_given_again_to_who_may_ask_for_it_alone(
+    mine: Program, ann: Actor, program: Make
+) -> None:
+    assert mine.post("/folders", {"name": "News"}, headers=KEY).status_code == 201
+    reader = program(ann, "read")
+    answer = reader.post("/folders", {"name": "News"}, headers=KEY)
+    assert (answer.status_code, answer.get_json()["scope"]) == (403, "subscribe")
+
+
+@pytest.mark.parametrize("key", ["", "x" * 65, "a\tb", "ü"])
+def test_a_key_has_a_form(mine: Program, key: str) -> None:
+    answer = mine.post("/folders", {"name": "x"}, headers={"Idempotency-Key": key})
+    assert (answer.status_code, answer.get_json()["field"]) == (400, "Idempotency-Key")
+
+
+def test_of_many_at_once_one_runs(ann: Actor, program: Make, services: Services) -> None:
+    callers = [program(ann) for _ in range(8)]
+    gate, answers = threading.Barrier(len(callers)), list[Any]()
+
+    def call(caller: Program) -> None:
+        gate.wait()
+        answers.append(caller.post("/posts", {"note": "Once"}, headers=KEY))
+
+    threads = [threading.Thread(target=call, args=(caller,)) for caller in callers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {a.status_code for a in answers} <= {201, 409}
+    assert len({a.data for a in answers if a.status_code == 201}) == 1
+    assert all(a.get_json()["word"] == "key_busy" for a in answers if a.status_code == 409)
+    assert services.store.database["shares"].count_documents({"user_id": ann.user_id}) == 1
+
+
+def test_while_the_first_runs_the_second_is_told_so_and_who_died_stops_nobody(
+    ann: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner: list[str] = []
+
+    def work() -> Answer:
+        with pytest.raises(KeyBusyError):
+            services.idempotency.run_once(ann, "k", b"d", lambda: Answer(200, (), b"second"))
+        inner.append("refused")
+        now = clock.now()
+        later = now + dt.timedelta(seconds=services.settings.idempotency_lease + 1)
+        monkeypatch.setattr(clock, "now", lambda: later)
+        # As if this one had died.
+        assert services.idempotency.run_once(ann, "k", b"d", lambda: Answer(200, (), b"third")) == (
+            Answer(200, (), b"third"),
+            False,
+        )
+        return Answer(200, (), b"first")
+
+    assert services.idempotency.run_once(ann, "k", b"d", work) == (Answer(200, (), b"first"), False)
+    assert inner == ["refused"]
+    kept = services.idempotency.run_once(ann, "k", b"d", lambda: Answer(500, (), b""))
+    assert kept == (Answer(200, (), b"third"), True)
+
+
+def test_what_failed_by_our_fault_may_run_again(ann: Actor, services: Services) -> None:
+    def fault() -> Answer:
+        raise RuntimeError
+
+    for status in (500, 503, 429):
+        answer = Answer(status, (), b"")
+        assert services.idempotency.run_once(ann, "k", b"d", lambda a=answer: a) == (answer, False)  # type: ignore[misc]
+    with pytest.raises(RuntimeError):
+        services.idempotency.run_once(ann, "k", b"d", fault)
+    done = Answer(200, (), b"done")
+    assert services.idempotency.run_once(ann, "k", b"d", lambda: done) == (done, False)
+
+
+def test_after_a_day_a_key_is_new(mine: Program, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine.post("/posts", {"note": "One"}, headers=KEY)
+    later = clock.now() + dt.timedelta(seconds=services.settings.idempotency_ttl + 1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert "Idempotency-Replayed" not in mine.post("/posts", {"note": "One"}, headers=KEY).headers

@@ -1,0 +1,96 @@
+"""Somebody who has one of everything that the document's examples are about."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.folder import FolderEditMode
+from app.web.api.rest import shapes
+from tests.sharing.conftest import People
+
+_OPML = b"""<opml version="2.0"><body>
+<outline type="rss" text="One" xmlUrl="https://one.example.org/feed"/>
+<outline type="rss" text="Two" xmlUrl="https://two.example.org/feed"/></body></opml>"""
+
+
+@dataclasses.dataclass
+class World:
+    """``real``: what stands in the examples → what there is instead."""
+
+    name: str
+    who: Actor
+    other: Actor
+    real: dict[Any, Any]
+
+    def of(self, value: Any) -> Any:
+        """Return a value of the document with what there really is."""
+        if isinstance(value, dict):
+            return {key: self.of(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(each) for each in value]
+        if value in self.real:
+            return self.real[value]
+        if isinstance(value, str):
+            for known, real in self.real.items():
+                if isinstance(known, int):
+                    value = value.replace(str(known), str(real))
+        return value
+
+
+def join(people: People, name: str) -> Actor:
+    """Make an account."""
+    new = NewUser(f"{name}@example.org", name, "$argon2id$none")
+    return Actor(people.services.gateways.accounts.add_user(new).id)
+
+
+def world(people: People, number: int) -> World:
+    """Make somebody with a feed, folders, an entry, tags, a search, a share, a comment, an import."""
+    services = people.services
+    name, friend = f"w{number}", f"f{number}"
+    who, other = join(people, name), join(people, friend)
+    entries = people.blog([who, other], entries=3, name=f"blog{number}")
+    feed = services.subscriptions.subscribe(
+        who, f"https://blog{number}.example.org/feed"
+    ).subscription.feed_id
+    folder, second = (services.folders.create(who, title) for title in ("News", "Later"))
+    services.folders.place_feeds(who, [feed], [folder.id], FolderEditMode.MOVE)
+    undo = services.folders.move_folder(who, second.id, parent=folder.id)
+    services.folders.undo_move(who, undo)
+    third = services.folders.create(who, "Third")
+    undo = f"folder.{services.folders.delete(who, third.id)}"
+    tags = services.tags.change_tags(who, entries[0], add=["one", "two"])
+    search = services.tags.save_search(who, "Kept", "blog")
+    for each in (who, other):
+        services.following.update_profile(
+            each, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=True
+        )
+    services.following.follow(other, name)
+    share = services.sharing.share(who, entries[0], note="Mine").share
+    theirs = services.sharing.share(other, entries[1], note="Theirs").share
+    comment = services.discussion.comment(who, share.id, "A word")
+    services.discussion.set_liked(other, share.id)
+    kept = services.imports.preview(who, _OPML, "two.opml")
+    snapshot = services.reading.load_page(who, StreamQuery(StreamRef.parse("all"))).snapshot
+    real = {
+        shapes.FEED: feed,
+        shapes.FOLDER: folder.id,
+        shapes.OTHER_FOLDER: second.id,
+        shapes.ENTRY: entries[0],
+        shapes.TAG: tags[0].id,
+        shapes.OTHER_TAG: tags[1].id,
+        shapes.SEARCH: search.id,
+        shapes.SHARE: share.id,
+        shapes.COMMENT: comment.id,
+        shapes.IMPORT: kept.id,
+        shapes.PERSON: friend,
+        shapes.UNDO: undo,
+        shapes.SNAPSHOT: snapshot,
+        shapes.FEED_URL: f"https://blog{number}.example.org/feed",
+        "theirs": theirs.id,
+    }
+    return World(name, who, other, real)
