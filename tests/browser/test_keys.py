@@ -380,11 +380,14 @@ def test_keys_are_quiet_where_they_must_and_work_on_every_board(
     assert not send(page, "л", "KeyK", ctrlKey=True)
     expect(page.locator("#jump")).to_be_visible()
     # A field that has just been hidden may keep the focus until the next frame.
-    assert page.evaluate("""() => {
+    assert (
+        page.evaluate("""() => {
       document.getElementById("jump").close();
       return document.activeElement.dispatchEvent(
         new KeyboardEvent("keydown", { key: "]", code: "BracketRight", bubbles: true, cancelable: true }));
-    }""") is False
+    }""")
+        is False
+    )
     expect(page.locator("#jump")).to_be_hidden()
     # A German board types [ with AltGr, which Windows tells as Ctrl and Alt; Caps Lock changes no key.
     assert not send(page, "[", "Digit8", ctrlKey=True, altKey=True, modifierAltGraph=True)
