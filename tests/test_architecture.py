@@ -315,3 +315,28 @@ def test_errors_of_the_store_are_translated() -> None:
             if called & asks and not marked:
                 bare.append(f"{path.stem}.{made.name}")
     assert bare == []
+
+
+def test_gateways_delegate_no_more_than_today() -> None:
+    found = [
+        name
+        for module, path in imports.modules()
+        if module.startswith("app.gateways.")
+        for name in imports.find_delegates(path.read_text("utf-8"))
+    ]
+    assert len(found) == imports.DELEGATES, f"lower the number, or do without the new method: {found}"
+
+
+@pytest.mark.parametrize(
+    ("body", "delegates"),
+    [
+        ('"""Return it."""\n        return self._rows.find(one, limit=limit)', True),
+        ("self._rows.remove(one)", True),
+        ("return self._rows.find(one, limit=limit + 1)", False),
+        ("return self._shape(self._rows.find(one))", False),
+        ("self._rows.remove(one)\n        self._log.remove(one)", False),
+    ],
+)
+def test_a_method_that_only_delegates_is_found(body: str, delegates: bool) -> None:
+    source = f"class Gateway:\n    def find(self, one, limit):\n        {body}\n"
+    assert imports.find_delegates(source) == (["Gateway.find"] if delegates else [])
