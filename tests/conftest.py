@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 #: Folders whose tests take seconds: to the end are left those that others finish in no time.
-_SLOW = frozenset({"acceptance", "browser", "clients", "faults", "jobs", "ops", "platform"})
+_SLOW = frozenset({"acceptance", "browser", "clients", "faults", "jobs", "operations", "platform"})
 
 
 def _is_slow(item: pytest.Item) -> bool:
