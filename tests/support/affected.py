@@ -48,7 +48,7 @@ _IMPORT, _FIXTURE = 1, 2
 #: Expected seconds of a test that no run has measured, by whether its folder starts processes or browsers.
 _QUICK_TEST, _SLOW_TEST, _LONG_TEST = 0.1, 3.0, 40.0
 _SLOW: Final = frozenset(
-    {"acceptance", "browser", "clients", "faults", "jobs", "ops", "platform", "programs"}
+    {"acceptance", "browser", "clients", "faults", "jobs", "operations", "platform", "programs"}
 )
 #: Seconds until the first test runs, and after the last one has begun.
 _START: Final = 15.0
