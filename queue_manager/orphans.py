@@ -24,7 +24,7 @@ class OrphanedJobs:
 
     def __init__(self, client: Any, manager: str) -> None:
         self._client, self._manager = client, manager
-        text = resources.files(__package__).joinpath("orphans.lua").read_text()
+        text = resources.files(__package__).joinpath("requeue_orphan.lua").read_text()
         self._script = client.register_script(text)
 
     async def claim_turn(self) -> bool:

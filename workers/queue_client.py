@@ -60,9 +60,10 @@ class QueueClient:
         self._doubtful = False
         self._line: Any = None  # a connection for outcomes that are sent without waiting
         self._scripts = [
-            client.register_script(load_script(name)) for name in ("take", "finish", "orphans", "progress")
+            client.register_script(load_script(name))
+            for name in ("take", "finish", "put_back_unknown", "progress")
         ]
-        self._take, self._finish, self._orphans, self._progress = self._scripts
+        self._take, self._finish, self._put_back, self._progress = self._scripts
         self._known = False
 
     def set_queues(self, queues: Sequence[str]) -> None:
@@ -97,7 +98,7 @@ class QueueClient:
                 self._known = True
             if self._doubtful:
                 tokens = [job.token for job in held]
-                self._orphans(
+                self._put_back(
                     keys=[self._inflight, redis_keys.EVENTS],
                     args=[self._worker, redis_keys.EVENTS_KEPT, *tokens],
                 )

@@ -1,4 +1,4 @@
--- ORPHANS: after a TAKE whose reply was lost, put back the jobs that this worker holds without knowing.
+-- PUT BACK UNKNOWN: after a TAKE whose reply was lost, put back the jobs that this worker holds unknowingly.
 --
 -- KEYS  1 in-flight list · 2 event stream
 -- ARGV  1 worker · 2 events kept

@@ -1,8 +1,8 @@
--- STRAY: queue a job again if its status is started, queued or scheduled but no list holds it.
+-- REQUEUE ORPHAN: queue a job again if its status is started, queued or scheduled but no list holds it.
 --
 -- KEYS  1 job hash · 2 event stream
 -- ARGV  1 job id · 2 wake channel · 3 events kept
--- Returns its old status ('started', 'queued', 'scheduled') if the job was stray, else nil.
+-- Returns its old status ('started', 'queued', 'scheduled') if the job was an orphan, else nil.
 local row = redis.call('HMGET', KEYS[1], 'status', 'worker_name', 'origin', 'description', 'attempts')
 local status, queue = row[1], row[3]
 if not queue then
