@@ -214,11 +214,9 @@ class _Work:
     def run_step(self) -> bool:
         """Settle fetched feeds, subscribe to the next few and save; return False if nothing is left."""
         changes = self._settle()
-        moved = bool(changes)
         room = min(STEP, self._window - len(self._asked))
-        some = [self._queue.pop() for _ in range(min(room, len(self._queue)))]
-        changes |= self._subscribe(some)
-        self._write(changes, moved=moved or bool(some))
+        changes |= self._subscribe([self._queue.pop() for _ in range(min(room, len(self._queue)))])
+        self._write(changes)
         return not self.lost and bool(self._queue or self._asked)
 
     # -- subscribing
@@ -402,8 +400,12 @@ class _Work:
 
     # -- writing
 
-    def _write(self, changes: Mapping[int, ItemChange], *, moved: bool) -> None:
-        """Save the progress, and find out whether this run still owns the import."""
+    def _write(self, changes: Mapping[int, ItemChange]) -> None:
+        """Save the progress, and find out whether this run still owns the import.
+
+        To await the feeds of an earlier run again isn't progress.
+        """
+        moved = any(change.state is not self._states[index] for index, change in changes.items())
         self._states |= {index: change.state for index, change in changes.items()}
         counts = Counter(state.value for state in self._states.values())
         found = self._imports.save_progress(
