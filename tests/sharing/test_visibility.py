@@ -11,6 +11,7 @@ from app import clock
 from app.errors import ForbiddenError, NotFoundError
 from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
 from app.models.accounts.actor import Actor
+from app.models.discussion.comments import PersonSummary
 from app.models.sharing.sharing import (
     STRANGER,
     Audience,
@@ -214,6 +215,27 @@ def test_comments_come_from_neither_muted_nor_blocked_nor_suspended_people(
 
     assert heard(ann.user_id) == {"mutes", "asks", "asked", "plain"}
     assert heard(None) == {"muted", "mutes", "blocked", "blocks", "asks", "asked", "plain"}
+
+
+def test_people_appear_under_their_display_name_or_else_under_their_user_name(
+    people: People, ann: Actor, visibility: VisibilityGateway
+) -> None:
+    named, unnamed, private, new = (people.join(name) for name in ("named", "unnamed", "private", "new"))
+    for who, display, audience in (
+        (named, "Ned the Reader", Audience.PUBLIC),
+        (unnamed, "", Audience.FOLLOWERS),
+        (private, "Priscilla", Audience.PRIVATE),
+    ):
+        people.services.following.update_profile(
+            who, display=display, bio="", links=(), audience=audience, listed=False, open_lists=False
+        )
+    ids = [who.user_id for who in (named, unnamed, private, new)]
+    assert visibility.find_unmuted_people(ann.user_id, ids) == {
+        named.user_id: PersonSummary(named.user_id, "named", "Ned the Reader", page=True),
+        unnamed.user_id: PersonSummary(unnamed.user_id, "unnamed", "unnamed", page=True),
+        private.user_id: PersonSummary(private.user_id, "private", "Priscilla", page=False),
+        new.user_id: PersonSummary(new.user_id, "new", "new", page=False),
+    }, "only streams that someone may read have a page"
 
 
 def test_who_leaves_has_no_profile_and_no_name(
