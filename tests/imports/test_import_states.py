@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from pymongo.errors import BulkWriteError
 
 from app import clock
 from app.bootstrap.services import Services
@@ -379,6 +380,32 @@ def test_an_import_has_one_place_however_often_it_asks(machine: Machine) -> None
     assert machine.mapper.find_slots() == {1: other.id}
 
 
+def test_a_slot_that_another_import_has_claimed_meanwhile_is_not_released(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = machine.put(RUNNING), machine.put(RUNNING)
+    assert machine.mapper.claim_slot(one.id, 1)
+    seen = machine.mapper.find_slots()
+    machine.mapper.release_slots([one.id])
+    assert machine.mapper.claim_slot(other.id, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.mapper, "find_slots", lambda: seen)  # read before the other claim
+        machine.mapper.release_slots([one.id])
+    assert machine.mapper.find_slots() == {0: other.id}
+
+
+def test_an_import_whose_slot_another_takes_first_gets_the_next_slot(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = machine.put(RUNNING), machine.put(RUNNING)
+    assert machine.mapper.claim_slot(one.id, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.mapper, "find_slots", dict)  # read before the first claim
+        assert machine.mapper.claim_slot(other.id, 2)
+        assert not machine.mapper.claim_slot(other.id + 1, 2)
+    assert machine.mapper.find_slots() == {0: one.id, 1: other.id}
+
+
 def test_no_place_is_freed_that_an_import_beyond_the_limit_of_one_look_may_have(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -513,6 +540,43 @@ def test_outlines_are_read_by_range_and_written_to_their_own_import(machine: Mac
     assert changed[1][0] is ItemState.WAITING
     assert {item.state for item in gateway.find_items(user_id, other.id)} == {ItemState.WAITING}
     assert gateway.find_items(user_id + 1, one.id) == []
+
+
+@pytest.mark.parametrize("same_user", [True, False])
+def test_an_import_whose_id_is_taken_gets_another(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, same_user: bool
+) -> None:
+    """Two processes may reserve the same microsecond."""
+    first = machine.add(None if same_user else machine.user_id + 1)
+    free = iter([first.id, first.id + 7])
+    monkeypatch.setattr("app.mappers.imports.imports.ids.reserve_ids", lambda: next(free))
+    second = machine.add()
+    assert second.id == first.id + 7
+    assert len(machine.items(second)) == len(machine.gateway.find_items(first.user_id, first.id)) == 3
+    assert machine.db.import_parts.count_documents({}) == machine.db.imports.count_documents({}) == 2
+    machine.gateway.remove(machine.user_id, second.id)
+    assert machine.db.import_parts.count_documents({}) == machine.db.imports.count_documents({}) == 1
+
+
+def test_an_import_without_outlines_whose_id_is_taken_gets_another(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Import(id=0, user_id=machine.user_id, name="x", created=NOW)
+    first = machine.mapper.add(new, [], NOW)
+    free = iter([first.id, first.id + 7])
+    monkeypatch.setattr("app.mappers.imports.imports.ids.reserve_ids", lambda: next(free))
+    assert machine.mapper.add(new, [], NOW).id == first.id + 7
+    assert machine.items(first) == []
+
+
+def test_outlines_that_the_store_refuses_are_not_stored_under_another_id(machine: Machine) -> None:
+    machine.db.command("collMod", "import_parts", validator={"refused": {"$exists": True}})
+    try:
+        with pytest.raises(BulkWriteError):
+            machine.add()
+    finally:
+        machine.db.command("collMod", "import_parts", validator={})
+    assert machine.db.imports.count_documents({}) == 0
 
 
 def test_the_newest_active_import_of_a_user_is_found(machine: Machine) -> None:

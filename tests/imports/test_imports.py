@@ -318,6 +318,28 @@ def test_what_a_run_had_no_time_to_write_counts_when_it_is_cancelled(
     assert services.imports.unsubscribe(alice, kept.id)[1] == 40
 
 
+def test_two_addresses_of_one_feed_count_as_added_when_a_run_is_cancelled_before_it_saves(
+    services: Services, alice: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = services.gateways.feeds.get_or_create(f"{HOST}/old", now=clock.now()).id
+    services.subscriptions.subscribe(bob, f"{HOST}/new")
+    services.gateways.feeds.move(old, f"{HOST}/new")
+    kept = services.imports.preview(alice, listed(("old", ()), ("new", ())), "x")
+    started = services.imports.start(alice, kept.id)
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    monkeypatch.setattr(services.jobs, "enqueue_many", killed)
+    with pytest.raises(Killed):
+        run(services, started, Pulling(services, {}))
+    assert services.imports.get(alice, kept.id).counts == {"waiting": 2}
+    assert services.imports.cancel(alice, kept.id).counts == {"added": 2}
+    feed_ids = {item.feed_id for item in services.imports.list_items(alice, kept.id)}
+    assert feed_ids == set(services.gateways.subscriptions.find_feed_ids(alice.user_id)) != {old}
+    assert services.imports.unsubscribe(alice, kept.id)[1] == 1
+
+
 def test_an_import_that_is_given_up_leaves_nothing_under_way(services: Services, alice: Actor) -> None:
     names = [f"n{number}" for number in range(50)]
     kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")

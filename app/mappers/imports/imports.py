@@ -57,7 +57,6 @@ class ImportMapper:
         doc: Doc = {name: getattr(new, name) for name in _PLAIN}
         doc |= {
             "state": new.state.value,
-            "counts": dict(new.counts),
             "folders": [[folder.name, folder.parent] for folder in new.folders],
             "empty": list(new.empty),
             "expires": expires,
