@@ -26,7 +26,7 @@ def settings(settings: Settings) -> Settings:
         settings,
         fetch_host_rate=0.01,
         fetch_host_burst=3,
-        fetch_host_rates=("*.big.example=0.02", "free.example=0", "quick.example=200"),
+        fetch_host_rates=("*.big.example=0.02", "free.example=0", "quick.example=200", "*.six.example=0.06"),
     )
 
 
@@ -75,6 +75,35 @@ def test_answers_keep_the_order_of_what_was_asked(budget: RedisBudget) -> None:
     assert budget.take_tokens([]) == []
 
 
+@pytest.mark.parametrize(
+    ("hosts", "waits"),
+    [
+        (["a.example"] * 4 + ["free.example"], [0, 0, 0, _about(100), 0]),
+        (["free.example"] + ["a.example"] * 4, [0, 0, 0, 0, _about(100)]),
+    ],
+)
+def test_each_host_of_a_call_has_its_own_rate_and_answer(
+    budget: RedisBudget, hosts: list[str], waits: list[Any]
+) -> None:
+    assert budget.take_tokens(hosts) == waits
+    assert budget.take_tokens(["a.example"]) == [_about(200)], "the tokens were taken"
+
+
+def test_a_rate_that_is_not_a_whole_number_of_milliseconds_loses_no_token(budget: RedisBudget) -> None:
+    # A token takes 16,666.67 ms, which is rounded after each of these hosts; the burst is 18.
+    *burst, late = budget.take_tokens([f"{n}.six.example" for n in range(19)])
+    assert burst == [0] * 18
+    assert 1 / 0.06 <= late < 1 / 0.06 + 1, "not before the token is there"
+
+
+def test_promised_times_are_remembered_longer_than_the_burst(
+    budget: RedisBudget, redis_client: redis.Redis
+) -> None:
+    assert budget.take_tokens(["a.example"] * 13)[-1] == _about(1000)
+    ms: Any = redis_client.pttl(redis_keys.HOST_RATE + "a.example")
+    assert ms > 900_000
+
+
 def test_hosts_of_a_row_share_its_rate(budget: RedisBudget) -> None:
     # Twice the rate: a burst of six for all of them together.
     waits = budget.take_tokens([f"{n}.big.example" for n in range(7)])
@@ -94,11 +123,17 @@ def test_people_run_ahead_and_the_updater_pays_back(budget: RedisBudget) -> None
     assert budget.take_tokens(["a.example"])[0] > 0
 
 
+def test_a_refused_request_pays_nothing_back(budget: RedisBudget) -> None:
+    assert not any(budget.take_tokens(["a.example"] * 6, urgent=True))
+    # Three tokens beyond the burst are owed, and the next is one more.
+    assert [budget.take_tokens(["a.example"]) for _ in range(2)] == [[_about(400)], [_about(500)]]
+
+
 def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
     budget.pause_host("a.example", 600, "https://a.example/feed")
     waits = budget.take_tokens(["a.example"] * 3)
     assert waits == [_about(600 + 100 * n) for n in range(3)]
-    assert budget.take_tokens(["a.example"], urgent=True)[0] > 600
+    assert budget.take_tokens(["a.example"], urgent=True) == [_about(900)]
     # A shorter stop does not end a longer one, and other hosts go on.
     budget.pause_host("a.example", 1, "https://a.example/feed")
     assert budget.take_tokens(["a.example"])[0] > 600

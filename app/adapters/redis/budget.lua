@@ -38,7 +38,7 @@ for i = 1, #KEYS, 2 do
     granted = math.max(0, math.min(wanted, math.floor(burst - (tat - now) / step + 0.001)))
     tat = tat + granted * step
     if granted < wanted then
-      local from = math.max(now, ahead, tat - (burst - 1) * step)
+      local from = math.max(ahead, tat - (burst - 1) * step)
       wait = from - now
       ahead = from + (wanted - granted) * step
     end
