@@ -104,9 +104,18 @@ def _keys_of_programs(services: Services, ann: Actor) -> None:
 
 
 def _troubles(services: Services, feeds: dict[str, int]) -> None:
-    """Two days of fetches of one feed, and another that fails."""
+    """Two days of fetches of one feed, and another that has been failing for nine."""
     database = services.store.database
-    database["feeds"].update_one({"_id": feeds["bbcurdu.com-ace121"]}, {"$set": {"error": "http_503"}})
+    # Its own title ends in a dash.
+    world, failing = feeds["restofworld.org-e04770"], feeds["bbcurdu.com-ace121"]
+    database["feeds"].update_one({"_id": world}, {"$set": {"title": "Rest of World"}})
+    database["feeds"].update_one({"_id": failing}, {"$set": {"error": "http_503", "errors": 36}})
+    services.mappers.fetches.add(
+        [
+            FetchRecord(failing, NOW - dt.timedelta(hours=6 * n + 1), 503, 340, 0, 0, "http_503")
+            for n in range(36)
+        ]
+    )
     for n in range(60):
         failed, changed = n % 17 == 9, n % 5 == 0
         services.mappers.fetches.add(

@@ -44,9 +44,13 @@ def running(services: Services, who: Actor, done: int = 9) -> Import:
     begun = services.gateways.imports.begin_run(who.user_id, kept.id, "demo", clock.now())
     assert begun is not None
     items = [i for i in services.imports.list_items(who, kept.id) if i.state is ItemState.WAITING]
-    # Feeds that he follows, as after an import; ids of none lead nowhere.
+    # The user's subscriptions, as after an import; without any, an id that leads nowhere.
     mine = services.gateways.subscriptions.find_feed_ids(who.user_id) or [1_700_000_000_000_000]
-    changes = {i.index: _fate(i.title, mine[i.index % len(mine)]) for i in items[:done]}
+    # Each feed is added once; the person already had the rest.
+    changes = {
+        i.index: _fate(i.title, mine[n % len(mine)], ItemState.ADDED if n < len(mine) else ItemState.ALREADY)
+        for n, i in enumerate(items[:done])
+    }
     states = {i.index: i.state for i in services.imports.list_items(who, kept.id)}
     states |= {index: change.state for index, change in changes.items()}
     counts = Counter(state.value for state in states.values())
@@ -65,6 +69,6 @@ def ended(services: Services, who: Actor) -> Import:
     return done
 
 
-def _fate(title: str, feed_id: int) -> ItemChange:
+def _fate(title: str, feed_id: int, good: ItemState) -> ItemChange:
     word = _FATES.get(title)
-    return ItemChange(ItemState.FAILED if word else ItemState.ADDED, word, feed_id)
+    return ItemChange(ItemState.FAILED if word else good, word, feed_id)

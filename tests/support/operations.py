@@ -125,9 +125,10 @@ def _dead(services: Services, client: redis.Redis) -> str:
 
 def fail(services: Services, client: redis.Redis, number: int, queue: Queue = Queue.PULL) -> str:
     """Let a task fail for good, as a worker does; return its id."""
-    ticket = services.jobs.enqueue(Job(Task.ECHO, {"key": number}, queue))
+    services.jobs.enqueue(Job(Task.ECHO, {"key": number}, queue))
     desk = support.desk(client, services.settings)
     (taken,) = desk.claim_jobs(1, {}, ())
-    error = BadJobError("bad_result", "It is no good.")
+    error = BadJobError("bad_result", "The task returned an invalid result.")
     desk.finish([outcome.fail_job(taken, error, services.settings)])
-    return ticket.id
+    # Not always the one just enqueued: older jobs of the queue come first.
+    return taken.id

@@ -87,7 +87,7 @@ def passed_on(demo: Demo) -> Demo:
     ).rows
     people = [services.gateways.accounts.find_by_name(name) for name in ("dana", "hugo")]
     url = services.subscriptions.get_health(demo.ann, feed_id).feed.url
-    notes = iter(("Worth an evening.", _LONG, "", "I have seen this place."))
+    notes = iter(("Worth an evening.", _LONG, "", "I tried the same and ended up at the wrong station."))
     for person in (Actor(user_id) for user_id in people if user_id is not None):
         services.subscriptions.subscribe(person, url)
         for row in found[:2]:
@@ -95,4 +95,9 @@ def passed_on(demo: Demo) -> Demo:
     return demo
 
 
-_LONG = "There is more to it than the title says: " + "read on to the end, and look at the pictures. " * 5
+_LONG = (
+    "There is more to it than the title says: the agent books trains well, but forgets that people eat, "
+    "sleep and change their minds. Read on to the end, where the author drops the plan, takes a bus to the "
+    "coast and has the best day of the trip. I'd still let it choose restaurants, if somebody checks that "
+    "they're open."
+)

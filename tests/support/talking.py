@@ -15,30 +15,40 @@ _LONG = (
     "longer piece on them at https://example.org/a-very-long-address/that-does-not-break/anywhere?at=all.\n\n"
     "Thank you, @ann!"
 )
+#: A chain of replies, from ann, finn and gus in turn.
+_REPLIES = (
+    "You're welcome! I've only seen the one in Kyoto so far.",
+    "Is it open on weekends?",
+    "It was when I went, but the line is long after ten.",
+    "Then I'll get up early.",
+    "Me too. Shall we meet at the station?",
+    "Bring an umbrella. It always rains in April.",
+    "Noted. See you there.",
+)
 
 
 def fill(services: Services, ann: Actor, entry: int) -> int:
     """Let ann share an entry, and others speak of it, once; return the share."""
     if known := services.gateways.sharing.find_own_share(ann.user_id, entry):
         return known.id
-    share = services.sharing.share(ann, entry, note="This is *why* I read.\nSee for yourself.").share
+    share = services.sharing.share(ann, entry, note="This is why I read.\nSee for yourself.").share
     eve, finn, gus = (add_user(services, name) for name in ("eve", "finn", "gustav-adolf-the-second"))
     for who in (eve, finn, gus):
         services.discussion.set_liked(who, share.id)
         services.following.follow(who, "ann")
         services.sharing.share(who, share.id)
     at = services.discussion.comment(eve, share.id, _LONG)
-    for n in range(7):
-        at = services.discussion.comment((ann, finn, gus)[n % 3], share.id, f"Reply number {n + 1}.", at.id)
-    gone = services.discussion.comment(finn, share.id, "Nothing")
-    services.discussion.comment(eve, share.id, "A reply to a removed comment.", gone.id)
+    for n, text in enumerate(_REPLIES):
+        at = services.discussion.comment((ann, finn, gus)[n % 3], share.id, text, at.id)
+    gone = services.discussion.comment(finn, share.id, "Do I need a ticket?")
+    services.discussion.comment(eve, share.id, "Not for the park, only for the museum.", gone.id)
     services.discussion.remove_comment(finn, gone.id)
-    mine = services.discussion.comment(ann, share.id, "And this is mine.")
-    services.discussion.update_comment(ann, mine.id, "And this is mine, edited.")
-    services.discussion.comment(gus, share.id, "Yes, @ann.", mine.id)
+    mine = services.discussion.comment(ann, share.id, "The third one closes in June.")
+    services.discussion.update_comment(ann, mine.id, "The third one closes in May, not June.")
+    services.discussion.comment(gus, share.id, "Thanks, @ann. I would have missed it.", mine.id)
     services.notifier.notify_import_finished(ann.user_id, 17)
     services.notifications.mark_read(ann, f"{NotificationKind.FOLLOWER.value}.0")
     failed = {"error": "http_503"}
-    since = {"$set": {"error_since": clock.now() - dt.timedelta(days=365)}}
+    since = {"$set": {"error_since": clock.now() - dt.timedelta(days=9)}}
     services.store.database["feeds"].update_many(failed, since)
     return share.id
