@@ -27,6 +27,7 @@ FOREIGN = {
     "app.logs": {"debug", "info", "warning", "error"},
     "app.monitoring.metrics": {"collect"},
     "app.services.notifications.texts": {"gettext", "ngettext"},
+    "app.web.view.i18n": {"ngettext"},
     "app.web.view.imports": {"ngettext"},
     "queue_manager.metrics": {"aclose"},
     "workers.worker": {"work"},

@@ -3,7 +3,7 @@
 import { act } from "./actions.js";
 import * as live from "./live.js";
 import { get } from "./net.js";
-import { t, tn } from "./words.js";
+import { number, t, tn } from "./words.js";
 
 // Feeds whose count differed from the one shown here; the rows of the list still have to follow.
 export const others = new Set();
@@ -25,9 +25,9 @@ let onNewer = () => {};
 let onUnknown = async () => {};
 
 export function write(link, count) {
-  const number = link.querySelector("b");
-  if (!number) return;
-  number.textContent = count > 0 ? count : "";
+  const shown = link.querySelector("b");
+  if (!shown) return;
+  shown.textContent = count > 0 ? number(count) : "";
   // If feeds without unread entries are hidden, this one stays until the user opens another stream.
   if (!count && link.classList.contains("has")) link.classList.add("stay");
   link.dataset.unread = count;

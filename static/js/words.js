@@ -3,7 +3,13 @@ const words = JSON.parse(document.querySelector('meta[name="words"]')?.content ?
 const rules = new Intl.PluralRules(document.documentElement.lang || "en");
 const KINDS = ["zero", "one", "two", "few", "many", "other"];
 
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+const numbers = new Intl.NumberFormat(document.documentElement.lang || "en", { numberingSystem: "latn" });
+
+// 1234 → "1,234", as the server writes it.
+export const number = (value) => numbers.format(value);
+
+const shown = (value) => (typeof value === "number" ? number(value) : value);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => shown(values[name]) ?? whole);
 
 // t("{name} is gone", { name })
 export const t = (text, values = {}) => fill(words[text] ?? text, values);

@@ -6,7 +6,10 @@ import re
 
 import pytest
 from babel.support import Translations
+from flask import render_template_string
+from flask_babel import ngettext
 
+from app.errors import InvalidError, TooLargeError
 from app.runtime import translations
 from app.services.accounts.sign_in import WRONG
 from app.web.view import i18n, present
@@ -80,6 +83,26 @@ def test_figures_are_written_as_the_language_does(app, code, rate, share, time):
             present.format_milliseconds(273),
         )
     assert [text.replace("\u202f", "\xa0") for text in found] == [rate, share, time]
+
+
+@pytest.mark.parametrize(
+    ("code", "few", "many"),
+    [("en", "999 unread", "12,345 unread"), ("de", "999 ungelesen", "12.345 ungelesen")],
+)
+def test_counts_in_sentences_have_the_separators_of_the_language(app, code, few, many):
+    template = "{{ ngettext('%(num)s unread', '%(num)s unread', count) }}"
+    for count, words in ((999, few), (12345, many)):
+        with app.test_request_context(headers={"Accept-Language": code}):
+            assert ngettext("%(num)s unread", "%(num)s unread", count) == words
+            assert render_template_string(template, count=count) == words
+
+
+def test_limits_in_errors_have_separators_and_codes_have_none(app):
+    full = TooLargeError("You can have at most %(limit)s subscriptions.", limit=10_000)
+    status = InvalidError("The site responded with HTTP %(status)s.", status=1234)
+    with app.test_request_context():
+        assert i18n.translate_error(full) == "You can have at most 10,000 subscriptions."
+        assert i18n.translate_error(status) == "The site responded with HTTP 1234."
 
 
 def test_a_short_time_is_told_in_arabic(app):

@@ -104,8 +104,34 @@ def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "words"), [(0.44, "0.4 sec"), (41, "41 sec"), (65, "1 min"), (200, "3 min"), (7300, "2 hr")]
+)
+def test_durations_are_shortened_as_relative_times_are(seconds: float, words: str) -> None:
+    assert present.format_span(seconds) == words
+
+
+def test_the_hour_of_a_report_names_its_month() -> None:
+    assert present.format_hour(dt.datetime(2026, 2, 18, 9, 30, tzinfo=dt.UTC)) == "18 Feb, 09:00"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [("http_503", "failed: HTTP 503"), ("body_too_large", "failed: body too large")]
+)
+def test_a_failed_fetch_is_told_in_words(error: str, words: str) -> None:
+    assert chart.format_outcome(FetchRecord(1, NOW, 503, 5, 0, 0, error)) == words
+
+
+@pytest.mark.parametrize(
     ("octets", "words"),
-    [(None, ""), (840, "840 byte"), (1200, "1.2 kB"), (3_400_000, "3.4 MB"), (5 * 10**10, "50 GB")],
+    [
+        (None, ""),
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (840, "840 bytes"),
+        (1200, "1.2 kB"),
+        (3_400_000, "3.4 MB"),
+        (5 * 10**10, "50 GB"),
+    ],
 )
 def test_sizes_are_told_in_round_numbers(octets: int | None, words: str) -> None:
     assert present.format_size(octets) == words

@@ -143,7 +143,8 @@ def get_outcome_kind(fetch: FetchRecord) -> str:
 def format_outcome(fetch: FetchRecord) -> str:
     """Return a fetch's outcome as text."""
     if fetch.error:
-        return str(_("failed: %(word)s", word=fetch.error.replace("_", " ")))
+        word = fetch.error.replace("http_", "HTTP ").replace("_", " ")
+        return str(_("failed: %(word)s", word=word))
     if fetch.new:
         return str(ngettext("%(num)s new", "%(num)s new", fetch.new))
     return str(_("unchanged (304)") if fetch.status == 304 else _("nothing new"))

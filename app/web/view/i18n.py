@@ -9,13 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import zoneinfo
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from babel import Locale
+from babel.numbers import format_decimal
 from babel.support import NullTranslations
 from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
+from jinja2 import pass_context
+from jinja2.runtime import Context
 
 from app.errors import EventrError, fill_placeholders, get_feed_sentence, get_search_sentence
 from app.models.accounts.preferences import list_time_zones
@@ -30,6 +33,8 @@ COOKIE = "language"
 #: The zone of this device, set by ``static/js/zone.js``, such as "Europe/Berlin".
 ZONE_COOKIE = "zone"
 _SCRIPTS = "static/js/"
+#: Values of errors that are counts; others may be ids and codes, which have no separators.
+_LIMITS = ("limit", "most")
 
 
 class _Words(Domain):  # type: ignore[misc]  # Flask-Babel has no types for its class
@@ -37,6 +42,10 @@ class _Words(Domain):  # type: ignore[misc]  # Flask-Babel has no types for its 
 
     def get_translations(self) -> NullTranslations:
         return translations.load_translations(get_language() if has_request_context() else "en")
+
+    def ngettext(self, singular: str, plural: str, num: int, **values: Any) -> str:
+        text = str(self.get_translations().ungettext(singular, plural, num))
+        return text % {"num": format_integer(num), **values}
 
 
 def install(app: Flask) -> None:
@@ -46,8 +55,27 @@ def install(app: Flask) -> None:
     app.jinja_env.policies["ext.i18n.trimmed"] = True  # as in babel.cfg
     app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
     app.jinja_env.globals.update(
-        language=get_language, direction=get_direction, script_words=get_script_words, LANGUAGES=LANGUAGES
+        ngettext=_format_numbers_of(cast("Callable[..., str]", app.jinja_env.globals["ngettext"])),
+        language=get_language,
+        direction=get_direction,
+        script_words=get_script_words,
+        LANGUAGES=LANGUAGES,
     )
+
+
+def _format_numbers_of(ngettext: Callable[..., str]) -> Callable[..., str]:
+    """Return ngettext for templates, with its number written as in the rest of the page."""
+
+    @pass_context
+    def translate_plural(context: Context, singular: str, plural: str, num: int, /, **values: Any) -> str:
+        return ngettext(context, singular, plural, num, **{"num": format_integer(num), **values})
+
+    return translate_plural
+
+
+def format_integer(number: int) -> str:
+    """Return a whole number with the separators of the page's language."""
+    return str(number) if abs(number) < 1000 else format_decimal(number, locale=get_locale())
 
 
 def get_language() -> str:
@@ -91,7 +119,11 @@ def prefers_absolute_times() -> bool:
 
 def translate_error(error: EventrError) -> str:
     """Return an error's message in the page's language."""
-    return fill_placeholders(gettext(error.sentence), error.ids)
+    values = {
+        name: format_integer(value) if name in _LIMITS and isinstance(value, int) else value
+        for name, value in error.ids.items()
+    }
+    return fill_placeholders(gettext(error.sentence), values)
 
 
 def translate_feed_error(word: str) -> str:

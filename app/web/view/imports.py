@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import flask_babel
 
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
+from app.web.view.present import format_number
 from app.web.view.render import describe_feed_error
 
 
@@ -55,9 +56,9 @@ def group_items(found: Import, items: Sequence[ImportItem]) -> list[Group]:
 
 def format_progress(found: Import, seconds: int | None) -> str:
     """Return "312 of 480, 9 failed, about 2 min left"."""
-    words = [_("%(done)s of %(goal)s", done=found.done, goal=found.goal)]
+    words = [_("%(done)s of %(goal)s", done=format_number(found.done), goal=format_number(found.goal))]
     if found.failed:
-        words.append(_("%(num)s failed", num=found.failed))
+        words.append(_("%(num)s failed", num=format_number(found.failed)))
     if seconds is not None:
         words.append(format_time_left(seconds))
     return ", ".join(words)

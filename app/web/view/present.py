@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from collections.abc import Sequence
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_datetime_format
@@ -98,9 +99,9 @@ def _time(local: dt.datetime, locale: str) -> str:
 def format_span(seconds: float) -> str:
     """Return a duration in short form: "0.4 sec", "12 sec", "5 min", "3 hr"."""
     if seconds >= MINUTE:
-        return _span(*_counted(seconds), "short", False, _locale())
+        return _span(*_counted(seconds), "short", False, _unit_locale())
     exact = round(seconds, 1) if 0 < seconds < 9.95 else round(seconds)
-    return format_unit(exact, "duration-second", "short", locale=_locale())
+    return format_unit(exact, "duration-second", "short", locale=_unit_locale())
 
 
 def format_moment(at: dt.datetime | None) -> str:
@@ -112,11 +113,20 @@ def format_moment(at: dt.datetime | None) -> str:
     return f"{words} UTC" if zone is dt.UTC else words
 
 
+def format_hour(at: dt.datetime) -> str:
+    """Return the hour of a UTC time, without the year: "14 Mar, 09:00"."""
+    locale = _locale()
+    return _join(_day(at.date(), True, locale), _time(at.replace(minute=0, tzinfo=None), locale), locale)
+
+
+def _join(day: str, time: str, locale: str) -> str:
+    both = str(get_datetime_format("medium", locale=locale))
+    return both.replace("'", "").format(time, day)
+
+
 @functools.lru_cache(maxsize=4096)
 def _moment(local: dt.datetime, locale: str) -> str:
-    both = str(get_datetime_format("medium", locale=locale))
-    day, time = format_date(local, "long", locale=locale), _time(local, locale)
-    return both.replace("'", "").format(time, day)
+    return _join(format_date(local, "long", locale=locale), _time(local, locale), locale)
 
 
 def describe_check(count: int, rest_ends: Sequence[dt.datetime]) -> str:
@@ -141,6 +151,11 @@ def format_number(value: float, digits: int | None = None) -> str:
     return format_decimal(value, pattern, locale=_locale())
 
 
+def format_count(count: int) -> str:
+    """Return a count beside its label; empty for zero."""
+    return i18n.format_integer(count) if count else ""
+
+
 def format_percentage(share: float) -> str:
     """Return a fraction as a whole percentage, formatted for the page's language."""
     return format_percent(share, locale=_locale())
@@ -153,6 +168,11 @@ def format_milliseconds(value: float) -> str:
 
 def _locale() -> str:
     return str(i18n.get_locale())
+
+
+def _unit_locale() -> str:
+    """Return the locale for units: the British "3 mins" doesn't fit "in 3 min" of relative times."""
+    return _locale().partition("_")[0]
 
 
 def format_iso(at: dt.datetime | None) -> str:
@@ -177,7 +197,7 @@ def get_site(url: str | None) -> str:
 
 
 def format_size(octets: int | None) -> str:
-    """Return a number of bytes: "840 byte", "12 kB", "3.4 MB"."""
+    """Return a number of bytes: "840 bytes", "12 kB", "3.4 MB"."""
     if octets is None:
         return ""
     value, unit = float(octets), "byte"
@@ -185,8 +205,10 @@ def format_size(octets: int | None) -> str:
         if value < 999.5:
             break
         value, unit = value / 1000, larger
-    pattern = "#,##0.#" if value < 10 else "#,##0"
-    return str(format_unit(value, f"digital-{unit}", "short", format=pattern, locale=_locale()))
+    pattern, locale = "#,##0.#" if value < 10 else "#,##0", _locale()
+    # The short form of English bytes has no plural; only some languages have the long form.
+    length: Literal["short", "long"] = "long" if unit == "byte" and locale.startswith("en") else "short"
+    return str(format_unit(value, f"digital-{unit}", length, format=pattern, locale=locale))
 
 
 def format_playtime(seconds: int) -> str:

@@ -13,6 +13,7 @@ from flask_babel import gettext as _
 from markupsafe import Markup, escape
 
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
+from app.web.view.present import format_count
 
 #: Number of colors of the letter tiles; the same as in ``static/css/tree.css``.
 HUES = 10
@@ -53,7 +54,7 @@ def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
         f'<li class="folder" data-id="{folder.id}">'
         f'<a href="/read/folder/{folder.id}" data-stream data-folder="{folder.id}"'
         f"{_state(folder.unread, f'folder/{folder.id}' == current)}>"
-        f'<span dir="auto">{name}</span><b>{folder.unread or ""}</b></a>'
+        f'<span dir="auto">{name}</span><b>{format_count(folder.unread)}</b></a>'
         f'<details open><summary aria-label="{label}">{icons["chevron"]}</summary>'
         f"<ul>{''.join(inside)}</ul></details></li>"
     )
@@ -62,16 +63,19 @@ def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
 def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
     is_current = current == f"feed/{feed.feed_id}"
     warn = icons["warn"] if feed.error else ""
-    return _line(feed.feed_id, feed.title, feed.unread, current=is_current, warn=warn, person=feed.person)
+    count, person = format_count(feed.unread), feed.person
+    return _line(feed.feed_id, feed.title, feed.unread, count, current=is_current, warn=warn, person=person)
 
 
 @functools.lru_cache(maxsize=20_000)
-def _line(feed_id: int, title: str, unread: int, *, current: bool, warn: str, person: bool) -> str:
+def _line(
+    feed_id: int, title: str, unread: int, count: str, *, current: bool, warn: str, person: bool
+) -> str:
     """Return a feed's line. Lines rarely change between pages, so they are cached."""
     picture = render_tile(feed_id, title, person=person)
     return (
         f'<li><a href="/read/feed/{feed_id}" data-stream data-feed="{feed_id}"{_state(unread, current)}>'
-        f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{unread or ""}</b></a></li>'
+        f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{count}</b></a></li>'
     )
 
 

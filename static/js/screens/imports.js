@@ -1,7 +1,7 @@
 // Import pages: dropping a file on the page, checkboxes of whole folders, and live progress.
 import * as live from "../live.js";
 import { get, load } from "../net.js";
-import { t, tn } from "../words.js";
+import { number, t, tn } from "../words.js";
 
 const POLL = 2000;
 const SPEAK = 5000;
@@ -68,7 +68,7 @@ function show(report) {
   if (!bar) return;
   bar.value = report.done;
   document.getElementById("words").textContent = words(report);
-  for (const place of job.querySelectorAll("[data-count]")) place.textContent = report[place.dataset.count];
+  for (const place of job.querySelectorAll("[data-count]")) place.textContent = number(report[place.dataset.count]);
   const chip = document.getElementById("import-chip");
   if (chip) chip.lastChild.textContent = t("Importing {done} of {goal}", report);
   speak(words(report));
