@@ -412,3 +412,17 @@ def test_words_at_twice_their_size_are_not_lost(site: Site, visit: Visit, ann: A
 def _is_whole(words: Locator) -> bool:
     """Return whether nothing of a text is cut."""
     return bool(words.evaluate("(e) => e.scrollWidth <= e.clientWidth"))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence", "count"),
+    [("en-GB", "12,345 unread", "12,345"), ("de-DE", "12.345 ungelesen", "12.345")],
+)
+def test_counts_of_scripts_have_the_separators_of_the_server(
+    visit: Visit, ann: Actor, language: str, sentence: str, count: str
+) -> None:
+    page = visit(login="ann", language=language)
+    expect(page.locator("#rows .row")).to_have_count(20)
+    page.evaluate("eventrModules.m_counts.move(document.querySelector('a[data-feed]').dataset.feed, 12325)")
+    expect(page.locator("#unread")).to_have_text(sentence)
+    expect(page.locator(".tree a[data-all] b")).to_have_text(count)
