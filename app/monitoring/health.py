@@ -269,7 +269,8 @@ def _processes(client: redis.Redis, *, mute: bool) -> Iterable[CheckResult]:
     for name in _PROCESSES:
         count = sum(1 for _ in client.scan_iter(match=redis_keys.make_alive_key(name, "*"), count=1000))
         if count:
-            yield CheckResult("processes", Severity.OK, f"The {name} is running (processes: {count}).")
+            text = f"The {name} is running." if count == 1 else f"{count} {name}s are running."
+            yield CheckResult("processes", Severity.OK, text)
         elif mute:
             text = f"Can't tell whether the {name} is running, because Redis rejects its heartbeats."
             yield CheckResult("processes", Severity.WARN, text)

@@ -84,7 +84,7 @@ def test_without_a_script_all_of_it_works(site: Site, visit: Visit) -> None:
     page.get_by_role("link", name="Try it Two slashes").click()
     expect(page.locator(".note")).to_contain_text("passed")
     page.get_by_role("link", name="All tests").click()
-    page.get_by_role("link", name="Try it A 700 KB request").click()
+    page.get_by_role("link", name="Try it A 700 kB request").click()
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".note")).to_contain_text("passed")
 

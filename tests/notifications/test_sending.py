@@ -56,7 +56,7 @@ def test_a_comment_arrives(
     assert post.work() == ["sent"]
     (request,) = service.messages
     message = browser.read(request)
-    assert said(message) == "bob commented on blog 1"
+    assert said(message) == "bob commented on “blog 1”"
     assert message["title"] == "New comment"
     assert message["url"] == f"/shares/{share.id}/comments?at={comment.id}#c{comment.id}"
     assert (message["tag"], message["lang"], message["dir"]) == (f"comment.{share.id}", "en", "ltr")
@@ -149,7 +149,7 @@ def test_the_kinds_are_chosen_one_by_one(
     services.discussion.set_liked(bob, share.id, False)
     services.discussion.set_liked(bob, share.id)
     assert post.work() == ["sent"]
-    assert said(browser.read(service.messages[0])) == "bob liked blog 1"
+    assert said(browser.read(service.messages[0])) == "bob liked “blog 1”"
 
 
 def test_a_row_that_grows_rings_once_in_a_while(
@@ -169,7 +169,7 @@ def test_a_row_that_grows_rings_once_in_a_while(
     crew.services.discussion.comment(bob, share.id, "four")
     post.work()
     assert len(service.messages) == 2
-    assert said(browser.read(service.messages[1])) == "bob posted 4 comments on blog 1"
+    assert said(browser.read(service.messages[1])) == "bob posted 4 comments on “blog 1”"
     assert service.messages[0].headers["Topic"] == service.messages[1].headers["Topic"]
 
 

@@ -97,6 +97,13 @@ def test_without_single_keys_those_remain_that_nobody_types():
     assert map.get_chosen("next") == ("ArrowDown", "j", "Shift+F2")
 
 
+def test_the_hint_for_a_second_stroke_names_each_action_once():
+    chords = keys.KeyMap({}).list_chords()["g"]
+    labels = [str(text) for _, text in chords]
+    assert (["d", "Shift+T"], "Discover") in [(seconds, str(text)) for seconds, text in chords]
+    assert len(labels) == len(set(labels))
+
+
 def test_ones_own_key_is_not_lost_to_a_default():
     map = keys.KeyMap({"read": "s", "no-such-action": "q"})
     assert map.get_keys("read") == ("s",)

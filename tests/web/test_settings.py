@@ -74,6 +74,16 @@ def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> N
     assert re.search(r'role="status">.*Saved', page, re.S)
 
 
+def test_the_expanded_view_is_no_density_in_the_settings(ann: Visitor, services: Services) -> None:
+    """Programs may set it as either; the page shows the view."""
+    ann.post("/settings/reading", {**READING, "view": "panes", "density": "expanded"})
+    assert _stored(services).density == "expanded"
+    page = ann.get("/settings/reading").text
+    assert 'name="density" value="expanded"' not in page
+    assert 'name="view" value="expanded" checked' in page
+    assert 'name="density" value="cozy" checked' in page
+
+
 def test_a_script_is_told_in_place(ann: Visitor) -> None:
     said = ann.post("/settings/reading", READING, HX_Request="true", HX_Target="p#saved")
     assert (said.status_code, "Saved" in said.text, "<html" in said.text) == (200, True, False)

@@ -120,7 +120,7 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
     assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
     page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
-    for words in ("ann liked blog 1", "ann commented on blog 1", "Your import is finished"):
+    for words in ("ann liked “blog 1”", "ann commented on “blog 1”", "Your import is finished"):
         assert words in page
     form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
     assert form, "the row as it was shown"

@@ -66,7 +66,8 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
     """
     if len(body) > limits.max_bytes:
         raise TooLargeError(
-            "The file is larger than %(kib)s KiB. Split it into smaller files.", kib=limits.max_bytes >> 10
+            "The file is larger than %(mb)s MB. Split it into smaller files.",
+            mb=f"{limits.max_bytes / (1 << 20):.3g}",
         )
     if not body.strip():
         raise InvalidError("The file is empty.")

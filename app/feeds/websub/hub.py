@@ -18,6 +18,11 @@ from app.feeds.websub.subscriber import is_reachable
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.sharing.hub import Document, PendingIntent, Subscriber
 
+#: The fields of a request to the hub, as errors name them.
+TOPIC: Final = "hub.topic"
+MODE: Final = "hub.mode"
+SECRET: Final = "hub.secret"  # noqa: S105 — the name of a field
+CALLBACK: Final = "hub.callback"
 #: A request that was neither confirmed nor refused is forgotten after this time.
 PENDING: Final = dt.timedelta(hours=1)
 #: A verification or push whose worker died is due again after this time.

@@ -71,7 +71,7 @@ class HubGateway:
             return self._note(known, form, mode, now)
         profile = self._owner(form.topic)
         if profile is None:
-            raise NotFoundError(field="hub.topic")
+            raise NotFoundError(field=hub.TOPIC)
         if known is not None:
             # Requested when this name belonged to another user.
             self._hubs.remove([known.id])
@@ -93,15 +93,15 @@ class HubGateway:
     def _check(self, form: HubForm) -> Mode:
         settings = self._settings
         if form.mode not in (Mode.SUBSCRIBE, Mode.UNSUBSCRIBE):
-            raise InvalidError(field="hub.mode")
+            raise InvalidError(field=hub.MODE)
         if len(form.secret.encode("utf-8", "replace")) > settings.hub_secret_length:
-            raise InvalidError(field="hub.secret")
+            raise InvalidError(field=hub.SECRET)
         if not hub.is_valid_callback(form.callback, settings.hub_callback_length):
-            raise InvalidError(field="hub.callback")
+            raise InvalidError(field=hub.CALLBACK)
         try:
             self._policy.check_url(form.callback)
         except FetchError as e:
-            raise InvalidError(field="hub.callback") from e
+            raise InvalidError(field=hub.CALLBACK) from e
         return Mode(form.mode)
 
     def _check_room(self, feed_id: int, host: str) -> None:
@@ -110,7 +110,7 @@ class HubGateway:
         of_feed, of_host = self._hubs.count(feed_id, host, most)
         if of_feed >= most[0] or of_host >= most[1]:
             log.warning("hub_full", feed_id=feed_id, host=host)
-            raise TooLargeError(field="hub.topic" if of_feed >= most[0] else "hub.callback")
+            raise TooLargeError(field=hub.TOPIC if of_feed >= most[0] else hub.CALLBACK)
 
     def _owner(self, topic: str) -> Profile | None:
         """Return the profile whose public feed a topic is, or None."""

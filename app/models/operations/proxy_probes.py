@@ -142,7 +142,7 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "body",
         "/check/body",
-        N_("A 700 KB request arrives"),
+        N_("A 700 kB request arrives"),
         N_("Apps that mark or fetch many entries at once fail. For example, RSS Guard sends 10,000 IDs."),
         N_("Raise the proxy's limit on request bodies. Eventr's own limit is EVENTR_API_MAX_BYTES."),
         (

@@ -25,7 +25,7 @@ def format_sentence(note: NotificationRow, translations: Translations) -> str:
     """Return the sentence of a notification; not for failing feeds."""
     said = note.kind in (NotificationKind.COMMENT, NotificationKind.REPLY)
     who = _who(note.faces, len(note.faces) if said else note.count, translations)
-    what = _apart(note.title) if note.title else translations.gettext("a post")
+    what = _quote(note.title, translations) if note.title else translations.gettext("a post")
     return _SENTENCES[note.kind](note, who, what, translations)
 
 
@@ -172,6 +172,10 @@ def _who(faces: tuple[PersonSummary, ...], count: int, words: Translations) -> s
         count - 2,
     )
     return found % {"one": names[0], "two": names[1], "num": count - 2}
+
+
+def _quote(title: str, words: Translations) -> str:
+    return words.gettext("“%(title)s”") % {"title": _apart(title)}
 
 
 def _apart(name: str) -> str:

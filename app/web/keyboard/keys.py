@@ -171,14 +171,17 @@ class KeyMap:
             f"{action} {' '.join(self.get_keys(action))}" for action in ROWS if self.get_keys(action)
         )
 
-    def list_chords(self) -> dict[str, list[tuple[str, Any]]]:
-        """Return for each first of two strokes the second strokes and their labels."""
-        found: dict[str, list[tuple[str, Any]]] = {}
-        for action, row in ROWS.items():
+    def list_chords(self) -> dict[str, list[tuple[list[str], Any]]]:
+        """Return for each first of two strokes its actions: the second strokes and the label of each."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for action in ROWS:
             for first, *rest in map(split_strokes, self.get_keys(action)):
                 for second in rest:
-                    found.setdefault(first, []).append((second, row.text))
-        return found
+                    found.setdefault(first, {}).setdefault(action, []).append(second)
+        return {
+            first: [(seconds, ROWS[action].text) for action, seconds in actions.items()]
+            for first, actions in found.items()
+        }
 
     def compute_changes(
         self, action: str, keys: tuple[str, ...], *, override: bool = False

@@ -97,4 +97,4 @@ def _words(note: NotificationRow) -> str:
         describe_feed_error(note.detail),
         f"\u2068{note.title}\u2069",
     )
-    return str(_("%(what)s has been failing since %(when)s. %(why)s", what=what, when=when, why=why))
+    return str(_("“%(what)s” has been failing since %(when)s. %(why)s", what=what, when=when, why=why))

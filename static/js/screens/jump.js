@@ -1,6 +1,6 @@
 // Quick jump: finds feeds, folders, tags and pages by parts of their names. Loads on first use.
 import { register } from "../actions.js";
-import { t, tn } from "../words.js";
+import { number, t, tn } from "../words.js";
 
 const SHOWN = 50;
 const dialog = document.getElementById("jump");
@@ -107,7 +107,7 @@ function option({ title, folder, unread, url }, index) {
   name.dir = where.dir = "auto";
   name.textContent = title;
   where.textContent = folder;
-  count.textContent = unread || "";
+  count.textContent = unread ? number(unread) : "";
   item.append(name, where, count);
   return item;
 }
@@ -116,7 +116,7 @@ function draw() {
   const found = search();
   list.replaceChildren(...found.slice(0, SHOWN).map(option));
   none.hidden = found.length > 0;
-  status.textContent = found.length ? tn("{n} result", "{n} result", found.length) : none.textContent;
+  status.textContent = found.length ? tn("{n} result", "{n} results", found.length) : none.textContent;
   choose(0);
 }
 

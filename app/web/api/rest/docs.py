@@ -66,7 +66,7 @@ def _paths() -> Any:
                 named = document["components"]["schemas"].get(kind, schema)
                 parameter["choices"] = named.get("enum", ())
                 usual = schema.get("default", "")
-                parameter["usual"] = "" if usual == "" else json.dumps(usual).strip('"')
+                parameter["usual"] = "" if usual == "" else "default: " + json.dumps(usual).strip('"')
     return document["paths"]
 
 

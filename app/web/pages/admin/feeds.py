@@ -22,7 +22,7 @@ bp = Blueprint("feeds", __name__)
 FILTERS = {
     FeedFilter.ALL: lazy_gettext("All"),
     FeedFilter.ERRORS: lazy_gettext("With errors"),
-    FeedFilter.DEAD: lazy_gettext("Dead"),
+    FeedFilter.DEAD: lazy_gettext("No longer checked"),
     FeedFilter.SLOW: lazy_gettext("Slow"),
     FeedFilter.POPULAR: lazy_gettext("Most subscribers"),
     FeedFilter.NEVER: lazy_gettext("Never fetched"),
