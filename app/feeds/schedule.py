@@ -18,6 +18,7 @@ import dataclasses
 import datetime as dt
 import functools
 import math
+import operator
 import random
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -263,10 +264,13 @@ def _next_arrival(history: History, now: dt.datetime, longest: float) -> float:
     """
     if not history.rows:
         return longest
+    busy = functools.reduce(operator.or_, history.rows)
     whole, inside = divmod(now.timestamp(), HOUR)
     number, left, share, waited = int(whole), HOUR - inside, 1.0, 0.0
     while True:
-        pace = _forecast(history, number, longest)
+        # Most hours have no entry on any day. With a long poll_max, up to 24 of them are walked per poll.
+        is_busy = busy >> (number % 24 * _BITS) & 31
+        pace = _forecast(history, number, longest) if is_busy else longest
         if share * pace <= left:
             return waited + share * pace
         waited, share, left, number = waited + left, share - left / pace, HOUR, number + 1
