@@ -14,10 +14,12 @@ from bench import docs, harness
 @click.argument("names", nargs=-1)
 @click.option("--runs", default=5, show_default=True, help="Measurements per figure.")
 @click.option("--quick", is_flag=True, help="As little as shows that it runs; writes no results.")
+@click.option("--large", is_flag=True, help="Also sizes that take hours (group system).")
+@click.option("--peer", default="", help="Command that prints a peer's figures as JSON (group system).")
 @click.option("--list", "only_list", is_flag=True, help="Print the groups and end.")
 @click.option("--write-docs", is_flag=True, help="Also write the table of docs/performance.md.")
 @click.option("--strict", is_flag=True, help="Exit code 1 when a target is missed.")
-def main(names: tuple[str, ...], runs: int, **options: bool) -> None:
+def main(names: tuple[str, ...], runs: int, peer: str, **options: bool) -> None:
     """Run the benchmarks whose groups are named (all without NAMES)."""
     quick = options["quick"]
     groups = harness.registered()
@@ -28,7 +30,7 @@ def main(names: tuple[str, ...], runs: int, **options: bool) -> None:
     if options["only_list"]:
         click.echo("\n".join(wanted))
         return
-    bench = harness.Bench(repeats=runs, quick=quick)
+    bench = harness.Bench(repeats=runs, quick=quick, large=options["large"], peer=peer)
     click.echo(harness.machine())
     for group in wanted:
         started = time.monotonic()

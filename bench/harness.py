@@ -77,11 +77,13 @@ class Bench:
     Attributes:
         repeats: Number of runs for a median.
         quick: A smoke test: the least that shows that the benchmark works. Its figures mean nothing.
+        large: Whether sizes that take hours are measured too.
+        peer: A command that prints figures of another reader as JSON; empty: none.
     """
 
-    def __init__(self, *, repeats: int = 5, quick: bool = False) -> None:
+    def __init__(self, *, repeats: int = 5, quick: bool = False, large: bool = False, peer: str = "") -> None:
         self.repeats = 1 if quick else repeats
-        self.quick = quick
+        self.quick, self.large, self.peer = quick, large, peer
         self.figures: dict[str, Figure] = {}
 
     def figure(

@@ -1,224 +1,382 @@
-"""The running system: updater, queue, manager and two workers poll due feeds; the stores share their cores.
+"""The whole system as a person meets it: ``eventr up``, a farm of feeds, one account, everything over HTTP.
 
-``engine.system_feeds`` is the wall-clock rate of feeds polled by the system as ``eventr up`` runs it; every
-feed has its own host and answers 304. ``engine.system_vs_core`` divides this by one core's rate in the same
-run, measured as in ``refresh.304`` (the pull alone, by CPU time of itself and MongoDB) before and after. The
-feeds' server shares the two cores, so it does as little as possible: one answer for all, three system calls.
+CPU is that of all processes, databases included, from /proc. An entry counts as searchable when the search of
+the API finds it. So the figures stay comparable whatever engine works inside.
 
-``engine.system_most_vs_core`` is the upper bound: two processes that only pull the same feeds, with the same
-stores and cores, but without updater, queue, manager or controller.
+``python -m bench system --large`` adds 20,000 feeds and 1,000 × 500 entries. ``--peer COMMAND`` runs a
+command that measures another reader on this machine and prints a JSON object of its figures. They are named
+like ours without ``system.``, and the table then also has the ratios.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
-import datetime as dt
-import multiprocessing
-import socket
+import http.client
+import json
+import shlex
 import statistics
+import subprocess
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
-import psutil
-import redis
+from pymongo import MongoClient
 
-from app import clock
-from app.bootstrap import services as bootstrap
-from app.config import Settings
-from app.models.jobs import redis_keys
-from app.runtime.gc import freeze_loaded
-from bench.engine import SECRET, parts
+from app import embedded
+from bench.family import Family
+from bench.farm import COMMON_WORD, Farm
 from bench.harness import Bench, benchmark
-from bench.pulling import pull_all
-from bench.refresh import ETAG, Rig, rig
-from tests.support import live
+from bench.whole import Client, Whole
 
-#: Feeds for measuring one core's rate, and copies of each for the system to poll.
-FEEDS, COPIES = 1000, 150
-QUICK_FEEDS, QUICK_COPIES = 100, 10
-_FIRST, _AT_ONCE = 1 << 40, 2000  #: first id of the copies; number deleted per call
-#: Waiting feeds that count as a full queue, longest time to fill it, and seconds measured.
-FULL, PATIENCE = 5000, 90.0
-MEASURED = 15.0
-#: MongoDB is idle when it uses less than this percentage of a core for one second.
-IDLE_PERCENT = 3.0
-GROUPS = """
-[feeds]
-queues = ["discovery", "feed-pull", "import", "feed-pull-sys"]
-workers = 2
-max_jobs = 1000000
-"""
-_ANSWER = f"HTTP/1.1 304 Not Modified\r\nETag: {ETAG}\r\nConnection: close\r\n\r\n".encode()
+FEEDS, LARGE_FEEDS, QUICK_FEEDS = 2000, 20_000, 12
+#: Feeds and entries of each, for reading.
+SHAPE, LARGE_SHAPE = (100, 500), (1000, 500)
+CLIENTS = 16
+#: Requests of one client per endpoint, and seconds of 16 clients.
+REQUESTS, SECONDS = 40, 5.0
+#: Seconds over which idle CPU is measured.
+IDLE_SECONDS = 60.0
+_READING, _READ = "user/-/state/com.google/reading-list", "user/-/state/com.google/read"
+Runs = dict[str, list[float]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table: its unit, and the target in issue terms, if there is one."""
+
+    unit: str
+    at_most: float | None = None
+
+
+ROWS: dict[str, Row] = {
+    "cold_ms": Row("ms/feed", 27),
+    "cold_s": Row("s"),
+    "one_new_ms": Row("ms/feed", 8),
+    "one_new_s": Row("s"),
+    "found_s": Row("s", 8),
+    "304_ms": Row("ms/feed", 0.4),
+    "unchanged_ms": Row("ms/feed", 0.6),
+    "entry_bytes": Row("bytes", 4096),
+    "written_bytes": Row("bytes/entry", 20_480),
+    "idle_mb": Row("MB", 250),
+    "work_mb": Row("MB", 600),
+    "idle_cpu": Row("% of a core", 1),
+    "start_s": Row("s"),
+    "first_page_ms": Row("ms"),
+    "patch_ms": Row("ms", 3.8),
+    "mark_ms": Row("ms", 3.8),
+    "ids_10000_ms": Row("ms", 21),
+    "ids_1000_ms": Row("ms", 10),
+    "list_ms": Row("ms", 2.7),
+    "article_page_ms": Row("ms", 23),
+    "list_page_ms": Row("ms", 22),
+    "feeds_page_ms": Row("ms", 24),
+    "feed_page_ms": Row("ms", 43),
+    "search_ms": Row("ms", 50),
+}
 
 
 @benchmark("system")
 def system(bench: Bench) -> None:
-    """Publish the system's rate, and its ratio to one core's."""
-    feeds, copies = (QUICK_FEEDS, QUICK_COPIES) if bench.quick else (FEEDS, COPIES)
-    rates, ratios, most = [], [], []
-    with rig(bench) as found:
-        found.fresh(feeds)
-        found.pull()
-        found.server.stop()
-        with _server(found.server.port):
-            for _ in range(min(3, bench.repeats)):
-                core = [_one_core(found)]
-                rates.append(_run(bench, found, copies))
-                alone = _pull_alone(found, feeds * copies // 4)
-                core.append(_one_core(found))
-                ratios.append(rates[-1] / statistics.mean(core))
-                most.append(alone / statistics.mean(core))
-                bench.note(f"one core: {core[0]:,.0f} and {core[1]:,.0f} feeds/s")
-    bench.figure("engine.system_feeds", rates, "feeds/s")
-    bench.figure("engine.system_vs_core", ratios, "×", at_least=1.5)
-    bench.figure("engine.system_most_vs_core", most, "×")
+    """Publish the table, its larger sizes if wanted, and the ratios to the peer."""
+    peer = _measure_peer(bench)
+    runs = min(3, bench.repeats)
+    _publish(
+        bench, _collect(runs, lambda: _measure_feeds(bench, QUICK_FEEDS if bench.quick else FEEDS)), peer
+    )
+    if bench.quick:  # it has read the same feeds already
+        return
+    small = _collect(runs, lambda: _measure_reading(bench, *SHAPE))
+    _publish(bench, small, peer)
+    if bench.large:
+        _publish(bench, _collect(1, lambda: _measure_feeds(bench, LARGE_FEEDS)), {}, "_20000")
+        large = _collect(1, lambda: _measure_reading(bench, *LARGE_SHAPE))
+        _publish(bench, large, {}, "_1000x500")
+        growth = [statistics.median(large[name]) / statistics.median(small[name]) for name in _alone(small)]
+        bench.figure("system.growth", [max(growth)], "×", at_most=1.5)
 
 
-def _one_core(found: Rig) -> float:
-    """Return feeds per CPU second of the pull alone, after MongoDB has finished earlier work.
-
-    MongoDB keeps writing and deleting for a while after a hundred thousand documents were added or removed,
-    and all its work during a pull counts as the pull's.
-    """
-    process, deadline = psutil.Process(found.mongod), time.monotonic() + PATIENCE
-    while process.cpu_percent(1.0) > IDLE_PERCENT:
-        if time.monotonic() > deadline:
-            raise RuntimeError("MongoDB does not come to rest")
-    return found.rate({"unchanged": len(found.feed_ids)})
+def _alone(runs: Runs) -> list[str]:
+    return [name for name in runs if name in ROWS]
 
 
-def _run(bench: Bench, found: Rig, copies: int) -> float:
-    """Return feeds per second of the running system while very many feeds are due."""
-    full, measured = (1, 2.0) if bench.quick else (FULL, MEASURED)
-    settings = dataclasses.replace(found.settings, secret_key=SECRET)
-    with parts(settings, GROUPS), redis.Redis.from_url(settings.redis_url) as client:
-        _copy(found, copies)
-        updater = live.Part("updater", settings)
-        try:
-            _settle(client, full)
-            began, before = time.perf_counter(), _polled(client)
-            busy = _cpu()
-            time.sleep(measured)
-            count, seconds = _polled(client) - before, time.perf_counter() - began
-            bench.note(_shares(busy, _cpu(), seconds))
-        finally:
-            updater.stop()
-        left = found.services.gateways.feeds.count_due(clock.now(), 1)
-    if not left and not bench.quick:
-        raise RuntimeError("the system ran out of feeds")
-    _drop(found, copies)
-    return count / seconds
-
-
-def _pull_alone(found: Rig, feeds: int) -> float:
-    """Return feeds per second of two processes that only pull, each one half of the copies."""
-    _copy(found, feeds // len(found.feed_ids))
-    ids = tuple(range(_FIRST, _FIRST + feeds))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        times = pool.starmap(_pull_half, [(found.settings, ids[number::2]) for number in range(2)], 1)
-    _drop(found, feeds // len(found.feed_ids))
-    return feeds / (max(end for _, end in times) - min(begin for begin, _ in times))
-
-
-def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
-    """Pull like a worker; return start and end by the machine's clock."""
-    services = bootstrap.build(settings)
-    try:
-        with bootstrap.build_fetcher(settings) as fetcher:
-            freeze_loaded()
-            began = time.monotonic()
-            asyncio.run(pull_all(services.pull, ids, fetcher, settings))
-            return began, time.monotonic()
-    finally:
-        services.close()
-
-
-def _settle(client: redis.Redis, full: int) -> None:
-    """Wait until this many feeds are queued: from then on the workers never wait for work."""
-    deadline = time.monotonic() + PATIENCE
-    while int(client.hget(redis_keys.UPDATER_STATS, "waiting") or 0) < full:
-        if time.monotonic() > deadline:
-            raise RuntimeError("the updater does not fill the queue")
-        time.sleep(0.2)
-
-
-def _polled(client: redis.Redis) -> int:
-    """Return the number of feeds polled so far, from the Prometheus figures."""
-    counts: Any = client.hmget(redis_keys.TOTALS, "pull:not_modified", "pull:errors")
-    if int(counts[1] or 0):
-        raise RuntimeError("polls ended in errors")
-    return int(counts[0] or 0)
-
-
-def _cpu() -> dict[str, float]:
-    """Return the CPU seconds of all child processes by kind."""
-    found: dict[str, float] = {}
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            name, times = _name(process), process.cpu_times()
-            found[name] = found.get(name, 0.0) + times.user + times.system
+def _collect(runs: int, measure: Callable[[], Mapping[str, float]]) -> Runs:
+    found: Runs = {}
+    for _ in range(runs):
+        for name, value in measure().items():
+            found.setdefault(name, []).append(value)
     return found
 
 
-def _name(process: psutil.Process) -> str:
-    line = " ".join(process.cmdline())
-    known = ("mongod", "redis", "worker", "manager", "updater", "controller", "spawn_main")
-    name = next((name for name in known if name in line), "other")
-    return "feeds' server" if name == "spawn_main" else name
+def _publish(bench: Bench, runs: Runs, peer: Mapping[str, float], suffix: str = "") -> None:
+    """Publish figures, and beside each one that the peer has as well its figure and the ratio."""
+    for name, values in runs.items():
+        row = ROWS.get(name, Row("ms"))
+        bench.figure(f"system.{name}{suffix}", values, row.unit, at_most=row.at_most)
+        if name in peer:
+            bench.figure(f"system.{name}_peer", [peer[name]], row.unit)
+            bench.figure(f"system.{name}_vs_peer", [value / peer[name] for value in values], "×")
 
 
-def _shares(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> str:
-    used = {name: (after[name] - before.get(name, 0.0)) / seconds for name in after}
-    shares = sorted(used.items(), key=lambda pair: -pair[1])
-    return "cores: " + ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
-
-
-def _copy(found: Rig, copies: int) -> None:
-    """Copy each polled feed many times; each copy is due and has its own host."""
-    feeds = found.services.store.database["feeds"]
-    due = clock.now() - dt.timedelta(seconds=1)
-    originals, number = list(feeds.find()), 0
-    for _ in range(copies):
-        rows = []
-        for feed in originals:
-            url = f"http://127.{2 + (number >> 16)}.{number >> 8 & 255}.{number & 255}:{found.server.port}/"
-            changed = {"_id": _FIRST + number, "url": url, "url_key": url, "subscribers": 1}
-            rows.append({**feed, **changed, "next_check_at": due})
-            number += 1
-        feeds.insert_many(rows, ordered=False)
-
-
-def _drop(found: Rig, copies: int) -> None:
-    feeds = found.services.store.database["feeds"]
-    for first in range(_FIRST, _FIRST + copies * len(found.feed_ids), _AT_ONCE):
-        feeds.delete_many({"_id": {"$gte": first, "$lt": first + _AT_ONCE}})
+def _measure_peer(bench: Bench) -> dict[str, float]:
+    if not bench.peer:
+        return {}
+    bench.note(f"peer: {bench.peer}")
+    done = subprocess.run(shlex.split(bench.peer), stdout=subprocess.PIPE, text=True, check=True)
+    return {str(name): float(value) for name, value in json.loads(done.stdout).items()}
 
 
 @contextlib.contextmanager
-def _server(port: int) -> Iterator[None]:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Accept a connection only when its request has arrived.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
-    listener.bind(("0.0.0.0", port))
-    listener.listen(4096)
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(listener,), daemon=True)
-    process.start()
+def _running(feeds: int, entries: int | None = None) -> Iterator[Whole]:
+    with Farm(feeds, entries) as farm, Whole(farm) as whole:
+        whole.sign_up()
+        yield whole
+
+
+class Cost:
+    """CPU, elapsed time and bytes written of a piece of work."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self.started, self._written, self._cpu = time.perf_counter(), family.written(), family.cpu()
+
+    def stop(self) -> tuple[float, float, int]:
+        """Return CPU seconds, elapsed seconds and bytes written since the start."""
+        cpu = self._family.cpu() - self._cpu
+        return cpu, time.perf_counter() - self.started, self._family.written() - self._written
+
+
+# -- feeds
+
+
+def _measure_feeds(bench: Bench, feeds: int) -> dict[str, float]:
+    with _running(feeds) as whole:
+        found = {"start_s": whole.start_seconds} | _measure_idle(bench, whole)
+        with whole.family.peak(0.5) as memory:
+            found |= _import(bench, whole)
+            found |= _measure_unchanged(whole)
+            found |= _publish_one(bench, whole)
+        peak = max(memory, key=lambda sample: sum(sample.values()))
+        bench.note(_list("memory at work, MB", peak))
+        found["work_mb"] = sum(peak.values())
+        found |= _measure_disk(bench, whole)
+        if bench.quick:
+            found |= _read(bench, whole)
+        whole.restart()
+        found["first_page_ms"] = _time_first_page(whole)
+    return found
+
+
+def _measure_idle(bench: Bench, whole: Whole) -> dict[str, float]:
+    """Measure CPU and memory of the system when nobody does anything."""
+    whole.settle()
+    seconds = 1.0 if bench.quick else IDLE_SECONDS
+    before, started = whole.family.cpu_by_name(), time.perf_counter()
+    time.sleep(seconds)
+    after, elapsed = whole.family.cpu_by_name(), time.perf_counter() - started
+    used = {name: 100 * (value - before.get(name, 0.0)) / elapsed for name, value in after.items()}
+    memory = whole.family.memory_by_name()
+    bench.note(_list("idle CPU, % of a core", used))
+    bench.note(_list("idle memory, MB", memory))
+    return {"idle_cpu": sum(used.values()), "idle_mb": sum(memory.values())}
+
+
+def _import(bench: Bench, whole: Whole) -> dict[str, float]:
+    """Import all feeds; the end is when the search finds all entries."""
+    cost, before = Cost(whole.family), whole.family.cpu_by_name()
+    whole.import_all()
+    imported = time.perf_counter()
+    whole.wait_found()
+    bench.note(f"searchable {time.perf_counter() - imported:.1f} s after the end of the import")
+    whole.settle()
+    cpu, seconds, _ = cost.stop()
+    after = whole.family.cpu_by_name()
+    used = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    bench.note(_list("CPU of the import, s", used))
+    return {"cold_ms": 1000 * cpu / whole.farm.feeds, "cold_s": seconds}
+
+
+def _measure_unchanged(whole: Whole) -> dict[str, float]:
+    """Poll all feeds while nothing is new: with 304s, and with the same documents."""
+    found = {}
+    for name, validators in (("304_ms", True), ("unchanged_ms", False)):
+        whole.farm.use_validators(validators)
+        before, cost = whole.farm.count(), Cost(whole.family)
+        whole.refresh_all()
+        whole.settle()
+        cpu = cost.stop()[0]
+        after = whole.farm.count()
+        answers = after.unchanged - before.unchanged if validators else after.documents - before.documents
+        if answers < whole.farm.feeds:
+            raise RuntimeError(f"{name}: only {answers} of {whole.farm.feeds} responses are of this kind")
+        found[name] = 1000 * cpu / whole.farm.feeds
+    whole.farm.use_validators(True)
+    return found
+
+
+def _publish_one(bench: Bench, whole: Whole) -> dict[str, float]:
+    """Let every feed publish one entry; the end is when the search finds all of them."""
+    whole.farm.publish()
+    cost = Cost(whole.family)
+    whole.refresh_all()
+    fetched = time.perf_counter()
+    whole.wait_found()
+    ended = time.perf_counter()
+    whole.settle()
+    cpu, _, written = cost.stop()
+    feeds = whole.farm.feeds
+    bench.note(f"all fetched {ended - fetched:.1f} s before the search found them")
+    return {
+        "one_new_ms": 1000 * cpu / feeds,
+        "one_new_s": ended - cost.started,
+        "found_s": ended - fetched,
+        "written_bytes": written / feeds,
+    }
+
+
+def _measure_disk(bench: Bench, whole: Whole) -> dict[str, float]:
+    """Return the size of everything on disk per entry, without the logs of the databases; note its parts."""
+    entries = whole.farm.corpus.total() + whole.farm.epoch * whole.farm.feeds
+    parts: dict[str, float] = {}
+    settings = embedded.resolve_addresses(whole.settings)
+    with MongoClient[dict[str, Any]](settings.mongodb_uri) as client:
+        client.admin.command("fsync")
+        database = client[settings.mongodb_name]
+        for name in database.list_collection_names():
+            stats = database.command("collStats", name)
+            parts[name] = (stats["storageSize"] + stats["totalIndexSize"]) / entries
+    for folder in whole.data.iterdir():
+        if folder.is_dir() and folder.name not in ("mongodb", "redis"):
+            parts[folder.name] = sum(map(_size, folder.rglob("*"))) / entries
+    bench.note(_list("bytes on disk per entry", parts))
+    return {"entry_bytes": sum(parts.values())}
+
+
+def _size(path: Path) -> int:
     try:
-        yield
-    finally:
-        process.kill()
-        process.join()
-        listener.close()
+        return path.stat().st_blocks * 512 if path.is_file() else 0
+    except FileNotFoundError:
+        return 0
 
 
-def _serve(listener: socket.socket) -> None:
-    """Answer each connection once."""
-    while True:
-        line, _ = listener.accept()
-        with contextlib.closing(line), contextlib.suppress(ConnectionError):
-            line.recv(4096)
-            line.send(_ANSWER)
+def _time_first_page(whole: Whole) -> float:
+    """Return the milliseconds of the first page after a start."""
+    with contextlib.closing(whole.open_browser()) as browser:
+        started = time.perf_counter()
+        browser.get("/read/all")
+        return 1000 * (time.perf_counter() - started)
+
+
+# -- reading
+
+
+def _measure_reading(bench: Bench, feeds: int, entries: int) -> dict[str, float]:
+    with _running(feeds, entries) as whole:
+        whole.import_all()
+        whole.wait_found()
+        whole.settle()
+        return _read(bench, whole)
+
+
+def _read(bench: Bench, whole: Whole) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, endpoint in _endpoints(whole).items():
+        found |= {f"{name}{suffix}": value for suffix, value in _time(bench, whole, endpoint).items()}
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A request that is repeated: who opens the connection, and what the nth request sends."""
+
+    open: Callable[[], Client]
+    send: Callable[[Client, int], bytes]
+
+
+def _endpoints(whole: Whole) -> dict[str, Endpoint]:
+    with contextlib.closing(whole.open_program()) as program:
+        page = json.loads(program.get("/streams/all/entries?show=unread&limit=1000"))
+        ids = [row["id"] for row in page["items"]]
+    with contextlib.closing(whole.open_browser()) as browser:
+        search = browser.locate(f"/search?q={quote(COMMON_WORD)}")
+        article = browser.locate(f"/entries/{ids[9 % len(ids)]}")
+
+    def page_of(path: str) -> Endpoint:
+        return Endpoint(whole.open_browser, lambda client, _: client.get(path))
+
+    def ids_of(count: int) -> Endpoint:
+        query = urlencode({"output": "json", "n": count, "s": _READING, "xt": _READ})
+        return Endpoint(whole.open_app, lambda client, _: client.get(f"/stream/items/ids?{query}"))
+
+    def patch(client: Client, number: int) -> bytes:
+        # Alternately read and unread, so that each request changes something.
+        change = {"read": number // len(ids) % 2 == 0}
+        return client.send("PATCH", f"/entries/{ids[number % len(ids)]}", json.dumps(change).encode())
+
+    def mark(client: Client, number: int) -> bytes:
+        change = {"ids": [ids[number % len(ids)]], "read": number // len(ids) % 2 == 1}
+        return client.send("POST", "/entries/mark", json.dumps(change).encode())
+
+    return {
+        "list_page": page_of("/read/all"),
+        "article_page": page_of(article),
+        "feeds_page": page_of("/subscriptions"),
+        "feed_page": page_of(f"/read/feed/{page['items'][0]['feed_id']}"),
+        "search": page_of(search),
+        "list": Endpoint(whole.open_app, lambda client, _: client.get("/subscription/list?output=json")),
+        "ids_10000": ids_of(10_000),
+        "ids_1000": ids_of(1000),
+        "patch": Endpoint(whole.open_program, patch),
+        "mark": Endpoint(whole.open_program, mark),
+    }
+
+
+def _time(bench: Bench, whole: Whole, endpoint: Endpoint) -> dict[str, float]:
+    """Return the median milliseconds with one client and with 16, and the CPU of a request with 16."""
+    numbers = iter(range(1_000_000))
+    with contextlib.closing(endpoint.open()) as client:
+        alone = [_request(endpoint, client, next(numbers)) for _ in range(4 if bench.quick else REQUESTS)]
+    cost, times, lock = Cost(whole.family), list[float](), threading.Lock()
+    ends = time.perf_counter() + (0.2 if bench.quick else SECONDS)
+    errors: list[Exception] = []
+
+    def repeat() -> None:
+        try:
+            with contextlib.closing(endpoint.open()) as client:
+                while True:  # at least one request, however late this thread starts
+                    with lock:
+                        number = next(numbers)
+                    times.append(_request(endpoint, client, number))
+                    if time.perf_counter() > ends:
+                        return
+        except (OSError, http.client.HTTPException, RuntimeError) as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=repeat) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    cpu = cost.stop()[0]
+    return {
+        "_ms": statistics.median(alone[1:]),
+        "_16_ms": statistics.median(times),
+        "_16_cpu_ms": 1000 * cpu / len(times),
+    }
+
+
+def _request(endpoint: Endpoint, client: Client, number: int) -> float:
+    started = time.perf_counter()
+    endpoint.send(client, number)
+    return 1000 * (time.perf_counter() - started)
+
+
+def _list(what: str, parts: Mapping[str, float]) -> str:
+    sizes = sorted(parts.items(), key=lambda pair: -pair[1])
+    return f"{what}: " + ", ".join(f"{name} {value:,.4g}" for name, value in sizes if value)

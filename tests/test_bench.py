@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import urlopen
 
+import psutil
 import pytest
 
-from bench import docs, harness, polling
+from app.feeds.parse import parse
+from bench import docs, farm, harness, polling, system
+from bench.family import Family
 from bench.harness import Bench, Cpu, Figure
 
 HOUR, DAY = 3600, 86400
@@ -63,6 +69,68 @@ def test_cpu_clock_sees_this_process_and_another() -> None:
         sum(range(3_000_000))
     assert cpu.own > 0.005
     assert cpu.others == pytest.approx(cpu.own, rel=0.5)
+
+
+def test_family_counts_children_that_have_ended() -> None:
+    busy = f"{sys.executable} -c 'sum(range(20_000_000))'"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"{busy}; echo done; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as top:
+        assert top.stdin is not None
+        assert top.stdout is not None
+        family = Family(top.pid)
+        assert top.stdout.readline() == b"done\n"
+        ended = family.cpu()
+        assert psutil.Process(top.pid).cpu_times().user < ended / 2, "the shell itself did hardly anything"
+        assert ended > 0.1
+        assert family.memory() > 0
+        top.stdin.close()
+
+
+def test_farm_serves_the_same_documents_each_time() -> None:
+    first, second = farm.Corpus(20, None, 1e9), farm.Corpus(20, None, 1e9)
+    documents = [first.render(n, 0) for n in range(20)]
+    assert documents == [second.render(n, 0) for n in range(20)]
+    entries = [parse(body, url="http://feed.example/").entries for body in documents]
+    assert [len(found) for found in entries] == [first.count(n) for n in range(20)]
+    assert sum(map(len, entries)) == first.total()
+
+
+def test_farm_marks_what_a_search_must_find() -> None:
+    corpus = farm.Corpus(3, None, 1e9)
+    for epoch, most in ((0, 2), (4, 1)):
+        assert farm.count_marked(3, epoch) == {farm.mark(0, epoch): 3 * most}
+        for number in range(3):
+            assert corpus.render(number, epoch).count(farm.mark(number, epoch).encode()) == most
+
+
+def test_farm_publishes_one_entry_and_answers_304_in_between() -> None:
+    with farm.Farm(3) as running:
+
+        def fetch() -> bytes:
+            with urlopen(f"http://127.0.0.1:{running.port}/2.xml") as answer:
+                return bytes(answer.read())
+
+        first = fetch()
+        running.publish()
+        second = fetch()
+        assert running.count() == farm.Served(documents=2, unchanged=0)
+    ids = [
+        [entry.guid for entry in parse(body, url="http://feed.example/").entries] for body in (first, second)
+    ]
+    assert ids[1][1:] == ids[0][:-1]
+    assert ids[1][0] not in ids[0]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_system_benchmark_measures_every_row() -> None:
+    bench = Bench(quick=True, peer="echo '{\"cold_ms\": 50}'")
+    system.system(bench)
+    assert {f"system.{name}" for name in system.ROWS} <= bench.figures.keys()
+    assert bench.figures["system.cold_ms_peer"].value == 50
+    ours = bench.figures["system.cold_ms"].value
+    assert bench.figures["system.cold_ms_vs_peer"].value == pytest.approx(ours / 50, rel=0.01)
 
 
 def test_timing_set_is_what_it_says() -> None:

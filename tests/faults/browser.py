@@ -28,6 +28,11 @@ class Browser:
         self.retry_after: str | None = None
         self.location: str | None = None
 
+    @property
+    def cookie(self) -> str:
+        """All cookies as the value of a header."""
+        return "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+
     def get(self, path: str) -> int | None:
         """Return the status of a page, and remember its token."""
         return self._ask("GET", path, None)
@@ -52,7 +57,7 @@ class Browser:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         headers = {
             "Accept": accept,
-            "Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items()),
+            "Cookie": self.cookie,
             "Content-Type": "application/x-www-form-urlencoded",
             "Sec-Fetch-Site": "same-origin",
         }

@@ -28,7 +28,7 @@ _RUNNING = "Eventr is running at"
 
 
 class Up:
-    """One ``eventr up``; ``environment`` adds to its settings.
+    """One ``eventr up``; ``environment`` adds to its settings, and an empty value leaves a setting's default.
 
     Args:
         command: the program to run, by default that of this checkout.
@@ -57,7 +57,7 @@ class Up:
         self.process = subprocess.Popen(
             list(command),
             cwd=folder,
-            env={**kept, **given},
+            env={**kept, **{name: value for name, value in given.items() if value}},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
