@@ -27,7 +27,8 @@ from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import require_usable, warn_unknown_settings
 from app.commands.stores import require_external_stores, require_stores
 from app.config import Settings, build_env_name
-from app.embedded.child import REMEDY, poll
+from app.embedded.child import REMEDY
+from app.embedded.signals import watch_signals
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor, build_process_spec
 from app.errors import StartupError
 from app.models.jobs import redis_keys
@@ -42,8 +43,6 @@ STOP_FIRST = ("updater", "web", "manager", "controller")
 STOP_LAST = ("redis", "mongodb")
 #: Seconds that all processes together get until they respond.
 READY_TIMEOUT = 120.0
-#: Seconds between two checks of the children.
-_LOOK = 0.2
 #: Seconds that a process gets to exit, in addition to the time for running jobs.
 _GRACE = 5.0
 
@@ -105,8 +104,10 @@ def _run(settings: Settings, stop: StopRequests) -> None:
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.is_requested):
             click.echo(_welcome(settings, layout))
-        while not poll(stop.is_requested, _LOOK):
-            supervisor.restart_dead()
+        with watch_signals() as signals:
+            while not stop.is_requested():
+                supervisor.restart_dead()
+                signals.wait(supervisor.get_pause())
         click.echo("Stopping Eventr…")
     finally:
         supervisor.stop(STOP_FIRST, stop.is_forced)

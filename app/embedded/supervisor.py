@@ -27,6 +27,8 @@ BACKOFF_LONGEST = 10.0
 HEALTHY_AFTER = 30.0
 #: Deaths during the first start after which the supervisor gives up.
 DEATHS_AT_START = 3
+#: Seconds between two looks at the sizes of the logs.
+ROTATE_EVERY = 5.0
 #: A larger log file is rotated; this many old ones are kept.
 LOG_BYTES = 10 << 20
 LOGS_KEPT = 3
@@ -78,8 +80,9 @@ class _State:
 
 
 class Supervisor:
-    """Keeps its processes alive. It runs in the main thread only: signal handlers just set an event that the
-    caller's loop waits for.
+    """Keeps its processes alive. It runs in the main thread only.
+
+    The caller calls :meth:`restart_dead` after each death of a child, and when :meth:`get_pause` has passed.
 
     Args:
         parts: in start order.
@@ -144,6 +147,11 @@ class Supervisor:
                 self._note_death(name, state, code, now)
             if state.process is None and state.next_start is not None and now >= state.next_start:
                 self._restart(name, state, now)
+
+    def get_pause(self) -> float:
+        """Return the seconds until :meth:`restart_dead` has something to do even if no child dies."""
+        starts = [state.next_start for state in self._states.values() if state.next_start is not None]
+        return max(0.0, min([self._clock() + ROTATE_EVERY, *starts]) - self._clock())
 
     def stop(self, order: Sequence[str], cancelled: Callable[[], bool] = lambda: False) -> None:
         """Stop the parts one after the other, in ``order``.

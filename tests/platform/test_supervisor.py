@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from app.embedded import supervisor
+from app.embedded.signals import watch_signals
 from app.embedded.supervisor import ProcessSpec, Supervisor, build_process_spec
 from app.errors import StartupError
 
@@ -96,6 +97,40 @@ def test_a_killed_part_is_started_again(
 
     eventually(back)
     assert watched.get_pid("b") == other
+
+
+def test_a_death_ends_the_wait_for_signals_even_if_it_comes_first() -> None:
+    with watch_signals() as signals:
+        first = subprocess.Popen([sys.executable, "-c", ""])
+        os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+        assert signals.wait(60), "it died before the wait"
+        first.wait()
+        second = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        assert not signals.wait(0), "each death ends one wait"
+        second.kill()
+        assert signals.wait(60), "it died during the wait"
+        second.wait()
+    assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_supervisor_pauses_until_the_next_start_or_the_next_look_at_the_logs(tmp_path: Path) -> None:
+    now = [0.0]
+    broken = build_process_spec(
+        "a", [sys.executable, "-c", ""], log_file=tmp_path / "a.log", ready=lambda pid: False, grace=1
+    )
+    watched = Supervisor([broken], clock=lambda: now[0])
+    watched.start(["a"])
+    assert watched.get_pause() == supervisor.ROTATE_EVERY
+    for wait in (0, 2 * supervisor.BACKOFF_FIRST, 4 * supervisor.BACKOFF_FIRST):
+        process = watched.get_process("a")
+        assert process is not None
+        process.wait()
+        watched.restart_dead()  # the first restart is immediate
+        assert watched.get_pause() == (wait or supervisor.ROTATE_EVERY)
+        now[0] += wait
+        watched.restart_dead()
+    watched.stop(["a"])
 
 
 def test_restarts_of_what_dies_at_once_get_rarer(children: Children, tmp_path: Path) -> None:

@@ -89,6 +89,19 @@ def _locks_are_free(home: Path) -> bool:
     return True
 
 
+def _assert_asleep(up: Up, eventually: Eventually) -> None:
+    """While nothing happens, eventr up hardly ever wakes up. Redis serves as clock: it wakes up ten times a
+    second."""
+    redis_before, up_before = _count_wakeups(up.pids()["redis"]), _count_wakeups(up.process.pid)
+    eventually(lambda: _count_wakeups(up.pids()["redis"]) > redis_before + 60, 60, "Redis wakes up")
+    assert _count_wakeups(up.process.pid) - up_before < 15
+
+
+def _count_wakeups(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+
 @pytest.mark.timeout(400)
 def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(
     home: Path, start: Start, eventually: Eventually
@@ -108,6 +121,7 @@ def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(
         client["kept"]["one"].insert_one({"_id": 1})
     processes = up.processes()
     assert len(processes) > len(PARTS)
+    _assert_asleep(up, eventually)
 
     assert up.stop(signal.SIGINT) == 0, up.report()
     # The fork server of the manager notices that it has ended, and ends as well.
