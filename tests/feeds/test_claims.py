@@ -80,8 +80,8 @@ def test_only_the_holder_releases_its_feeds(world: World, mapper: FeedMapper, db
 
 
 def test_positions_are_told_to_the_holder_only(world: World, mapper: FeedMapper) -> None:
-    mine, other, free = (world.feed() for _ in range(3))
-    _claim(mapper, "mine", mine)
+    mine, also_mine, other, free = (world.feed() for _ in range(4))
+    _claim(mapper, "mine", mine, also_mine)
     _claim(mapper, "other", other)
     assert list(mapper.find_positions([(mine, "mine"), (other, "mine"), (free, "mine")])) == [mine]
 
@@ -96,7 +96,16 @@ def test_only_the_holder_locks_a_feed(world: World, services: Services, mapper: 
         return [mapper.lock(each, token, session) is not None for each, token in tries]
 
     assert services.store.run_in_transaction(lock) == [False, False, True]
-    assert _feed(db, feed_id)["writes"], "a concurrent transaction must conflict with this one"
+    writes = _feed(db, feed_id)["writes"]
+    assert writes, "a concurrent transaction must conflict with this one"
+
+    def fail(session: Any) -> None:
+        lock(session)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        services.store.run_in_transaction(fail)
+    assert _feed(db, feed_id)["writes"] == writes, "the lock is part of the transaction"
 
 
 def test_states_are_written_by_holders_that_know_the_last_number_and_release_the_claim(
