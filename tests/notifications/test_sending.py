@@ -195,7 +195,9 @@ def test_a_job_whose_worker_died_rings_all_the_same(
         lambda crew, ann, share: crew.services.discussion.remove_comment(
             ann, crew.services.discussion.get_thread(ann, share).comments[0].id
         ),
-        lambda crew, ann, share: crew.services.mappers.users.set_disabled(ann.user_id, True),
+        lambda crew, ann, share: crew.services.store.database["users"].update_one(
+            {"_id": ann.user_id}, {"$set": {"disabled": True}}
+        ),
         lambda crew, ann, share: crew.services.gateways.sessions.end_sessions(ann.user_id),
     ],
     ids=["taken back", "read", "blocked", "muted", "comment removed", "closed", "logged out"],

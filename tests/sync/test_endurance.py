@@ -61,7 +61,7 @@ def test_W08_a_password_that_was_revoked_opens_nothing_anywhere(
 
 
 def test_a_closed_account_is_closed_to_apps_at_once(reader: Reader, services: Services, ann: Actor) -> None:
-    services.mappers.users.set_disabled(ann.user_id, True)
+    services.gateways.admin_accounts.set_disabled(ann.user_id, True)
     assert {reader.get(path).status_code for path in GETS} == {401}
 
 

@@ -100,7 +100,7 @@ def test_W01_sessions_end_when_idle_and_in_any_case(
 
 def test_W01_a_disabled_user_is_out_at_once(app: Flask, services: Services, ann: Visitor, db: Any) -> None:
     user = db.users.find_one({"name": "ann"})
-    services.mappers.users.set_disabled(user["_id"], True)
+    db.users.update_one({"_id": user["_id"]}, {"$set": {"disabled": True}})
     assert ann.get("/settings").status_code == 303
     assert db.sessions.count_documents({}) == 0
     assert ann.log_in().status_code == 401

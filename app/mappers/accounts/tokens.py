@@ -82,11 +82,6 @@ class TokenMapper:
         return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
 
     @translate_errors
-    def count(self, user_id: int) -> int:
-        """Return how many tokens a user has."""
-        return self._tokens.count_documents({"user_id": user_id})
-
-    @translate_errors
     def touch(self, token_id: int, used: dt.datetime, agent: str) -> None:
         """Record a use of a token."""
         self._tokens.update_one({"_id": token_id}, {"$set": {"used": used, "agent": agent}})

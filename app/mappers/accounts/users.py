@@ -230,11 +230,6 @@ class UserMapper:
         """Record that a user reads with apps that sync."""
         self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
 
-    @translate_errors
-    def set_disabled(self, user_id: int, disabled: bool) -> None:
-        """Close or open an account; its sessions end at their next request."""
-        self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
-
 
 def _had(key: str, now: dt.datetime) -> Doc:
     """Return the condition for accounts that have a name reserved as a former one."""
