@@ -131,7 +131,9 @@ def test_states_are_written_by_holders_that_know_the_last_number_and_release_the
     assert mapper.write_states([]) == set()
     _claim(mapper, "next", good)
     assert mapper.write_states([_write(good, "next")]) == {good}
-    assert _feed(db, good)["last_seq"] == 3
+    found = _feed(db, good)
+    assert (found["last_seq"], found["last_entry_at"]) == (3, LATER)
+    assert found["index_at"] == LATER, "a pull without entries leaves the search index's work alone"
 
 
 def test_a_partly_refused_batch_reports_only_the_feeds_that_it_has_written(
@@ -149,13 +151,32 @@ def test_a_partly_refused_batch_reports_only_the_feeds_that_it_has_written(
     assert mapper.write_states(writes) == set()
 
 
+def test_states_and_numbering_are_part_of_their_transaction(
+    world: World, services: Services, mapper: FeedMapper, db: Db
+) -> None:
+    first, second = world.feed(), world.feed()
+    _claim(mapper, "mine", first, second)
+    before = [_feed(db, first), _feed(db, second)]
+
+    def fail(session: Any) -> None:
+        mapper.write_numbering(_write(second, "mine", base=0, last_seq=2), session)
+        writes = [_write(first, "mine", base=0, last_seq=1), _write(second, "mine", base=1, last_seq=3)]
+        assert mapper.write_states(writes, session) == {first, second}, "the token shows both writes"
+        assert mapper.write_states([_write(first, "lost")], session) == set()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        services.store.run_in_transaction(fail)
+    assert [_feed(db, first), _feed(db, second)] == before
+
+
 def test_numbering_alone_is_written_by_the_holder_who_keeps_the_claim(
     world: World, services: Services, mapper: FeedMapper, db: Db
 ) -> None:
-    mine, other = world.feed(), world.feed()
-    _claim(mapper, "mine", mine)
+    first, mine, other = world.feed(), world.feed(), world.feed()
+    _claim(mapper, "mine", first, mine)
     _claim(mapper, "other", other)
-    before = _feed(db, other)
+    before = [_feed(db, first), _feed(db, other)]
 
     def write(session: Any) -> None:
         for feed_id in (mine, other):
@@ -164,7 +185,7 @@ def test_numbering_alone_is_written_by_the_holder_who_keeps_the_claim(
     services.store.run_in_transaction(write)
     found = _feed(db, mine)
     assert (found["last_seq"], found["claim_token"], found.get("checked_at")) == (2, "mine", None)
-    assert _feed(db, other) == before
+    assert [_feed(db, first), _feed(db, other)] == before
 
 
 def test_only_the_holder_clears_the_mark_of_a_torn_feed(world: World, mapper: FeedMapper, db: Db) -> None:

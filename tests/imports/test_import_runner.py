@@ -411,16 +411,15 @@ def test_a_person_who_was_followed_before_is_put_into_the_folder_of_the_file(ser
     )
     services.following.follow(alice, "bob")
     url = f"{services.settings.own_origin}/@bob/atom.xml"
-    body = opml.write("Mine", [Outline(url, "", None, ("Friends",)), Outline(f"{HOST}/a", "a", None, ())])
-    kept = services.imports.preview(alice, body, "x")
+    outlines = [Outline(url, "", None, ("Friends",)), Outline(f"{HOST}/a", "a", None, ("News",))]
+    kept = services.imports.preview(alice, opml.write("Mine", outlines), "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
     assert _counts(services, kept) == {"already": 1, "added": 1}
-    [folder] = services.folders.list_folders(alice)
-    assert {
-        (m.person, m.folder_ids) for m in services.gateways.subscriptions.find_by_user(alice.user_id)
-    } == {
-        (True, (folder.id,)),
-        (False, ()),
+    folders = {folder.name: folder.id for folder in services.folders.list_folders(alice)}
+    found = services.gateways.subscriptions.find_by_user(alice.user_id)
+    assert {mine.person: mine.folder_ids for mine in found} == {
+        True: (folders["Friends"],),
+        False: (folders["News"],),
     }
 
 
@@ -472,6 +471,42 @@ def test_the_last_step_of_a_cancelled_run_is_reported(
     assert [(kind, data["state"], data["added"]) for kind, data in _events(redis_client)] == [
         ("import", "cancelled", 1)
     ]
+
+
+def test_an_import_that_is_removed_while_it_runs_leaves_its_owners_data_alone(
+    services: Services, redis_client: redis.Redis
+) -> None:
+    alice = services.gateways.accounts.add_user(NewUser("a@b.c", "alice", "$argon2id$none")).actor
+    one = _started(services, alice, "a")
+
+    class Removing(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            async for outcome in super().await_many(tickets, timeout):
+                yield outcome
+            services.imports.cancel(alice, one.id)
+            services.imports.remove(alice, one.id)
+
+    assert run(services, one, Removing(services, feeds("a"))) == {"state": "left"}
+    assert len(services.gateways.subscriptions.find_feed_ids(alice.user_id)) == 1
+    assert services.store.database["users"].count_documents({"_id": alice.user_id}) == 1
+
+
+def test_a_run_that_is_cancelled_at_its_very_end_ends_nothing(
+    services: Services, alice: Actor, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, gateway = _started(services, alice, "a"), services.gateways.imports
+    end_run = gateway.end_run
+
+    def late(*args: Any) -> Any:
+        services.imports.cancel(alice, one.id)
+        redis_client.delete(redis_keys.PEOPLE)
+        return end_run(*args)
+
+    monkeypatch.setattr(gateway, "end_run", late)
+    assert run(services, one, Pulling(services, feeds("a"))) == {"state": "left"}
+    assert services.imports.get(alice, one.id).state is ImportState.CANCELLED
+    assert _events(redis_client) == []
+    assert services.store.database["notifications"].count_documents({}) == 0
 
 
 def test_the_end_of_an_import_is_notified_and_the_next_import_is_queued(
