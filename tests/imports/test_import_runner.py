@@ -370,17 +370,22 @@ def test_a_retried_outline_that_is_refused_keeps_its_feed_and_a_new_one_has_none
     services: Services, alice: Actor
 ) -> None:
     """The server moved to the host of the feed, so its address isn't fetched anymore."""
-    one, other = _failed(services, alice, "a"), _started(services, alice, "b")
+    one = _failed(services, alice, "a")
     [feed] = services.gateways.subscriptions.find_feed_ids(alice.user_id)
-    again = services.imports.retry(alice, one.id)
+    older = services.subscriptions.subscribe(alice, f"{HOST}/b").subscription.feed_id
+    other = services.imports.preview(alice, listed(("b", ()), ("c", ())), "x")
+    services.imports.choose_items(alice, other.id, 0, [0, 1])
+    ready = [services.imports.retry(alice, one.id), services.imports.start(alice, other.id)]
     with contextlib.closing(bootstrap.build(dataclasses.replace(services.settings, base_url=HOST))) as moved:
-        for each in (again, other):
-            run(moved, each, Pulling(moved, feeds("a", "b")), "again")
-    found = [services.imports.list_failures(alice, each.id) for each in (one, other)]
-    assert [(i.error, i.feed_id) for items in found for i in items] == [
-        ("invalid", feed),
-        ("invalid", None),
+        for each in ready:
+            run(moved, each, Pulling(moved, feeds("a", "b", "c")), "again")
+    found = [services.imports.list_failures(alice, each.id) for each in ready]
+    assert [[(item.error, item.feed_id) for item in items] for items in found] == [
+        [("invalid", feed)],
+        [("invalid", None)] * 2,
     ]
+    assert services.imports.find_imported_feeds(alice, other.id).feeds == (), "one is an older subscription"
+    assert older in services.gateways.subscriptions.find_feed_ids(alice.user_id)
     assert services.imports.unsubscribe(alice, one.id)[1] == 1
 
 
