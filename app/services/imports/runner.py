@@ -247,7 +247,7 @@ class _Work:
             if item.state is ItemState.WAITING and not new and self._had(feed_id):
                 changes[item.index] = ItemChange(ItemState.ALREADY, None, feed_id)
             else:
-                fresh.append((feed_id, dataclasses.replace(item, feed_id=feed_id)))
+                fresh.append((feed_id, item))
         if added:
             self._events.notify_follows(self.running.user_id, added=added)
         return changes | self._ask(fresh)
