@@ -110,12 +110,10 @@ def _troubles(services: Services, feeds: dict[str, int]) -> None:
     world, failing = feeds["restofworld.org-e04770"], feeds["bbcurdu.com-ace121"]
     database["feeds"].update_one({"_id": world}, {"$set": {"title": "Rest of World"}})
     database["feeds"].update_one({"_id": failing}, {"$set": {"error": "http_503", "errors": 36}})
-    services.mappers.fetches.add(
-        [
-            FetchRecord(failing, NOW - dt.timedelta(hours=6 * n + 1), 503, 340, 0, 0, "http_503")
-            for n in range(36)
-        ]
-    )
+    for n in range(36):
+        services.mappers.fetches.add(
+            [FetchRecord(failing, NOW - dt.timedelta(hours=6 * n + 1), 503, 340, 0, 0, "http_503")]
+        )
     for n in range(60):
         failed, changed = n % 17 == 9, n % 5 == 0
         services.mappers.fetches.add(

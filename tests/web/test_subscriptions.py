@@ -149,7 +149,7 @@ def test_feed_details_say_how_it_fares_and_what_to_do(
     assert len(tree.xpath("//li[starts-with(@class, 'day ')]")) == 14
     chart, last = tree.xpath("//table")
     assert len(chart.xpath(".//tbody/tr")) == 24
-    assert "failed: http 404" in last.text_content()
+    assert "failed: HTTP 404" in last.text_content()
     assert tree.xpath("//*[@class='tick-bad']")
     assert "Time zone: UTC." in page
 

@@ -281,9 +281,9 @@ def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
 
 
 def _attempt(line: Mapping[str, Any]) -> Attempt:
-    of = {name: str(line.get(name) or "") for name in ("at", "worker", "error", "where")}
-    number = line.get("attempt")
-    return Attempt(number if isinstance(number, int) else 0, **of)
+    of = {name: str(line.get(name) or "") for name in ("worker", "error", "where")}
+    number, at = line.get("attempt"), process_status.parse_time(str(line.get("at") or ""))
+    return Attempt(number if isinstance(number, int) else 0, at, **of)
 
 
 def _numbers(text: str) -> Iterator[tuple[str, float]]:

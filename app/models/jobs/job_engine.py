@@ -121,7 +121,7 @@ class Attempt:
     """A failed attempt of a job; ``where`` is a place in our code, or why its worker ended."""
 
     number: int
-    at: str
+    at: dt.datetime | None
     worker: str
     error: str
     where: str
