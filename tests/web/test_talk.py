@@ -137,3 +137,16 @@ def test_notifications_are_counted_read_and_switched_off(
     ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
     assert browser.get(f"/shares/{share.id}/likes").status_code == 200
+
+
+def test_own_shares_are_nothing_to_catch_up_with(
+    visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    browser = visitor()
+    browser.log_in("bob")
+    rows = re.findall(r'id="t(\d+)"', browser.get("/read/all").text)
+    services.reading.mark(bob, [share.id, *map(int, rows)], True)
+    shares, everything = (browser.get(f"/read/{name}?sort=unread-on-top").text for name in ("shares", "all"))
+    assert "blog 1" in shares
+    assert "All caught up." not in shares
+    assert "All caught up." in everything
