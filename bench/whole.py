@@ -212,8 +212,7 @@ class Client:
     ) -> bytes:
         """Return the body of the response to a request."""
         headers = {**self._headers, **({} if body is None else {"Content-Type": kind})}
-        self._client.request(method, self._base + path, body, headers)
-        answer = self._client.getresponse()
+        answer = self._request(method, path, body, headers)
         text = answer.read()
         if answer.headers.get("Content-Encoding") == "gzip":
             text = gzip.decompress(text)
@@ -223,10 +222,21 @@ class Client:
 
     def locate(self, path: str) -> str:
         """Return the address that a page redirects to."""
-        self._client.request("GET", self._base + path, None, self._headers)
-        answer = self._client.getresponse()
+        answer = self._request("GET", path, None, self._headers)
         answer.read()
         return answer.headers["Location"]
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        try:
+            self._client.request(method, self._base + path, body, headers)
+            return self._client.getresponse()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # The server closes a connection that was idle for some seconds; clients then open another one.
+            self._client.close()
+            self._client.request(method, self._base + path, body, headers)
+            return self._client.getresponse()
 
     def close(self) -> None:
         self._client.close()
