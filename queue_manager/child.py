@@ -207,6 +207,11 @@ class WorkerProcess:
         return self._ready
 
     @property
+    def is_calm(self) -> bool:
+        """Whether it is ready, runs no job, and wasn't told to end."""
+        return self._ready and not self._running and self._leaving is None and self.killed is None
+
+    @property
     def running(self) -> list[RunningJob]:
         """The jobs that the worker runs, or was running when it ended."""
         return list(self._running.values())

@@ -25,8 +25,19 @@ Buried = Callable[[str, DeathVerdict, list[str]], None]
 class WorkerProcesses:
     """All worker processes, used only by the manager's event loop."""
 
-    def __init__(self, settings: Settings, manager: str, buried: Buried) -> None:
+    def __init__(
+        self, settings: Settings, manager: str, buried: Buried, stirred: Callable[[], None] = lambda: None
+    ) -> None:
+        """Create the table.
+
+        Args:
+            settings: The settings of the process.
+            manager: This manager's identity.
+            buried: Called after the end of a worker.
+            stirred: Called when :meth:`is_calm` ends because a worker has begun a job.
+        """
         self._settings, self._manager, self._buried = settings, manager, buried
+        self._stirred = stirred
         self._children: dict[str, WorkerProcess] = {}
         self._deaths: dict[str, int] = {}
         #: Per group, the earliest time to start the next worker.
@@ -71,10 +82,20 @@ class WorkerProcesses:
             return False
         self._children[spec.name] = child
         loop = asyncio.get_running_loop()
-        loop.add_reader(child.line, child.read_messages)
+        loop.add_reader(child.line, self._on_message, child)
         loop.add_reader(child.sentinel, self._on_death, child)
         _log.info("worker_started", worker=spec.name, group=spec.group, pid=child.pid)
         return True
+
+    def is_calm(self) -> bool:
+        """Return whether no worker runs a job, starts, or leaves: deadlines are far away then."""
+        return all(child.is_calm for child in self)
+
+    def _on_message(self, child: WorkerProcess) -> None:
+        before = child.is_calm
+        child.read_messages()
+        if before and not child.is_calm:
+            self._stirred()
 
     def apply_table(self, table: QueueSettings) -> None:
         """Send new orders to workers whose group has changed."""

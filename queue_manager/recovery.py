@@ -130,14 +130,13 @@ class Recovery:
 
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of lost managers; return the outcomes of their jobs."""
-        seconds, _ = await self.client.time()
-        # Read workers before managers: a manager registers before its first worker, so none looks lost.
-        workers = await self.client.hgetall(redis_keys.WORKERS)
-        managers = {
-            m.decode(): score
-            for m, score in await self.client.zrange(redis_keys.MANAGERS, 0, -1, withscores=True)
-        }
-        lost = {m for m, until in managers.items() if until < seconds or is_dead(m)} - {self._manager}
+        async with self.client.pipeline(transaction=False) as pipe:
+            # Read workers before managers: a manager registers before its first worker, so none looks lost.
+            pipe.time().hgetall(redis_keys.WORKERS).zrange(redis_keys.MANAGERS, 0, -1, withscores=True)
+            (seconds, _), workers, scores = await pipe.execute()
+        managers = {m.decode(): score for m, score in scores}
+        others = {m: until for m, until in managers.items() if m != self._manager}
+        lost = {m for m, until in others.items() if until < seconds or is_dead(m)}
         done: dict[str, str] = {}
         for worker, manager in workers.items():
             owner = manager.decode()

@@ -28,8 +28,9 @@ from queue_manager.targets import WorkerTargets
 
 _log = logs.get(__name__)
 
-#: Seconds between two looks at all workers; deaths and messages arrive at once.
-LOOK = 0.25
+#: Seconds between two looks at all workers, and while no worker runs a job, starts or leaves; deaths and
+#: the start of a job arrive at once.
+LOOK, CALM_LOOK = 0.25, 1.0
 #: Seconds; a look later than this means that the machine or this process stood still.
 _LATE = 1.0
 #: Longest time between two heartbeats, seconds; a short lease needs more.
@@ -45,10 +46,10 @@ class Supervisor:
     def __init__(self, settings: Settings, table: QueueSettings, recovery: Recovery, manager: str) -> None:
         self._recovery, self.manager = recovery, manager
         self._beat = min(_BEAT, settings.manager_lease / 4)
-        self.processes = WorkerProcesses(settings, manager, self._on_burial)
-        self.dead, self._strays = DeadJobs(recovery.client), OrphanedJobs(recovery.client, manager)
         self._stopping = asyncio.Event()
         self._news = asyncio.Event()
+        self.processes = WorkerProcesses(settings, manager, self._on_burial, self._news.set)
+        self.dead, self._strays = DeadJobs(recovery.client), OrphanedJobs(recovery.client, manager)
         self.targets = WorkerTargets(settings, table, recovery.client, self.processes, self._news.set)
         self._recoveries: set[asyncio.Task[None]] = set()
 
@@ -82,12 +83,18 @@ class Supervisor:
             await self._look()
             self._news.clear()
             began = time.monotonic()
+            pause = CALM_LOOK if self._is_calm() else LOOK
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), LOOK)
-            self._excuse(time.monotonic() - began - LOOK)
+                await asyncio.wait_for(self._news.wait(), pause)
+            self._excuse(time.monotonic() - began - pause)
         for task in background:
             task.cancel()
         await self._sign_off()
+
+    def _is_calm(self) -> bool:
+        """Return whether all wanted workers are there, and none has a deadline soon."""
+        wanted = sum(self.targets.get_wanted().values())
+        return not self._stopping.is_set() and len(self.processes) == wanted and self.processes.is_calm()
 
     def _excuse(self, late: float) -> None:
         """Don't count time against workers in which this process stood still: they may have too."""

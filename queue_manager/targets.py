@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,9 @@ from queue_manager.scale import Scale, decide_scale
 
 _log = logs.get(__name__)
 
-#: Seconds between two looks at the queues and the live settings; hints arrive at once.
-LOOK = 1.0
+#: Seconds between two looks at the queues and the live settings; hints arrive at once. While no job waits or
+#: runs, the second applies, unless a job arrives.
+LOOK, IDLE_LOOK = 1.0, 3.0
 _OUTAGE_PAUSE = 0.5
 #: Weight of one more second in the smoothed CPU use: a single burst must not delay a worker's start.
 _CPU_WEIGHT = 0.3
@@ -57,7 +59,8 @@ class WorkerTargets:
         self._waiting: dict[str, QueueState] = {}
         self._managers = 1
         self._cpu = 0.0
-        self._hint = asyncio.Event()
+        self._hint = asyncio.Event()  # look now
+        self._stir = asyncio.Event()  # don't look as rarely as when idle
         self._adopt()
 
     def get_wanted(self) -> dict[str, int]:
@@ -101,18 +104,29 @@ class WorkerTargets:
                 _log.warning("redis_silent", while_="looking at queues", error=describe_outage(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
                 continue
-            self._hint.clear()
-            try:
-                await asyncio.wait_for(self._hint.wait(), LOOK)
-            except TimeoutError:
-                # Not after a hint: a value over a shorter time means little.
-                self._cpu += (psutil.cpu_percent() - self._cpu) * _CPU_WEIGHT
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait until the next look."""
+        began = time.monotonic()
+        self._hint.clear()
+        if await _is_set(self._hint, LOOK):
+            return  # a CPU value over a shorter time means little
+        if self._is_idle():
+            await _is_set(self._stir, IDLE_LOOK - LOOK)
+        weight = 1 - (1 - _CPU_WEIGHT) ** (time.monotonic() - began)
+        self._cpu += (psutil.cpu_percent() - self._cpu) * weight
+
+    def _is_idle(self) -> bool:
+        waiting = any(queue.length for queue in self._waiting.values())
+        return not waiting and not any(child.running for child in self._crew)
 
     async def listen(self) -> None:
         """Listen forever for hints that make the next look urgent."""
-        await self.overrides.follow_changes(self._hint.set, self._arrived)
+        await self.overrides.follow_changes(self._hurry, self._arrived)
 
     async def _look(self) -> None:
+        self._stir.clear()  # before reading: a later arrival isn't seen by this look
         await self.read_overrides()
         queues = {queue for group in self.table.groups for queue in group.queues}
         self._waiting = await self.loads.read_queues(sorted(queues))
@@ -148,7 +162,19 @@ class WorkerTargets:
             cpu=self._cpu,
         )
 
+    def _hurry(self) -> None:
+        self._hint.set()
+        self._stir.set()
+
     def _arrived(self, queue: str) -> None:
         """Look at once if jobs arrive in a queue that none of this manager's workers serves now."""
+        self._stir.set()
         if any(queue in g.queues and self._scales[g.name].wanted == 0 for g in self.table.groups):
             self._hint.set()
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, at most this long; return whether it is set."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()

@@ -33,7 +33,7 @@ T = TypeVar("T")
 _log = logs.get(__name__)
 
 #: Seconds between looks of an idle worker, for due retries and lost wake-ups.
-IDLE = 0.5
+IDLE = 1.0
 _OUTAGE_PAUSE = 0.25
 _TICK = 1.0
 #: Seconds that progress waits for an outcome to be recorded with.

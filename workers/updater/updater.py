@@ -264,10 +264,10 @@ def _work(
     queue_more: Callable[[], None],
 ) -> None:
     ready = False
-    # A standby tries often, so that it takes over as soon as the lease has expired.
-    tick = min(TICK, settings.updater_interval, settings.updater_lease / 3)
+    tick = compute_sleep(settings, None)
     due = reported = time.monotonic()
     while True:
+        pause = tick
         try:
             sign()
             if not ready:
@@ -283,10 +283,27 @@ def _work(
                 if time.monotonic() >= reported:
                     reported = time.monotonic() + _REPORT_EVERY
                     _log.info("updater_sight", **dataclasses.asdict(sight))
+            if updater.holds:
+                pause = compute_sleep(settings, due - time.monotonic())
         except (StoreError, *OUTAGE) as e:
             _log.warning("store_silent", error=describe_outage(e))
-        if stop.wait(tick):
+        if stop.wait(pause):
             return
+
+
+def compute_sleep(settings: Settings, until_look: float | None) -> float:
+    """Return the seconds until the next turn.
+
+    A standby tries often, so that it takes over as soon as the lease has expired. The holder sleeps until its
+    next look, but no longer than a third of its lease and of its sign of life.
+
+    Args:
+        settings: The settings.
+        until_look: Seconds until the holder's next look; None for a standby, or if that isn't known.
+    """
+    if until_look is None:
+        return min(TICK, settings.updater_interval, settings.updater_lease / 3)
+    return max(0.0, min(until_look, settings.updater_lease / 3, redis_keys.ALIVE_SECONDS / 3))
 
 
 def queue_due_work(services: bootstrap.Services) -> None:
