@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import resource
 import signal
@@ -27,6 +28,25 @@ from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
 from app.runtime.gc import freeze_loaded
+
+#: Modules of all parts, which ``eventr up`` loads once for all of them.
+_PARTS = (
+    "app.application",
+    "app.bootstrap.services",
+    "app.commands.gunicorn_worker",
+    "controller.main",
+    "gunicorn.arbiter",
+    "gunicorn.glogging",
+    "queue_manager.main",
+    "workers.updater.updater",
+)
+
+
+def load_parts() -> None:
+    """Load the modules of all parts, so that copies of this process share their memory."""
+    for name in _PARTS:
+        importlib.import_module(name)
+    freeze_loaded()
 
 
 def prepare(name: str) -> Settings:

@@ -9,7 +9,6 @@ import logging
 import logging.handlers
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -19,17 +18,18 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app import embedded, logs
+from app import cli, embedded, logs
 from app.commands import ports, web_address
-from app.commands.processes import migrate
+from app.commands.processes import load_parts, migrate
 from app.commands.requirements import require_libraries
 from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import require_usable, warn_unknown_settings
 from app.commands.stores import require_external_stores, require_stores
 from app.config import Settings, build_env_name
-from app.embedded.child import REMEDY
+from app.embedded.child import REMEDY, ChildProcess, spawn
+from app.embedded.fork import can_fork, fork
 from app.embedded.signals import watch_signals
-from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor, build_process_spec
+from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor
 from app.errors import StartupError
 from app.models.jobs import redis_keys
 from app.monitoring import admin_port
@@ -101,6 +101,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
     try:
         supervisor.start([server.name for server in running.servers])
         migrate(require_stores(settings), stop.is_requested)
+        load_parts()
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.is_requested):
             click.echo(_welcome(settings, layout))
@@ -118,7 +119,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
 
 def _servers(running: embedded.EmbeddedServers) -> list[ProcessSpec]:
     def build_spec(server: embedded.Server) -> ProcessSpec:
-        def start() -> subprocess.Popen[bytes] | None:
+        def start() -> ChildProcess | None:
             server.start()
             try:
                 server.wait()
@@ -146,17 +147,18 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[ProcessSpec]
             web_address.is_responding(settings) if name == "web" else _has_sign(signs, name, pid)
         )
 
-    return [
-        build_process_spec(
-            name,
-            [sys.executable, "-m", "app", name],
-            log_file=layout.log / f"{name}.log",
-            ready=make_health_check(name),
-            grace=settings.stop_grace + _GRACE,
-            env=environment,
-        )
-        for name in PROCESSES
-    ]
+    def build_spec(name: str) -> ProcessSpec:
+        log_file = layout.log / f"{name}.log"
+
+        def start() -> ChildProcess:
+            if can_fork():
+                return fork(cli.main, ["eventr", name], log=log_file, env=environment)
+            return spawn([sys.executable, "-m", "app", name], log=log_file, env=environment)
+
+        grace = settings.stop_grace + _GRACE
+        return ProcessSpec(name, start, make_health_check(name), log_file, grace)
+
+    return list(map(build_spec, PROCESSES))
 
 
 def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from app.embedded import lifeline
 from app.errors import StartupError
@@ -60,9 +61,20 @@ def spawn(
         raise StartupError(f"Can't start {command[0]} ({e.strerror}: {e.filename}).") from e
 
 
-def stop(
-    process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool] = lambda: False
-) -> bool:
+class ChildProcess(Protocol):
+    """A child of this process: :class:`subprocess.Popen`, or :class:`app.embedded.fork.ForkedProcess`."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | Any: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def stop(process: ChildProcess, timeout: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
     """Terminate a child and wait; kill it after ``timeout`` seconds or when ``cancelled`` returns True.
 
     Returns whether the child exited without a kill.

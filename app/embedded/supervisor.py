@@ -6,14 +6,13 @@ import dataclasses
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from app import logs
 from app.embedded import child
-from app.embedded.child import poll
+from app.embedded.child import ChildProcess, poll
 from app.errors import StartupError
 
 log = logs.get(__name__)
@@ -48,7 +47,7 @@ class ProcessSpec:
     """
 
     name: str
-    start: Callable[[], subprocess.Popen[bytes] | None]
+    start: Callable[[], ChildProcess | None]
     ready: Callable[[int | None], bool]
     log_file: Path
     grace: float
@@ -65,7 +64,7 @@ def build_process_spec(
 ) -> ProcessSpec:
     """Return the spec of a process that runs ``command``."""
 
-    def start() -> subprocess.Popen[bytes]:
+    def start() -> ChildProcess:
         return child.spawn(command, log=log_file, env=env)
 
     return ProcessSpec(name, start, ready, log_file, grace)
@@ -73,7 +72,7 @@ def build_process_spec(
 
 @dataclasses.dataclass(slots=True)
 class _State:
-    process: subprocess.Popen[bytes] | None = None
+    process: ChildProcess | None = None
     started: float = 0.0
     deaths: int = 0
     next_start: float | None = None
@@ -94,7 +93,7 @@ class Supervisor:
         self._clock = clock
         self.parts = {part.name: part for part in parts}
 
-    def get_process(self, name: str) -> subprocess.Popen[bytes] | None:
+    def get_process(self, name: str) -> ChildProcess | None:
         """Return the process of a part, if it is our child and not known to be dead."""
         return self._states[name].process
 
