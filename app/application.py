@@ -11,12 +11,12 @@ from app.web import context, errors, pages
 from app.web.api import fever, greader, programs
 from app.web.assets import assets, compress
 from app.web.security import headers, hosts, keyfile, sessions
-from app.web.view import i18n, render
+from app.web.view import compiled, i18n, render
 
 
 def build(settings: Settings, services: Services | None = None) -> Flask:
     """Return the web application, see :func:`app.create_app`."""
-    app = Flask(__package__, static_folder=None, template_folder="web/templates")
+    app = Flask(__package__, static_folder=None, template_folder=compiled.FOLDER)
     base_url = settings.own_origin
     app.extensions["eventr"] = context.Web(
         settings=settings,
@@ -32,6 +32,7 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     sessions.install(app)
     render.install(app)
     i18n.install(app)
+    compiled.install(app)
     errors.install(app)
     programs.install(app)
     for blueprint in (*pages.BLUEPRINTS, *greader.build_blueprints(), fever.build_blueprint()):
