@@ -37,6 +37,10 @@ def _between(low: float, high: float) -> Check:
     return lambda v: None if low <= v <= high else f"must be between {bounds}"
 
 
+def _zero_or_between(low: int, high: int) -> Check:
+    return lambda v: None if v == 0 or low <= v <= high else f"must be 0, or between {low} and {high}"
+
+
 def _one_of(*words: str) -> Check:
     return lambda v: None if v in words else f"must be one of {', '.join(words)}"
 
@@ -165,7 +169,13 @@ class Settings:
         common=True,
     )
     embedded_cache: int = _row(
-        512 << 20, "Cache size of the embedded MongoDB, in bytes", _between(1 << 28, 1 << 40), common=True
+        0,
+        (
+            "Cache size of the embedded MongoDB, in bytes; 0: a quarter of the memory of the machine or "
+            "container, at least 256 MiB and at most 1 GiB"
+        ),
+        _zero_or_between(1 << 28, 1 << 40),
+        common=True,
     )
     log_level: str = _row(
         "info", "Lowest level to log", _one_of("debug", "info", "warning", "error"), common=True

@@ -21,7 +21,8 @@ import redis
 
 from app import embedded
 from app.config import Settings
-from app.embedded import child, programs, server
+from app.embedded import child, mongodb, programs, server
+from app.embedded.memory import compute_cache, find_memory
 from app.errors import StartupError, StoreError
 from app.mappers.mongo.store import Session, Store
 from app.runtime import redis_errors
@@ -121,6 +122,24 @@ def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Embedde
     mongod = psutil.Process(next(each for each in servers.servers if each.name == "mongodb").process.pid)
     heard = [each.laddr for each in mongod.net_connections("all") if each.laddr]
     assert {Path(address).parent for address in heard} == {socket.parent}, "nowhere else, as in /tmp"
+
+
+def test_mongodb_compresses_collections_and_needs_little_memory(servers: embedded.EmbeddedServers) -> None:
+    with pymongo.MongoClient(servers.mongodb_uri) as client:
+        client["probe"]["one"].insert_one({"a": 1})
+        kept = client["probe"].command("collStats", "one")["wiredTiger"]["creationString"]
+        connections = client.admin.command("serverStatus")["connections"]
+        given = client.admin.command("getParameter", tcmallocMaxTotalThreadCacheBytes=1)
+        client.drop_database("probe")
+    assert "block_compressor=zstd" in kept
+    assert connections["current"] + connections["available"] == mongodb.CONNECTIONS
+    assert int(given["tcmallocMaxTotalThreadCacheBytes"]) == mongodb.THREAD_CACHES
+
+
+def test_without_a_setting_mongodb_gets_its_share_of_the_memory(home: Settings) -> None:
+    command = embedded.MongoDB(dataclasses.replace(home, embedded_cache=0)).build_command(Path("mongod"))
+    wanted = compute_cache(find_memory()) / (1 << 30)
+    assert command[command.index("--wiredTigerCacheSizeGB") + 1] == f"{wanted:.2f}"
 
 
 def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Eventually) -> None:
