@@ -27,7 +27,7 @@ from app.commands.settings_check import require_usable, warn_unknown_settings
 from app.commands.stores import require_external_stores, require_stores
 from app.config import Settings, build_env_name
 from app.embedded.child import REMEDY, ChildProcess, spawn
-from app.embedded.fork import can_fork, fork
+from app.embedded.fork import Child, can_fork, fork
 from app.embedded.signals import watch_signals
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor
 from app.errors import StartupError
@@ -152,7 +152,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[ProcessSpec]
 
         def start() -> ChildProcess:
             if can_fork():
-                return fork(cli.main, ["eventr", name], log=log_file, env=environment)
+                return fork(Child(run=cli.main, arguments=("eventr", name), log=log_file, env=environment))
             return spawn([sys.executable, "-m", "app", name], log=log_file, env=environment)
 
         grace = settings.stop_grace + _GRACE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -84,24 +85,29 @@ def can_fork() -> bool:
         return False
 
 
-def fork(
-    run: Callable[[], object],
-    arguments: Sequence[str],
-    *,
-    log: Path,
-    env: Mapping[str, str],
-    death_signal: signal.Signals = signal.SIGKILL,
-) -> ForkedProcess:
-    """Start a child that calls ``run``; it gets ``death_signal`` when this process dies in any way.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """What a copy of this process becomes.
 
-    Call it from the main thread: the kernel sends the signal when the forking thread ends.
-
-    Args:
-        run: the child's work; SystemExit sets the exit code.
-        arguments: the child's ``sys.argv``.
+    Attributes:
+        run: its work; SystemExit sets the exit code.
+        arguments: its ``sys.argv``.
         log: file for its output, appended to; it may be truncated while in use.
         env: its environment.
-        death_signal: the signal sent when this process dies.
+        death_signal: the signal it gets when this process dies.
+    """
+
+    run: Callable[[], object]
+    arguments: Sequence[str]
+    log: Path
+    env: Mapping[str, str]
+    death_signal: signal.Signals = signal.SIGKILL
+
+
+def fork(child: Child) -> ForkedProcess:
+    """Start a child that gets its signal when this process dies in any way.
+
+    Call it from the main thread: the kernel sends the signal when the forking thread ends.
 
     Raises:
         StartupError: the log isn't writable or the process can't be created.
@@ -110,17 +116,17 @@ def fork(
     sys.stderr.flush()
     parent = os.getpid()
     try:
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        output = os.open(child.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as e:
-        raise StartupError(f"Can't start {arguments[0]} ({e.strerror}: {e.filename}).") from e
+        raise StartupError(f"Can't start {child.arguments[0]} ({e.strerror}: {e.filename}).") from e
     try:
         # A signal between fork and reset must neither run our handlers in the child nor get lost.
         with _all_signals_blocked() as mask:
             pid = os.fork()
             if pid == 0:
-                _become(run, arguments, output, env, mask, parent, death_signal)
+                _become(child, parent, output, mask)
     except OSError as e:
-        raise StartupError(f"Can't start {arguments[0]} ({e.strerror}).") from e
+        raise StartupError(f"Can't start {child.arguments[0]} ({e.strerror}).") from e
     finally:
         os.close(output)
     return ForkedProcess(pid)
@@ -135,15 +141,7 @@ def _all_signals_blocked() -> Iterator[set[signal.Signals]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _become(
-    run: Callable[[], object],
-    arguments: Sequence[str],
-    output: int,
-    env: Mapping[str, str],
-    mask: set[signal.Signals],
-    parent: int,
-    death_signal: signal.Signals,
-) -> NoReturn:
+def _become(child: Child, parent: int, output: int, mask: set[signal.Signals]) -> NoReturn:
     """Turn this copy into the child, do its work, and end.
 
     It never returns: the parent's frames below must not run their clean-up here.
@@ -153,14 +151,14 @@ def _become(
         os.setsid()  # Ctrl-C in a terminal must reach only the parent
         _reset_signals()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        lifeline.die_with_parent(parent, death_signal)
+        lifeline.die_with_parent(parent, child.death_signal)
         _replace_files(output)
         os.environ.clear()
-        os.environ.update(env)
-        sys.argv[:] = arguments
+        os.environ.update(child.env)
+        sys.argv[:] = child.arguments
         # multiprocessing would load the parent's program in new processes.
         sys.modules["__main__"] = types.ModuleType("__main__")
-        run()
+        child.run()
         code = 0
     except SystemExit as e:
         code = _get_exit_code(e)

@@ -41,7 +41,8 @@ assert fork.can_fork()
 try:
     with signals.watch_signals() as waiter:
         env = {"PATH": os.environ["PATH"], "NAME": "value"}
-        started = fork.fork(run, ["eventr", "part"], log=folder / "child.log", env=env)
+        wanted = fork.Child(run=run, arguments=["eventr", "part"], log=folder / "child.log", env=env)
+        started = fork.fork(wanted)
         print(started.pid, flush=True)
         if "stay" in sys.argv:
             signal.pause()
