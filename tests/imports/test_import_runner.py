@@ -336,16 +336,18 @@ def test_a_pull_job_of_an_import_has_ten_feeds_at_most_and_each_feed_once(
 
 
 def test_a_feed_that_has_entries_already_is_added_without_a_fetch(
-    services: Services, alice: Actor, bob: Actor
+    services: Services, alice: Actor, bob: Actor, time: Time
 ) -> None:
-    feed = services.subscriptions.subscribe(bob, f"{HOST}/a").subscription.feed_id
-    workers = Pulling(services, {f"{HOST}/a": feeds("a")[f"{HOST}/a"].replace(b"Feed a", b"a")})
-    asyncio.run(workers.pull.pull([feed], workers.answers))
-    one = _started(services, alice, "a")
+    known = services.subscriptions.subscribe(bob, f"{HOST}/a").subscription.feed_id
+    workers = Workers(services, time, "a", "b")
+    asyncio.run(workers.pull.pull([known], workers.answers))
+    one, seen = _started(services, alice, "a", "b"), []
+    workers.looks.append(lambda: seen.append(_counts(services, one)))
     run(services, one, workers)
-    assert (_counts(services, one), workers.pulled) == ({"added": 1}, [])
-    [mine] = services.gateways.subscriptions.find_by_user(alice.user_id)
-    assert mine.title == "", "the title in the file is the feed's own"
+    assert seen[0] == {"added": 1, "fetching": 1}
+    assert _counts(services, one) == {"added": 2}
+    [(_, fetched)] = workers.requests
+    assert (len(fetched), known in fetched) == (1, False)
 
 
 def test_a_feed_that_was_subscribed_to_between_preview_and_run_counts_as_such(

@@ -11,7 +11,7 @@ from pymongo.errors import BulkWriteError
 
 from app import clock
 from app.bootstrap.services import Services
-from app.errors import NO_ROOM, ConflictError, InvalidError, NotFoundError
+from app.errors import NO_ROOM, ConflictError, InvalidError, NotFoundError, TooLargeError
 from app.feeds.opml import opml
 from app.gateways.feeds.digest import CUT
 from app.gateways.imports.imports import PREVIEW_KEPT, SILENT, TRIES, ImportGateway
@@ -435,6 +435,33 @@ def test_those_with_the_fewest_imports_come_first() -> None:
     active = [ActiveImport(number, user, None) for number, user in enumerate([1, 1, 1, 2, 2, 3], 1)]
     assert [one.id for one in sort_by_turn(active, {1})] == [4, 6, 2, 5, 3]
     assert [one.id for one in sort_by_turn(active, ())] == [1, 4, 6, 2, 5, 3]
+    active = [ActiveImport(number, user, None) for number, user in enumerate([2, 2, 1, 1], 1)]
+    assert [one.id for one in sort_by_turn(active, {4})] == [1, 2, 3], "each has one import before theirs"
+
+
+# -- files
+
+
+def test_an_import_is_named_after_its_file_and_shows_the_title_on_one_line(machine: Machine) -> None:
+    body = opml.write("My\nfeeds", [Outline(f"{HOST}/a")])
+    one = machine.gateway.add(machine.user_id, machine.gateway.read_file(body), "my\nfile.opml", NOW)
+    assert (one.name, one.title, one.created) == ("my file.opml", "My feeds", NOW)
+    assert (one.state, one.user_id) == (PREVIEW, machine.user_id)
+    assert machine.get(one.id) == one
+
+
+def test_a_file_with_more_folders_than_a_person_may_have_is_refused(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gateways.imports.imports.MOST", 2)
+
+    def read(count: int) -> int:
+        outlines = [Outline(f"{HOST}/{n}", folders=(f"Folder {n}",)) for n in range(count)]
+        return len(machine.gateway.read_file(opml.write("Mine", outlines)).folders)
+
+    assert read(2) == 2
+    with pytest.raises(TooLargeError, match="more than 2 folders"):
+        read(3)
 
 
 # -- outlines
