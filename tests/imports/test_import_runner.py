@@ -42,7 +42,7 @@ class Time:
         self.naps: list[float] = []
 
     def monotonic(self) -> float:
-        return self.now
+        return 1000 + self.now
 
     async def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)
@@ -174,6 +174,26 @@ def test_a_result_is_found_in_the_store_if_its_job_never_reports(
     workers.silent = True
     assert run(services, one, workers)["added"] == 1
     assert (workers.times, time.now) == ([0], 3), "all feeds are checked every three seconds"
+
+
+def test_a_job_that_ends_after_its_feed_was_settled_changes_nothing(
+    services: Services, alice: Actor, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.imports.runner.BATCH", 1)
+
+    class Slow(Workers):
+        """One worker: reports the end of the first job at the third look, and then runs the second."""
+
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            self.silent = True
+            async for outcome in super().await_many(tickets[:1], timeout):
+                yield outcome
+            if len(self.awaited) == 3:
+                yield Outcome(tickets[0].id)
+
+    one, workers = _started(services, alice, "a", "b"), Slow(services, time, "a", "b")
+    assert run(services, one, workers)["added"] == 2
+    assert [moment for moment, _ in workers.requests] == [0, 15]
 
 
 def test_a_lost_job_is_replaced_by_one_for_the_feeds_that_still_have_no_result(
