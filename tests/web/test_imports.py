@@ -147,7 +147,7 @@ def test_a_long_file_is_shown_page_by_page(ann: Visitor) -> None:
     ann.post(f"/imports/{number}/choose", {"page": "1", "do": "none"})
     assert "<b>0</b> selected" in ann.get(f"/imports/{number}").text
     ann.post(f"/imports/{number}/choose", {"page": "1", "do": "all"})
-    assert "<b>1100</b> selected" in ann.get(f"/imports/{number}").text
+    assert "<b>1,100</b> selected" in ann.get(f"/imports/{number}").text
 
 
 def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
