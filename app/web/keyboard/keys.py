@@ -115,7 +115,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("go-people", "g+f", lazy_gettext("People")),
             _row("go-discover", "g+d g+Shift+T", lazy_gettext("Discover")),
             _row("go-notifications", "g+n", lazy_gettext("Notifications")),
-            _row("go-profile", "g+p", lazy_gettext("My page")),
+            _row("go-profile", "g+p", lazy_gettext("Sharing settings")),
             _row("go-settings", "g+,", lazy_gettext("Settings")),
             _row("search", "/", lazy_gettext("Search")),
             _row("add", "a", lazy_gettext("Add a feed")),
