@@ -7,7 +7,7 @@ from flask import Flask
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.web import context, errors, pages
+from app.web import context, errors, pages, request_scope
 from app.web.api import fever, greader, programs
 from app.web.assets import assets, compress
 from app.web.security import headers, hosts, keyfile, sessions
@@ -35,6 +35,7 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     compiled.install(app)
     errors.install(app)
     programs.install(app)
+    request_scope.install(app)
     for blueprint in (*pages.BLUEPRINTS, *greader.build_blueprints(), fever.build_blueprint()):
         app.register_blueprint(blueprint)
     return app

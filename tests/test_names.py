@@ -13,7 +13,7 @@ from tests.support import imports
 
 #: One-word names that say what a function does once class and module are known.
 VERBS = frozenset((Path(__file__).parent / "support/verbs.txt").read_text("utf-8").split())
-#: Module → names that another interface dictates: logging, gettext, RQ, random, io, click.
+#: Module → names that another interface dictates: logging, gettext, RQ, random, io, click, pymongo.
 FOREIGN = {
     "app.cli": {"cli", "feed", "opml"},
     "app.clock": {"now"},  # read as a value everywhere, and replaced under this name in tests
@@ -24,6 +24,7 @@ FOREIGN = {
     "app.commands.user": {"user"},
     "app.gateways.feeds.digest": {"random"},
     "app.gateways.privacy.zip_writer": {"writable"},
+    "app.mappers.mongo.write_listener": {"started", "succeeded", "failed"},
     "app.logs": {"debug", "info", "warning", "error"},
     "app.monitoring.metrics": {"collect"},
     "app.services.notifications.texts": {"gettext", "ngettext"},

@@ -65,6 +65,7 @@ from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.abuse_reports import ReportMapper
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.likes import LikeMapper
+from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -145,6 +146,7 @@ class Mappers:
         self.resets = ResetMapper(database)
         self.likes = LikeMapper(database)
         self.comments = CommentMapper(database)
+        self.reactions = ReactionMapper(database)
         self.notifications = NotificationMapper(database)
         self.devices = DeviceMapper(database)
         self.tokens = TokenMapper(database)
@@ -188,6 +190,7 @@ class Gateways:
             keys=m.entry_keys,
             marks=m.marks,
             subscriptions=m.subscriptions,
+            shares=m.shares,
             visibility=self.visibility,
             sanitize=entry_bodies.make_sanitizer(settings),
         )
@@ -292,6 +295,7 @@ class Gateways:
             shares=m.shares,
             likes=m.likes,
             comments=m.comments,
+            reactions=m.reactions,
             notes=m.notifications,
             visibility=self.visibility,
             depth=settings.comment_depth,
@@ -300,7 +304,7 @@ class Gateways:
         )
         self.notifications = NotificationGateway(
             notes=m.notifications,
-            likes=m.likes,
+            reactions=m.reactions,
             comments=m.comments,
             shares=m.shares,
             relationships=m.ties,

@@ -8,7 +8,6 @@ import hmac
 from collections.abc import Iterator
 from typing import Any
 
-import pymongo
 import pytest
 from pymongo import monitoring
 from pymongo.database import Database
@@ -26,6 +25,7 @@ from app.models.feeds.websub import HubAnnouncement, PushPullOutcome
 from app.models.imports.imports import ItemChange, ItemState
 from app.models.reading.entry import EntryChange
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from tests.support.commands import add_listener
 from tests.support.database import NOW, World, guid
 
 Doc = dict[str, Any]
@@ -57,10 +57,7 @@ class Recorder(monitoring.CommandListener):
 def recorded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Recorder]]:
     """The same services once more, with every command of theirs kept."""
     found = Recorder()
-    original = pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    add_listener(monkeypatch, found)
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         yield World(built), found
 
@@ -296,10 +293,7 @@ def test_an_index_may_take_longer_to_build_than_a_statement(
             if event.command_name == "createIndexes":
                 limits.append(event.command.get("maxTimeMS", 1 << 40))
 
-    original = pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[Listener()])
-    )
+    add_listener(monkeypatch, Listener())
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         indexes.ensure_indexes(built.store.database)
     assert limits

@@ -199,7 +199,7 @@ def test_who_is_blocked_neither_follows_nor_sees_nor_finds(people: People, doors
         assert "/people/follow" not in answer.text
     assert visitor.post("/people/follow", {"name": "owner"}).status_code == 404
     assert visitor.get(f"/report?share={post.id}").status_code == 404
-    assert visitor.get(f"/entries/{post.id}").status_code == 404
+    assert visitor.get(f"/entries/{post.id}", follow_redirects=True).status_code == 404
     assert people.rows(blocked, FOLLOWING) == ()
     assert entry
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import random
 
-import pymongo
 import pytest
 
 from app.bootstrap import services as bootstrap
@@ -17,6 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.reading.stream import Show, StreamQuery
 from tests.database.test_explain import Recorder, stages, statements
 from tests.sharing.conftest import FOLLOWING, People
+from tests.support.commands import add_listener
 
 
 def _number(services: Services, who: Actor) -> int:
@@ -127,10 +127,8 @@ def test_of_very_many_the_shares_are_counted(
 def test_it_takes_one_query_by_an_index_and_none_without_people(
     people: People, reader: Actor, crowd: list[Actor], bob: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, original = Recorder(), pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    found = Recorder()
+    add_listener(monkeypatch, found)
     services = people.services
     first, second = people.blog([*crowd, bob], 2)
     with contextlib.closing(bootstrap.build(services.settings)) as recorded:

@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.errors import ForbiddenError, NotFoundError
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import PersonSummary
 from app.models.sharing.sharing import (
@@ -21,6 +21,7 @@ from app.models.sharing.sharing import (
     Share,
     ShareBox,
 )
+from app.runtime import identity_map
 from tests.sharing.conftest import People
 
 PUBLIC, FOLLOWERS, PRIVATE = Audience
@@ -345,7 +346,7 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
     people: People, visibility: VisibilityGateway
 ) -> None:
     chain = Chain(people)
-    shares = chain.services.mappers.shares
+    shares, entries = chain.services.mappers.shares, chain.services.gateways.entries
     expected = {
         None: ["muter", "open"],
         "stranger": ["muter", "open"],
@@ -356,10 +357,9 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
         "shut": ["muter", "open", "shut"],
     }
     for viewer, user_id in chain.ids().items():
-        cache = RequestCache()
-        found = visibility.find_visible_profiles(user_id, list(chain.shares.values()), cache)
+        found = visibility.find_visible_profiles(user_id, list(chain.shares.values()))
         assert _handles(found) == expected[viewer], viewer
-        query = visibility.build_filter(user_id, RequestCache())
+        query = visibility.build_filter(user_id)
         listed = shares.list_chain(chain.entry, query, "", 50)
         assert sorted(share.id for share, _ in listed) == sorted(found), viewer
         assert shares.list_chain(chain.entry, query, listed[0][1], 50) == listed[1:]
@@ -368,27 +368,32 @@ def test_the_queries_for_a_chain_agree_with_the_rule_for_each_viewer(
         assert set(visibility.find_sharers(user_id, list(chain.shares.values()))) == set(found)
         for share in chain.shares.values():
             assert visibility.can_see(user_id, share) is (share.id in found)
-            if user_id is not None:
-                feed = share.feed_id if share.id in found else None
-                assert visibility.find_shared_feed(user_id, share.id) == feed
-                assert visibility.find_shared_feed(user_id, chain.entry) is None
-    last = shares.find_last(chain.entry, 50)
-    assert sorted(_handles(visibility.find_visible_profiles(None, last))) == ["muter", "open"]
-    assert len(last) == 2
+            if user_id is not None and share.id in found:
+                assert entries.get(user_id, share.id).feed_id == share.feed_id
+            elif user_id is not None:
+                with pytest.raises(NotFoundError):
+                    entries.get(user_id, share.id)
+    last, counts = shares.find_last([chain.entry, 17], 50, 50)
+    assert sorted(_handles(visibility.find_visible_profiles(None, last[chain.entry]))) == ["muter", "open"]
+    assert (len(last[chain.entry]), last[17], counts) == (2, [], {chain.entry: 2})
+    assert shares.find_last([chain.entry], 1, 1) == ({chain.entry: last[chain.entry][:1]}, {chain.entry: 1})
 
 
-def test_what_was_read_once_for_an_answer_decides_the_same_again(
+def test_people_who_were_read_before_are_judged_the_same(
     people: People, visibility: VisibilityGateway
 ) -> None:
     chain = Chain(people)
-    shares, viewer, cache = list(chain.shares.values()), chain.viewers["follower"].user_id, RequestCache()
-    visibility.build_filter(viewer, cache)
-    first = visibility.find_visible_profiles(viewer, shares[:2], cache)
-    assert visibility.find_visible_profiles(viewer, shares[:2], cache) == first
-    assert visibility.find_visible_profiles(viewer, shares, cache) == visibility.find_visible_profiles(
-        viewer, shares
+    shares, viewer = list(chain.shares.values()), chain.viewers["follower"].user_id
+    visible, hidden = (
+        visibility.find_visible_profiles(viewer, shares),
+        visibility.find_hidden(viewer, chain.shares),
     )
-    assert visibility.find_hidden(viewer, chain.shares, cache) == visibility.find_hidden(viewer, chain.shares)
+    with identity_map.open_scope():
+        visibility.build_filter(viewer)
+        first = visibility.find_visible_profiles(viewer, shares[:2])
+        assert visibility.find_visible_profiles(viewer, shares[:2]) == first
+        assert visibility.find_visible_profiles(viewer, shares) == visible
+        assert visibility.find_hidden(viewer, chain.shares) == hidden
 
 
 def test_queries_by_person_or_feed_leave_out_removed_shares(
@@ -398,12 +403,12 @@ def test_queries_by_person_or_feed_leave_out_removed_shares(
     shares, by_name = chain.services.mappers.shares, {s.user_id: s for s in chain.shares.values()}
     gone, live = (by_name[chain.sharers[name].user_id] for name in ("gone", "open"))
     feeds = [s.feed_id for s in chain.shares.values()]
-    among = visibility.find_shares_among([chain.entry], feeds, RequestCache())
+    among = shares.find_among([chain.entry], feeds)
     assert [s.id for s in among] == sorted(s.id for s in chain.shares.values() if s.id != gone.id)
-    assert [s.id for s in visibility.find_shares_among([chain.entry], [live.feed_id], RequestCache())] == [
-        live.id
-    ]
-    assert visibility.find_shares_among([17], feeds, RequestCache()) == []
+    assert [s.id for s in shares.find_among([chain.entry], [live.feed_id])] == [live.id]
+    assert [s.id for s in shares.find_among([chain.entry], [], live.user_id)] == [live.id]
+    assert shares.find_among([chain.entry], [], gone.user_id) == []
+    assert shares.find_among([17], feeds) == shares.find_among([chain.entry], []) == []
     for share, found in ((gone, []), (live, [live.id])):
         assert [s.id for s in shares.find_own(share.user_id, [chain.entry]).values()] == found
         assert shares.find_own(share.user_id, [17]) == {}

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import pymongo
 import pytest
 from pymongo.database import Database
 
@@ -20,6 +19,7 @@ from app.models.accounts.token import Token, TokenKind
 from app.services.accounts.passwords import Hasher
 from bench.reading import USER, Dataset
 from tests.database.test_explain import Recorder, judge, stages, statements
+from tests.support.commands import add_listener
 from tests.support.reader import PASSWORD
 from tests.sync.conftest import READ, READING, STARRED, Reader
 
@@ -31,10 +31,7 @@ Doc = dict[str, Any]
 def recorded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Services, Recorder]]:
     """The same services once more, with every command of theirs kept."""
     found = Recorder()
-    original = pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    add_listener(monkeypatch, found)
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         yield built, found
 

@@ -52,6 +52,10 @@ class Visitor:
         sent = {**ORIGIN, **{name.replace("_", "-"): value for name, value in headers.items()}}
         return self.client.post(path, data={"csrf_token": self._shown(), **(data or {})}, headers=sent)
 
+    def show_form(self) -> None:
+        """Fetch the token of a form now, where it would be fetched with the first one that is sent."""
+        self._shown()
+
     def _shown(self) -> str:
         """Return the token of the form that it was shown last; another cookie asks for another form."""
         if not self._cookie() or self._form[0] != self._cookie():

@@ -101,7 +101,8 @@ def _token(services: Services, who: Actor) -> int:
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
-#: "silent": ending what is gone already is no error, so it looks done and changes nothing.
+#: "silent": ending what is gone already is no error, so it looks done and changes nothing. The
+#: address of an entry leads to the list, which says whether there is such an entry.
 MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/", "GET"): {},
     ("/healthz", "GET"): {},
@@ -150,7 +151,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/compose", "GET"): {},
     ("/compose", "POST"): {"note": "x"},
     ("/entries/tag", "POST"): {"": "theirs", "entry": "ENTRY", "add": "mine"},
-    ("/entries/<int:entry_id>", "GET"): {"": "theirs"},
+    ("/entries/<int:entry_id>", "GET"): {"": "silent"},
     ("/entries/mark", "POST"): {"": "silent", "entry": "ENTRY", "read": "1"},
     ("/entries/states", "POST"): {"entry": "ENTRY"},
     ("/entries/star", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
@@ -398,6 +399,8 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         assert "zerokspot" not in answer.text, rule
     assert {name: list(db[name].find()) for name in before} == before
     assert world.ann.get(f"/read/all?entry={world.entry_id}").status_code == 404
+    theirs, missing = (world.ann.get(f"/entries/{i}").headers["Location"] for i in (world.entry_id, 17))
+    assert theirs.replace(str(world.entry_id), "17") == missing == "/read/all?entry=17"
     assert "zerokspot" not in world.ann.get("/read/all").text
 
 

@@ -28,6 +28,7 @@ from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
+from app.runtime import identity_map
 from app.runtime.lazy import lazy
 from controller.client import ResultReader
 
@@ -143,7 +144,10 @@ class RedisJobs:
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
         """Yield outcomes as they arrive; see :class:`app.ports.JobPort`."""
         with _store():
-            yield from self._results.await_many(tickets, timeout)
+            for outcome in self._results.await_many(tickets, timeout):
+                identity_map.forget_all()  # the job may have changed what the caller reads next
+                yield outcome
+        identity_map.forget_all()
 
     def get_status(self, job_id: str) -> JobView:
         """Return the current state of a job."""

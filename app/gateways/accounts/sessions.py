@@ -40,10 +40,10 @@ class SessionGateway:
 
     def find_session(self, token: str) -> tuple[Session, User] | None:
         """Return a live session and its user, or None; record the use."""
-        session = self._sessions.find(hash_token(token))
-        if session is None or not self._alive(session, clock.now()):
+        found = self._sessions.find_with_user(hash_token(token))
+        if found is None or not self._alive(found[0], clock.now()):
             return None
-        user = self._users.find(session.user_id)
+        session, user = found
         if user is None or user.disabled:
             self._sessions.remove(session.key)
             return None
@@ -67,12 +67,11 @@ class SessionGateway:
         return [s for s in self._sessions.find_by_user(user_id) if self._alive(s, now)]
 
     def is_session_alive(self, key: bytes, user_id: int) -> bool:
-        """Return whether a user's session is live, without recording a use."""
+        """Return whether a user's session is live now, without recording a use."""
         session = self._sessions.find(key)
         if session is None or session.user_id != user_id or not self._alive(session, clock.now()):
             return False
-        user = self._users.find(user_id)
-        return user is not None and not user.disabled
+        return self._users.is_enabled(user_id)
 
     def end_session(self, key: bytes) -> None:
         """End one session."""

@@ -85,10 +85,10 @@ class TokenGateway:
         ]
 
     def is_token_alive(self, user_id: int, token_id: int) -> bool:
-        """Return whether a user has this valid token and isn't disabled."""
-        user = self._users.find(user_id)
-        mine = self.find_by_user(user_id) if user and not user.disabled else []
-        return any(token.id == token_id for token in mine)
+        """Return whether a user has this valid token now and isn't disabled."""
+        now, mine = clock.now(), self._tokens.find_by_user(user_id)
+        alive = any(t.id == token_id and (t.expires is None or t.expires > now) for t in mine)
+        return alive and self._users.is_enabled(user_id)
 
     def remove(self, user_id: int, token_id: int) -> bool:
         """Delete a token; return False if the user has no such token."""

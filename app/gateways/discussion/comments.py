@@ -15,9 +15,10 @@ from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds.html import linkify
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.discussion.comments import CommentMapper, get_position
 from app.mappers.discussion.likes import LikeMapper
+from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.mongo import ids
 from app.mappers.mongo.store import Session, Store
 from app.mappers.notifications.notifications import NotificationMapper
@@ -62,6 +63,7 @@ class DiscussionGateway:
         shares: ShareMapper,
         likes: LikeMapper,
         comments: CommentMapper,
+        reactions: ReactionMapper,
         notes: NotificationMapper,
         visibility: VisibilityGateway,
         depth: int,
@@ -69,38 +71,39 @@ class DiscussionGateway:
         limit: int,
     ) -> None:
         self._store, self._shares = store, shares
-        self._likes, self._comments, self._notes = likes, comments, notes
+        self._likes, self._comments, self._reactions = likes, comments, reactions
+        self._notes = notes
         self._sight = visibility
         self._depth, self._rows, self._most = depth, rows, limit
 
-    def get_share(self, viewer: int | None, share_id: int, cache: RequestCache | None = None) -> Share:
+    def get_share(self, viewer: int | None, share_id: int, *, is_social: bool = False) -> Share:
         """Return a share that a viewer may see.
+
+        Args:
+            is_social: whether the viewer follows people, so that these subscriptions are read in one query.
 
         Raises:
             NotFoundError: there is no such share, it was unshared, or the viewer may not see it.
         """
-        share = self.find_share(viewer, share_id, cache)
+        if viewer is not None and is_social:
+            self._sight.prefetch_followed(viewer)
+        share = self.find_share(viewer, share_id)
         if share is None:
             raise NotFoundError(share_id=share_id)
         return share
 
-    def find_share(
-        self, viewer: int | None, share_id: int, cache: RequestCache | None = None
-    ) -> Share | None:
+    def find_share(self, viewer: int | None, share_id: int) -> Share | None:
         """Return a share, or None if it doesn't exist or the viewer may not see it."""
-        cache = cache or RequestCache()
-        share = self._sight.find_shares([share_id], cache).get(share_id)
-        return share if share and self._sight.can_see(viewer, share, cache) else None
+        share = self._shares.find(share_id)
+        return share if share and self._sight.can_see(viewer, share) else None
 
-    def get_commented_share(
-        self, viewer: int | None, share: Share, cache: RequestCache | None = None
-    ) -> CommentedShare:
+    def get_commented_share(self, viewer: int | None, share: Share) -> CommentedShare:
         """Return a share for the head of its comment thread.
 
         Raises:
             NotFoundError: the viewer may not see the share anymore.
         """
-        by = self._sight.find_sharers(viewer, [share], cache).get(share.id)
+        by = self._sight.find_sharers(viewer, [share]).get(share.id)
         if by is None:
             raise NotFoundError(share_id=share.id)
         return CommentedShare(share, by, html=linkify.render_html(share.note))
@@ -127,13 +130,14 @@ class DiscussionGateway:
         """Return the likes and comments of shares that the viewer may see, by share id."""
         most = self._most + 1
         ids = list({s.id: None for s in shares})
-        likes, said = self._likes.find_likers(ids, most), self._comments.find_authors(ids, most)
-        people = {i for found in (*likes.values(), *said.values()) for i in found}
+        found = self._reactions.find(ids, most, viewer)
+        people = {i for some in (*found.likers.values(), *found.authors.values()) for i in some}
         heard = self._sight.find_unmuted_people(viewer, people) if people else {}
-        mine = self._likes.find_liked(viewer, list(likes)) if viewer is not None and shares else set()
         return {
             s.id: ShareReactions(
-                self._count(likes[s.id], heard), self._count(said[s.id], heard), s.id in mine
+                self._count(found.likers[s.id], heard),
+                self._count(found.authors[s.id], heard),
+                s.id in found.liked,
             )
             for s in shares
         }

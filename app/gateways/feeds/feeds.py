@@ -125,7 +125,10 @@ class FeedGateway:
         Raises:
             NotFoundError: there is no such feed.
         """
-        return is_secret(self.get(feed_id).url)
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        if card is None:
+            raise NotFoundError(feed_id=feed_id)
+        return is_secret(card.url)
 
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""

@@ -343,7 +343,8 @@ class ImportGateway:
     ) -> Import:
         found = self._imports.update(user_id, import_id, states, values, session=session)
         if found is None:
-            self.get(user_id, import_id)
+            if self._imports.find(user_id, import_id, session) is None:
+                raise NotFoundError(import_id=import_id)
             raise ConflictError("This import has changed in the meantime. Reload the page.")
         return found
 

@@ -17,7 +17,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.comments import CommentMapper
-from app.mappers.discussion.likes import LikeMapper
+from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
@@ -74,7 +74,7 @@ class NotificationGateway:
         self,
         *,
         notes: NotificationMapper,
-        likes: LikeMapper,
+        reactions: ReactionMapper,
         comments: CommentMapper,
         shares: ShareMapper,
         relationships: RelationshipMapper,
@@ -90,7 +90,7 @@ class NotificationGateway:
         failing_after: dt.timedelta,
         likes_limit: int,
     ) -> None:
-        self._notes, self._likes, self._comments = notes, likes, comments
+        self._notes, self._reactions, self._comments = notes, reactions, comments
         self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
         self._entries, self._sight = entries, visibility
@@ -125,7 +125,8 @@ class NotificationGateway:
             return False
         if by and by not in self._sight.find_unmuted_people(user_id, [by]):
             return False
-        if any(s is not None and not self._sight.can_see(user_id, s) for s in (share, also_about)):
+        shares = [s for s in (share, also_about) if s is not None]
+        if len(self._sight.find_visible_profiles(user_id, shares)) < len({s.id for s in shares}):
             return False
         note = NotificationRow(
             user_id=user_id, kind=kind, subject=subject, at=now, share_id=share.id if share else 0
@@ -194,19 +195,23 @@ class NotificationGateway:
     def _known(self, user_id: int, notes: Sequence[NotificationRow], likes: int) -> _Known:
         about = {n.share_id for n in notes if n.share_id}
         about |= {what for n in notes if n.kind is NotificationKind.RESHARE for _, what in n.last}
-        shares = self._shares.find_many(list(about)) if about else {}
-        allowed = self._sight.find_visible_profiles(user_id, list(shares.values())) if shares else {}
-        seen = {i: share for i, share in shares.items() if i in allowed}
+        shares = self._shares.find_many(list(about))
         said = {what for n in notes if n.kind in _SAID for _, what in n.last if what}
-        liked = {n.subject for n in notes if n.kind is NotificationKind.LIKE} & seen.keys()
-        likers = {s: [i for _, i in self._likes.list_likers(s, likes) if i != user_id] for s in liked}
+        liked = {n.subject for n in notes if n.kind is NotificationKind.LIKE}
+        found, comments = self._reactions.find_told(list(liked), likes, list(said))
+        likers = {s: [i for i in people if i != user_id] for s, people in found.items()}
         asks = any(n.kind is NotificationKind.REQUEST for n in notes)
         asking = self._ties.find_initiators(user_id, RelationshipKind.REQUEST, BADGE) if asks else []
         # Likers come from the likes: the row only remembers which of them were notified.
         rows = [n for n in notes if n.kind is not NotificationKind.LIKE]
         people = {by for n in rows for by, _ in n.last} | {i for some in likers.values() for i in some}
-        faces = self._sight.find_unmuted_people(user_id, people | set(asking))
-        return _Known(seen, self._comments.find_many(list(said)) if said else {}, likers, asking, faces)
+        people |= set(asking)
+        # Before the visibility checks, so that the people in the rows and all sharers are read in one query.
+        self._sight.prefetch_people([*people, *(s.user_id for s in shares.values())])
+        allowed = self._sight.find_visible_profiles(user_id, list(shares.values()))
+        seen = {i: share for i, share in shares.items() if i in allowed}
+        faces = self._sight.find_unmuted_people(user_id, people)
+        return _Known(seen, comments, likers, asking, faces)
 
     def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:
         shares = self._shares.find_many(list({n.share_id for n in notes if n.share_id}))
@@ -229,8 +234,10 @@ class NotificationGateway:
         """Return rows for the user's long-failing feeds that are not marked as read."""
         if not self._wants(user_id, NotificationKind.FEED):
             return []
-        mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id) if not (s.paused or s.person)}
-        failed = [i for i, card in self._feeds.find_cards(list(mine)).items() if card.error]
+        every = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id)}
+        mine = {i: s for i, s in every.items() if not (s.paused or s.person)}
+        cards = self._feeds.find_cards(list(every))  # all of them: the page's counters need the rest
+        failed = [i for i in mine if i in cards and cards[i].error]
         feeds = self._lists.find_many(failed) if failed else {}
         known = self._notes.find_by_kind(user_id, NotificationKind.FEED, failed) if failed else {}
         notes = [

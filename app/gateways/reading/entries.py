@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.errors import ExistsError, NotFoundError
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.marks import MarkMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
-from app.models.sharing.sharing import Origin, Share, ShareVisibility
+from app.models.sharing.sharing import Origin, Profile, Share, ShareVisibility
 
 #: Keys of entries cached in this process, 100 bytes each.
 SHOWN = 50_000
@@ -33,6 +34,7 @@ class EntryGateway:
         keys: EntryKeyMapper,
         marks: MarkMapper,
         subscriptions: SubscriptionMapper,
+        shares: ShareMapper,
         visibility: VisibilityGateway,
         sanitize: entry_bodies.Sanitize,
     ) -> None:
@@ -43,6 +45,7 @@ class EntryGateway:
         self._keys = keys
         self._marks = marks
         self._subscriptions = subscriptions
+        self._shares = shares
         self._shown: dict[int, EntryKey] = {}
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
@@ -67,41 +70,55 @@ class EntryGateway:
         """Clear the cache of keys that pages showed."""
         self._shown.clear()
 
-    def get(self, user_id: int, entry_id: int) -> Entry:
+    def get(self, user_id: int, entry_id: int, *, with_sharers: bool = False) -> Entry:
         """Return an entry with its body.
+
+        Args:
+            with_sharers: whether to read also the sharers among followed people, whom the caller needs.
 
         Raises:
             NotFoundError: there is no such entry, or it's neither in the user's feeds nor marked by them.
         """
-        found = self._find(user_id, entry_id)
+        found = self._find(user_id, entry_id, with_sharers=with_sharers)
         joined = self.join_shares(user_id, {found.id: found}, with_bodies=True)
         if entry_id not in joined:
             raise NotFoundError(entry_id=entry_id)
         return joined[entry_id]
 
-    def _find(self, user_id: int, entry_id: int) -> Entry:
-        entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
-        if entry is None or entry.of is not None:
+    def find_feed(self, user_id: int, entry_id: int) -> int | None:
+        """Return the feed of an entry that isn't a share of another entry, if the user subscribes to it."""
+        return self._entries.find_feed(entry_id, self._subscriptions.find_feed_ids(user_id))
+
+    def _find(self, user_id: int, entry_id: int, *, with_sharers: bool = False) -> Entry:
+        if with_sharers:
+            self._sight.prefetch_followed(user_id)
+        entry, share = self._shares.find_with_entry(entry_id, self._subscriptions.find_feed_ids(user_id))
+        if share is not None:
+            if with_sharers:
+                self._sight.prefetch_sharers(user_id, share)
             # A share is visible to its audience, which differs from the sharer's followers.
-            feed_id = self._sight.find_shared_feed(user_id, entry_id)
-            entry = None if feed_id is None else self._entries.find(entry_id, [feed_id])
-        if entry is None:
+            entry = entry if self._sight.can_see(user_id, share) else None
+        elif entry is None:
+            entry = self._find_kept(user_id, entry_id)
+        if entry is None or (share is None and entry.of is not None):
             raise NotFoundError(entry_id=entry_id)
         return self._clean(entry)
 
-    def find_with_bodies(
-        self, user_id: int | None, keys: Sequence[EntryKey], cache: RequestCache | None = None
-    ) -> dict[int, Entry]:
-        """Return entries of a user's page with their bodies, by id."""
-        return self.join_shares(
-            user_id, self.find_stored(keys, with_bodies=True), with_bodies=True, cache=cache
-        )
+    def _find_kept(self, user_id: int, entry_id: int) -> Entry | None:
+        """Return an entry that a user marked, from a feed without a subscription."""
+        feed_id = self._marks.find_feed(user_id, entry_id)
+        return None if feed_id is None else self._entries.find(entry_id, [feed_id])
 
-    def find_rows(
-        self, user_id: int | None, keys: Sequence[EntryKey], cache: RequestCache | None = None
-    ) -> dict[int, Entry]:
+    def find_with_bodies(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return entries of a user's page with their bodies, by id."""
+        return self.join_shares(user_id, self.find_stored(keys, with_bodies=True), with_bodies=True)
+
+    def find_rows(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return the fields of these entries that lists show, by id; omit entries deleted meanwhile."""
-        return self.join_shares(user_id, self.find_stored(keys), cache=cache)
+        shares = self._shares.find_kept([k.id for k in keys]).values()
+        roots = [EntryKey(s.of.entry_id, s.of.feed_id, 0, 0) for s in shares if not s.is_post]
+        stored, wanted = self.find_stored([*keys, *roots]), {k.id for k in keys}
+        return self.join_shares(user_id, {i: entry for i, entry in stored.items() if i in wanted})
 
     def find_stored(self, keys: Sequence[EntryKey], *, with_bodies: bool = False) -> dict[int, Entry]:
         """Return entries as stored, by id; use :meth:`join_shares` before showing them."""
@@ -119,7 +136,6 @@ class EntryGateway:
         entries: Mapping[int, Entry],
         *,
         with_bodies: bool = False,
-        cache: RequestCache | None = None,
     ) -> dict[int, Entry]:
         """Fill the entries of shares with the content of the shared entries.
 
@@ -139,14 +155,14 @@ class EntryGateway:
         )
         # A root that is a share itself is a post, with its author's audience.
         posts = [e.id for e in roots.values() if e.of is not None]
-        cache = cache or RequestCache()
-        hidden = self._sight.find_hidden(user_id, {*own, *posts}, cache)
-        seen = {i: _signed(e, cache) for i, e in roots.items() if i not in hidden}
+        sharers = self._sight.find_visible_sharers(user_id, {*own, *posts})
+        hidden = {*own, *posts} - sharers.keys()
+        seen = {i: _signed(e, sharers) for i, e in roots.items() if i not in hidden}
         lost = {of.entry_id for i, of in shared.items() if i not in hidden} - seen.keys()
         # A post made private is in another feed now; as in chains, its share shows whether it still exists.
-        live = self._sight.find_shares(lost, cache) if lost else {}
+        live = self._shares.find_many(list(lost)) if lost else {}
         return {
-            entry.id: _shown(_signed(entry, cache), shared.get(entry.id), seen, live)
+            entry.id: _shown(_signed(entry, sharers), shared.get(entry.id), seen, live)
             for entry in entries.values()
             if entry.id not in hidden
         }
@@ -244,17 +260,17 @@ class EntryGateway:
         """
         feed_id = self._marks.find_feed(user_id, entry_id)
         if feed_id is None:
-            share = self._sight.find_shares([entry_id], RequestCache()).get(entry_id)
+            share = self._shares.find(entry_id)
             entry_id = share.of.entry_id if share else entry_id
             feed_id = self._marks.find_feed(user_id, entry_id) if share else None
         return None if feed_id is None else EntryKey(entry_id, feed_id, 0, 0)
 
 
-def _signed(entry: Entry, cache: RequestCache) -> Entry:
+def _signed(entry: Entry, sharers: Mapping[int, Profile]) -> Entry:
     """Return a post with its author's current name; return any other entry unchanged."""
     if entry.of is None or entry.of.entry_id != entry.id:
         return entry
-    by = cache.seen.get(entry.id)
+    by = sharers.get(entry.id)
     return dataclasses.replace(entry, author=by.name) if by else entry
 
 

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.reading.streams import Sources
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway, build_sharer
+from app.gateways.sharing.visibility import VisibilityGateway, build_sharer
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.sharing.profiles import ProfileMapper
@@ -107,7 +107,6 @@ class GroupingGateway:
         snapshot: Snapshot,
         stored: Mapping[int, Entry],
         people: Iterable[Subscription],
-        cache: RequestCache,
     ) -> list[Share]:
         """Read all shares that a page needs: its own, the posts that they share, and other shares of the same
         entries.
@@ -128,8 +127,8 @@ class GroupingGateway:
         origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
         # A post is in the feed that its shares name; feeds of sites contain no shares.
         places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
-        found = self._sight.find_shares_among(origins, feeds | places, cache)
-        seen = self._sight.find_visible_profiles(snapshot.user_id, found, cache)
+        found = self._shares.find_among(list(origins), list(feeds | places))
+        seen = self._sight.find_visible_profiles(snapshot.user_id, found)
         return [s for s in found if s.id in seen and s.feed_id in feeds]
 
     def group_shares(
@@ -138,19 +137,18 @@ class GroupingGateway:
         keys: Sequence[EntryKey],
         entries: Mapping[int, Entry],
         shares: Sequence[Share],
-        cache: RequestCache,
     ) -> ShareGroups:
         """Return the groups of the shares on a page.
 
         Args:
             entries: the rows of the page.
-            shares: the result of :meth:`find_shares`, called with the same ``cache``.
+            shares: the result of :meth:`find_shares`.
         """
         if not keys:
             return NOTHING
         origins = {i: entry.of for i, entry in entries.items() if entry.of is not None}
         roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
-        profiles = self._sight.find_visible_profiles(snapshot.user_id, shares, cache)
+        profiles = self._sight.find_visible_profiles(snapshot.user_id, shares)
         by_root: dict[int, list[Share]] = collections.defaultdict(list)
         for share in shares:
             by_root[share.of.entry_id].append(share)
@@ -211,12 +209,8 @@ class GroupingGateway:
         self, user_id: int, entry_id: int, origin: Origin | None
     ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
         """Return the sharers of an entry among followed people and the user, and these shares."""
-        people = [s.feed_id for s in exclude_muted(self.find_people(user_id))]
-        people += [s.feed_id for s in self.make_own_subscriptions(user_id)]
-        root = origin.entry_id if origin else entry_id
-        known = RequestCache()
-        shares = self._sight.find_shares_among([root], people, known)
-        found = self._sight.find_sharers(user_id, shares, known)
+        shares = self._sight.find_followed_shares(user_id, origin.entry_id if origin else entry_id)
+        found = self._sight.find_sharers(user_id, shares)
         shown = tuple(s for s in shares if s.id in found)
         return tuple(found[s.id] for s in shown), shown
 

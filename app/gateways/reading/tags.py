@@ -7,7 +7,7 @@ import datetime as dt
 import functools
 import itertools
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
@@ -77,10 +77,7 @@ class TagGateway:
         return self._alive(user_id, tag_id)
 
     def _alive(self, user_id: int, tag_id: int, session: Session | None = None) -> Tag:
-        tag = next((t for t in self._tags.find_by_user(user_id, session) if t.id == tag_id), None)
-        if tag is None or tag.deleted_at is not None:
-            raise NotFoundError("You don't have this tag.", tag_id=tag_id)
-        return tag
+        return _get_alive(self._tags.find_by_user(user_id, session), tag_id)
 
     def find_by_marks(self, user_id: int, marks: Mapping[int, Mark]) -> dict[int, tuple[Tag, ...]]:
         """Return the tags of marked entries, by entry."""
@@ -217,7 +214,8 @@ class TagGateway:
 
         def move_marks(session: Session) -> tuple[Tag, Tag]:
             # Read in the transaction: another device may have just merged or deleted one of them.
-            source, target = (self._alive(user_id, t, session) for t in (tag_id, into))
+            tags = self._tags.find_by_user(user_id, session)
+            source, target = (_get_alive(tags, t) for t in (tag_id, into))
             marks = self._marks.find_by_tag(user_id, tag_id, session)
             added = [m.entry_id for m in marks if into not in m.tags]
             self._marks.add_tag(user_id, tag_id, into, session)
@@ -342,6 +340,13 @@ class TagGateway:
         if number >= self._searches_most:
             most = self._searches_most
             raise TooLargeError("You can have at most %(limit)s saved searches.", limit=most)
+
+
+def _get_alive(tags: Iterable[Tag], tag_id: int) -> Tag:
+    tag = next((t for t in tags if t.id == tag_id), None)
+    if tag is None or tag.deleted_at is not None:
+        raise NotFoundError("You don't have this tag.", tag_id=tag_id)
+    return tag
 
 
 def _free(name: str, taken: Collection[str], key: Callable[[str], str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.errors import InvalidError
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.sharing.shares import ShareMapper, pack_path
 from app.models.feeds import chain
@@ -42,9 +42,7 @@ class ChainGateway:
         self._shares, self._sight, self._profiles, self._entries = shares, visibility, profiles, entries
         self._rows, self._most = rows, limit
 
-    def list_chain(
-        self, viewer: int | None, origin: Origin, cursor: str | None, cache: RequestCache | None = None
-    ) -> ChainPage:
+    def list_chain(self, viewer: int | None, origin: Origin, cursor: str | None) -> ChainPage:
         """Return a page of the visible shares after ``cursor``, each below the share that it came from.
 
         Hidden shares are left out, unless a visible share came from them: then they appear without a name.
@@ -52,8 +50,7 @@ class ChainGateway:
         Raises:
             InvalidError: the cursor is invalid.
         """
-        after, cache = _after(cursor), cache or RequestCache()
-        sight = self._sight.build_filter(viewer, cache)
+        after, sight = _after(cursor), self._sight.build_filter(viewer)
         rows: list[tuple[Share, Sharer]] = []
         ended = False
         for _ in range(LOOKS):
@@ -61,8 +58,7 @@ class ChainGateway:
             if not found:
                 ended = True
                 break
-            cache.shares.update({share.id: share for share, _ in found})
-            names = self._sight.find_sharers(viewer, [share for share, _ in found], cache)
+            names = self._sight.find_sharers(viewer, [share for share, _ in found])
             rows += [(share, names[share.id]) for share, _ in found if share.id in names]
             after = found[-1][1]
             if len(rows) > self._rows:
@@ -70,7 +66,7 @@ class ChainGateway:
         rows, more = rows[: self._rows], not ended
         last = pack_path((*rows[-1][0].path, rows[-1][0].id)) if rows else after
         total = self._shares.count(origin.entry_id, sight, self._most + 1)
-        nodes = self._nodes(viewer, rows, cache)
+        nodes = self._nodes(viewer, rows)
         return ChainPage(
             origin,
             nodes,
@@ -80,13 +76,11 @@ class ChainGateway:
             self._entries.find_remote_chain(origin),
         )
 
-    def _nodes(
-        self, viewer: int | None, rows: list[tuple[Share, Sharer]], known: RequestCache
-    ) -> tuple[ChainNode, ...]:
+    def _nodes(self, viewer: int | None, rows: list[tuple[Share, Sharer]]) -> tuple[ChainNode, ...]:
         on_page = {share.id for share, _ in rows}
         above = {i for share, _ in rows for i in share.path} - on_page
-        passed = self._sight.find_shares(above, known)
-        names = self._sight.find_sharers(viewer, list(passed.values()), known)
+        passed = self._shares.find_many(list(above))
+        names = self._sight.find_sharers(viewer, list(passed.values()))
         nodes: list[ChainNode] = []
         here: tuple[int, ...] = ()
         for share, by in rows:
@@ -103,14 +97,13 @@ class ChainGateway:
 
     def find_first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
         """Return the sharer of a root's first visible share, and the capped number of visible shares."""
-        known = RequestCache()
-        sight = self._sight.build_filter(viewer, known)
-        total = self._shares.count(origin.entry_id, sight, self._most)
-        if not total:
-            return None, 0
+        sight = self._sight.build_filter(viewer)
         found = [share for share, _ in self._shares.list_chain(origin.entry_id, sight, "", FIRSTS)]
-        names = self._sight.find_sharers(viewer, found, known)
-        return next((names[s.id] for s in found if s.id in names), None), total
+        total = len(found)
+        if total == FIRSTS:
+            total = self._shares.count(origin.entry_id, sight, self._most)
+        names = self._sight.find_sharers(viewer, found)
+        return next((names[s.id] for s in found if s.id in names), None), min(total, self._most)
 
     def list_chain_sharers(self, viewer: int | None, share: Share) -> list[Sharer | None]:
         """Return the sharers in a share's chain, latest first; None for hidden and removed shares."""

@@ -160,5 +160,5 @@ class FollowGateway:
 
     def count_followers(self, profiles: Sequence[Profile]) -> dict[int, int]:
         """Return the number of followers of these people, by user id."""
-        found = {p.user_id: self._feeds.find(p.feed_id) for p in profiles}
-        return {user_id: feed.subscribers for user_id, feed in found.items() if feed}
+        counts = self._feeds.count_subscribers([p.feed_id for p in profiles])
+        return {p.user_id: counts[p.feed_id] for p in profiles if p.feed_id in counts}

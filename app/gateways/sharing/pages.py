@@ -14,7 +14,7 @@ from app.errors import NotFoundError
 from app.feeds.html import linkify
 from app.feeds.websub import publish
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway, build_sharer
+from app.gateways.sharing.visibility import VisibilityGateway, build_sharer
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.sharing.shares import ShareMapper
@@ -74,15 +74,13 @@ class SharedGateway:
         self._rows, self._passed_most, self._counted = rows, passed_limit, counted
         self._origin, self.hub = origin, hub
 
-    def list_shares(
-        self, viewer: int | None, profile: Profile, before: int | None, cache: RequestCache
-    ) -> SharedPart:
+    def list_shares(self, viewer: int | None, profile: Profile, before: int | None) -> SharedPart:
         """Return a page of a stream's visible shares, newest first, without full texts.
 
         Args:
             before: the share after which the page starts; None: the first page.
         """
-        part = self._part(viewer, profile, before, cache)
+        part = self._part(viewer, profile, before)
         return part._replace(items=tuple(self._counting(part.items)))
 
     def _part(
@@ -90,40 +88,36 @@ class SharedGateway:
         viewer: int | None,
         profile: Profile,
         before: int | None,
-        known: RequestCache,
         *,
         text: TextExtent = TextExtent.BEGINNING,
     ) -> SharedPart:
-        seen = self._seen(viewer, profile, known)
+        seen = self._seen(viewer, profile)
         found = self._shares.list_stream(profile.user_id, seen, before, self._rows + 1)
         shown = found[: self._rows]
-        known.shares.update({share.id: share for share in shown})
-        items = self._items(viewer, [(share, profile) for share in shown], text, known)
+        items = self._items(viewer, [(share, profile) for share in shown], text)
         return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
 
-    def _seen(self, viewer: int | None, profile: Profile, known: RequestCache) -> list[Audience]:
+    def _seen(self, viewer: int | None, profile: Profile) -> list[Audience]:
         """Return the audiences whose shares this viewer may see."""
-        tie = self._sight.find_relationship(viewer, profile, known)
+        tie = self._sight.find_relationship(viewer, profile)
         return [audience for audience in Audience if profile.allows_view(audience, tie)]
 
-    def count_shares(self, viewer: int | None, profile: Profile, cache: RequestCache) -> ShareCount:
+    def count_shares(self, viewer: int | None, profile: Profile) -> ShareCount:
         """Return how many shares of a stream a viewer may see."""
-        seen = self._seen(viewer, profile, cache)
+        seen = self._seen(viewer, profile)
         found = self._shares.count_stream(profile.user_id, seen, self._counted + 1)
         return ShareCount(min(found, self._counted), found > self._counted)
 
-    def get_share(
-        self, viewer: int | None, profile: Profile, share_id: int, cache: RequestCache
-    ) -> SharedItem:
+    def get_share(self, viewer: int | None, profile: Profile, share_id: int) -> SharedItem:
         """Return one share of a person with its text.
 
         Raises:
             NotFoundError: there is no such share, it was unshared, or the viewer may not see it.
         """
-        share = self._sight.find_shares([share_id], cache).get(share_id)
-        if share is None or share.user_id != profile.user_id or not self._sight.can_see(viewer, share, cache):
+        share = self._shares.find_many([share_id]).get(share_id)
+        if share is None or share.user_id != profile.user_id or not self._sight.can_see(viewer, share):
             raise NotFoundError(share_id=share_id)
-        items = self._items(viewer, [(share, profile)], TextExtent.WHOLE, cache)
+        items = self._items(viewer, [(share, profile)], TextExtent.WHOLE)
         if not items:
             raise NotFoundError(share_id=share_id)
         return self._counting(items)[0]
@@ -133,16 +127,15 @@ class SharedGateway:
         viewer: int | None,
         shares: Sequence[tuple[Share, Profile]],
         text: TextExtent,
-        known: RequestCache,
     ) -> list[SharedItem]:
         """Return shares with the data to show, except those whose root entry is hidden from the viewer."""
         keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
         entries = (self._entries.find_with_bodies if text is TextExtent.WHOLE else self._entries.find_rows)(
-            viewer, keys, known
+            viewer, keys
         )
         shares = [(s, p) for s, p in shares if s.id in entries]
         cards = self._feeds.find_cards(list({s.of.feed_id for s, _ in shares}))
-        hops = self._hops(viewer, [s for s, _ in shares], known)
+        hops = self._hops(viewer, [s for s, _ in shares])
         return [
             SharedItem(
                 share=share,
@@ -157,10 +150,10 @@ class SharedGateway:
             for share, profile in shares
         ]
 
-    def _hops(self, viewer: int | None, shares: Sequence[Share], known: RequestCache) -> dict[int, Hop]:
+    def _hops(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Hop]:
         ids = {i for share in shares for i in share.path}
-        found = self._sight.find_shares(ids, known)
-        names = self._sight.find_sharers(viewer, list(found.values()), known)
+        found = self._shares.find_many(list(ids))
+        names = self._sight.find_sharers(viewer, list(found.values()))
         return {i: _hop(found.get(i), names.get(i)) for i in ids}
 
     def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
@@ -193,15 +186,14 @@ class SharedGateway:
         Raises:
             NotFoundError: the stream isn't public.
         """
-        read = RequestCache()
-        if Audience.PUBLIC not in self._seen(None, profile, read):
+        if Audience.PUBLIC not in self._seen(None, profile):
             raise NotFoundError(handle=profile.handle)
         if etags or since:
-            light = self._stamped(self._part(None, profile, None, read, text=TextExtent.NONE).items)
+            light = self._stamped(self._part(None, profile, None, text=TextExtent.NONE).items)
             tag, modified = self._tag(profile, form, light), publish.find_last_modified(profile, light)
             if tag in etags or (not etags and since and modified <= since):
                 return FeedDocument(profile=profile, tag=tag, modified=modified)
-        items = self._part(None, profile, None, read, text=TextExtent.WHOLE).items
+        items = self._part(None, profile, None, text=TextExtent.WHOLE).items
         write = publish.render_atom if form is FeedFormat.ATOM else publish.render_json_feed
         return FeedDocument(
             profile=profile,

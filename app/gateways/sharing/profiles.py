@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from app import clock
@@ -137,7 +138,8 @@ class ProfileGateway:
 
     def apply_audience_changes(self, profile: Profile) -> None:
         """Update the shares' copies of the audience if the profile was changed meanwhile."""
-        while (now := self._profiles.find(profile.user_id)) and now.visible_to is not profile.visible_to:
+        find = partial(self._profiles.find, profile.user_id, fresh=True)
+        while (now := find()) and now.visible_to is not profile.visible_to:
             self._shares.set_stream_audience(now.user_id, now.visible_to)
             profile = now
 

@@ -30,6 +30,7 @@ from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import Entry, NewEntry
 from app.models.sharing.sharing import Audience, Origin, Profile, Share
 from app.models.subscriptions.undo import Removal
+from app.runtime import identity_map
 
 #: Attempts to store a share whose number or id another share gets at the same moment.
 ROUNDS = 8
@@ -82,6 +83,7 @@ class SharingGateway:
             raise NotFoundError(entry_id=entry.id)
         if source is not None:
             audience = self._allowed(source, profile, audience)
+            self._check_hands(len(source.path) + 1 + len(entry.remote.hops if entry.remote else ()))
         elif entry.remote:
             self._check_hands(len(entry.remote.hops))
         share = Share(
@@ -95,7 +97,7 @@ class SharingGateway:
             note=note,
             audience=audience,
         )
-        return self._put(profile, share, self._body(profile, share, "", now), now)
+        return self._put(profile, share, self._body(profile, share, "", now, entry), now)
 
     def _allowed(self, source: Share, profile: Profile, audience: Audience) -> Audience:
         """Return the audience of a re-share, which is at most that of its source."""
@@ -103,8 +105,6 @@ class SharingGateway:
         whole = source.audience.narrow_to(owner.audience) if owner else Audience.PRIVATE
         if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
             raise InvalidError("This post is for followers only, so you can't re-share it.")
-        remote = self._entries.find_remote_chain(source.of)
-        self._check_hands(len(source.path) + 1 + len(remote.hops if remote else ()))
         return audience.narrow_to(whole)
 
     def check_reshare(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
@@ -225,13 +225,17 @@ class SharingGateway:
             InvalidError: as for :meth:`share`.
             ConflictError: other requests changed the share at every attempt.
         """
-        for _ in range(ROUNDS):
-            was = self._shares.find(share_id)
+        for attempt in range(ROUNDS):
+            was = self._find_current(share_id) if attempt else self._shares.find(share_id)
             if was is None or not was.live or was.user_id != profile.user_id:
                 raise NotFoundError(share_id=share_id)
             with contextlib.suppress(_OvertakenError):
                 return was, self._edit(profile, was, self._wanted(was, note, audience, now), now)
         raise ConflictError(share_id=share_id)
+
+    def _find_current(self, share_id: int) -> Share | None:
+        with identity_map.bypass():  # the transaction before may have ended without a write
+            return self._shares.find(share_id)
 
     def _wanted(self, was: Share, note: str | None, audience: Audience | None, now: dt.datetime) -> Share:
         """Return the share as it should be after an edit."""
@@ -332,18 +336,25 @@ class SharingGateway:
         entry = self._entries.find(share.of.entry_id, [share.of.feed_id])
         return entry.title if entry else ""
 
-    def _body(self, profile: Profile, share: Share, title: str, now: dt.datetime) -> NewEntry:
-        """Return the entry of a share, to store it again.
+    def _body(
+        self, profile: Profile, share: Share, title: str, now: dt.datetime, entry: Entry | None = None
+    ) -> NewEntry:
+        """Return the entry of a share, to store it.
+
+        Args:
+            entry: the shared entry as the sharer sees it; None: read it from the store.
 
         Raises:
             NotFoundError: the shared entry is gone.
         """
         if share.is_post:
             return _entry_of_post(title, share, profile, now)
+        if entry is not None:
+            return _entry_of(entry, share.note, now, of_post=share.of.entry_id in share.path)
         root = self._entries.find(share.of.entry_id, [share.of.feed_id])
         if root is None:
             raise NotFoundError(entry_id=share.of.entry_id)
-        return _entry_of(root, share.note, now)
+        return _entry_of(root, share.note, now, of_post=root.of is not None)
 
     def _gone(self, known: Share, now: dt.datetime, session: Session) -> Share:
         """Remove a share and return it as it was, since it may have moved after it was read."""
@@ -414,7 +425,7 @@ class SharingGateway:
                 self._pass_on(share, now)
 
 
-def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
+def _entry_of(root: Entry, note: str, now: dt.datetime, *, of_post: bool) -> NewEntry:
     """Return the entry of a share: the sharer's note, and the root's data for the search.
 
     Lists read the root's content from the root itself. Nothing of a post is copied, because it may be
@@ -428,7 +439,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
         content=linkify.render_html(note),
         cleaned_by=SANITIZER_VERSION,
     )
-    if root.of is not None:
+    if of_post:
         return entry
     return entry._replace(title=root.title, author=root.author, excerpt=root.excerpt)
 

@@ -56,25 +56,19 @@ class TrendGateway:
         """
         limit = self._rows if rows is None else rows
         origins = self._trends.find_top(limit * SPARE, now) if limit else []
+        last, totals = self._shares.find_last([o.entry_id for o in origins], FACES, self._most)
+        self._sight.prefetch_people({s.user_id for shares in last.values() for s in shares})
         keys = [EntryKey(o.entry_id, o.feed_id, 0, 0) for o in origins]
         entries = self._entries.find_rows(viewer, keys)
         hidden = self._sight.find_hidden(viewer, [e.id for e in entries.values() if e.of is not None])
         listed = [o for o in origins if o.entry_id in entries and o.entry_id not in hidden]
-        everybody, found = self._sight.build_filter(None), list[Trend]()
-        for start in range(0, len(listed), limit):
-            part = listed[start : start + limit]
-            last = {o.entry_id: self._shares.find_last(o.entry_id, FACES) for o in part}
-            # One visibility check for all entries, not one for each.
-            names = self._sight.find_sharers(viewer, [s for shares in last.values() for s in shares])
-            for origin in part:
-                sharers = tuple(names[s.id] for s in last[origin.entry_id] if s.id in names)
-                if not sharers:
-                    continue
-                total = self._shares.count(origin.entry_id, everybody, self._most)
-                found.append(Trend(entries[origin.entry_id], sharers, total))
-                if len(found) == limit:
-                    return found
-        return found
+        names = self._sight.find_sharers(viewer, [s for o in listed for s in last[o.entry_id]])
+        found = [
+            Trend(entries[o.entry_id], sharers, totals.get(o.entry_id, 0))
+            for o in listed
+            if (sharers := tuple(names[s.id] for s in last[o.entry_id] if s.id in names))
+        ]
+        return found[:limit]
 
     def list_similar_readers(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[SimilarReader]:
         """Return people who opted in and read the same feeds, most similar first.

@@ -19,36 +19,15 @@ from app.models.sharing.sharing import (
     Share,
     Sharer,
 )
+from app.models.subscriptions.muting import exclude_muted
+from app.runtime import identity_map
 
 #: Most blocks that a filter considers.
 BLOCKS = 1000
 
 
-class RequestCache:
-    """Shares and people read for one response, so that nothing is read twice.
-
-    The cache lives as long as a request, so that visibility is always exact, in every process.
-
-    Attributes:
-        follows: feeds of the people whom the viewer follows; None: not read yet.
-        shares, profiles: by id; None for a missing one.
-        seen: profiles of sharers by share id; None: the viewer may not see the share.
-    """
-
-    def __init__(self, follows: Collection[int] | None = None) -> None:
-        self.follows = None if follows is None else frozenset(follows)
-        self.shares: dict[int, Share | None] = {}
-        self.profiles: dict[int, Profile | None] = {}
-        self.ties: dict[int, Relationship] = {}
-        self.seen: dict[int, Profile | None] = {}
-
-
 class VisibilityGateway:
-    """Decides who may see what, by profile, relationship and audience.
-
-    The argument ``cache`` holds data read earlier for the same viewer and response; methods add what they
-    read.
-    """
+    """Decides who may see what, by profile, relationship and audience."""
 
     def __init__(
         self,
@@ -60,26 +39,13 @@ class VisibilityGateway:
         self._profiles, self._ties = profiles, relationships
         self._shares, self._subscriptions = shares, subscriptions
 
-    def find_relationships(
-        self, viewer: int | None, profiles: Iterable[Profile], cache: RequestCache | None = None
-    ) -> dict[int, Relationship]:
+    def find_relationships(self, viewer: int | None, profiles: Iterable[Profile]) -> dict[int, Relationship]:
         """Return a viewer's relationships to these people, by user id; None is a stranger."""
         people = {p.user_id: p for p in profiles}
         if viewer is None or not people:
             return dict.fromkeys(people, STRANGER)
-        cache = cache or RequestCache()
-        new = {i: p for i, p in people.items() if i not in cache.ties}
-        if new:
-            cache.ties.update(self._ties_of(viewer, new, cache.follows))
-        return {i: cache.ties[i] for i in people}
-
-    def _ties_of(
-        self, viewer: int, people: dict[int, Profile], follows: Collection[int] | None
-    ) -> dict[int, Relationship]:
         laid = self._ties.find_between(viewer, list(people))
-        if follows is None:
-            mine = self._subscriptions.find_by_user(viewer, [p.feed_id for p in people.values()])
-            follows = {s.feed_id for s in mine if s.person}
+        follows = self._subscriptions.filter_followed(viewer, [p.feed_id for p in people.values()])
         return {
             user_id: Relationship(
                 own=user_id == viewer,
@@ -128,49 +94,52 @@ class VisibilityGateway:
             raise ForbiddenError("You've blocked this person. Unblock them first.")
         return relationship.follows or target.audience is Audience.PUBLIC
 
-    def find_relationship(
-        self, viewer: int | None, profile: Profile, cache: RequestCache | None = None
-    ) -> Relationship:
+    def find_relationship(self, viewer: int | None, profile: Profile) -> Relationship:
         """Return a viewer's relationship to one person."""
-        if cache is not None:
-            cache.profiles[profile.user_id] = profile
-        return self.find_relationships(viewer, [profile], cache)[profile.user_id]
+        return self.find_relationships(viewer, [profile])[profile.user_id]
 
-    def find_visible_profiles(
-        self, viewer: int | None, shares: Sequence[Share], cache: RequestCache | None = None
-    ) -> dict[int, Profile]:
+    def reread_relationships(self, viewer: int, profiles: Iterable[Profile]) -> dict[int, Relationship]:
+        """Return a viewer's relationships, read again: for a check after a write, as others may write too."""
+        with identity_map.bypass():
+            return self.find_relationships(viewer, profiles)
+
+    def find_visible_profiles(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Profile]:
         """Return the sharers' profiles by share id, for the shares that a viewer may see."""
-        cache = cache or RequestCache()
-        if new := [s for s in shares if s.id not in cache.seen]:
-            profiles = self._people({s.user_id for s in new if s.live}, cache)
-            ties = self.find_relationships(viewer, profiles.values(), cache)
-            for s in new:
-                by = profiles.get(s.user_id) if s.live else None
-                cache.seen[s.id] = by if by and by.allows_view(s.audience, ties[s.user_id]) else None
-        return {s.id: by for s in shares if (by := cache.seen[s.id]) is not None}
+        sharers = {s.user_id for s in shares if s.live}
+        if viewer is not None and sharers:
+            self.prefetch_people([*sharers, viewer])  # most callers need the viewer's own profile too
+        profiles = self._profiles.find_many(list(sharers))
+        ties = self.find_relationships(viewer, profiles.values())
+        return {
+            s.id: by
+            for s in shares
+            if s.live and (by := profiles.get(s.user_id)) and by.allows_view(s.audience, ties[s.user_id])
+        }
 
-    def _people(self, user_ids: Collection[int], known: RequestCache) -> dict[int, Profile]:
-        if new := [i for i in user_ids if i not in known.profiles]:
-            known.profiles.update(dict.fromkeys(new) | self._profiles.find_many(new))
-        return {i: profile for i in user_ids if (profile := known.profiles[i]) is not None}
-
-    def can_see(self, viewer: int | None, share: Share, cache: RequestCache | None = None) -> bool:
+    def can_see(self, viewer: int | None, share: Share) -> bool:
         """Return whether a viewer may see one share."""
-        return share.id in self.find_visible_profiles(viewer, [share], cache)
+        return share.id in self.find_visible_profiles(viewer, [share])
 
-    def find_shares(self, share_ids: Collection[int], cache: RequestCache) -> dict[int, Share]:
-        """Return the shares that exist, removed ones included, by id."""
-        if new := [i for i in share_ids if i not in cache.shares]:
-            cache.shares.update(dict.fromkeys(new) | self._shares.find_many(new))
-        return {i: share for i in share_ids if (share := cache.shares[i]) is not None}
+    def prefetch_followed(self, viewer: int) -> None:
+        """Read a viewer's subscriptions to people in one query, before some of them are looked up."""
+        if identity_map.is_active():
+            self._subscriptions.find_people(viewer)
 
-    def find_shares_among(
-        self, origin_ids: Collection[int], feeds: Collection[int], cache: RequestCache
-    ) -> list[Share]:
-        """Return the shares of these entries in these feeds, regardless of audience, oldest first."""
-        found = self._shares.find_among(list(origin_ids), list(feeds)) if origin_ids and feeds else []
-        cache.shares.update({s.id: s for s in found})
-        return found
+    def prefetch_sharers(self, viewer: int, share: Share) -> None:
+        """Read the shares of the same entry that a viewer's article pane names, and all their sharers."""
+        if identity_map.is_active():
+            shares = self.find_followed_shares(viewer, share.of.entry_id)
+            self.prefetch_people({s.user_id for s in (share, *shares)} | {viewer})
+
+    def find_followed_shares(self, viewer: int, origin_id: int) -> list[Share]:
+        """Return the shares of an entry by the viewer and by people whom they follow and don't mute."""
+        feeds = [s.feed_id for s in exclude_muted(self._subscriptions.find_people(viewer))]
+        return self._shares.find_among([origin_id], feeds, viewer)
+
+    def prefetch_people(self, user_ids: Iterable[int]) -> None:
+        """Read these people in one query, before some of them are looked up."""
+        if identity_map.is_active():
+            self._profiles.find_many(list(user_ids))
 
     def find_unmuted_people(self, viewer: int | None, user_ids: Iterable[int]) -> dict[int, PersonSummary]:
         """Return the people whose texts a viewer sees, by user id.
@@ -201,28 +170,20 @@ class VisibilityGateway:
         found = {h: faces.get(known.get(h.strip().casefold(), 0)) for h in handles}
         return {h: face for h, face in found.items() if face is not None}
 
-    def find_hidden(
-        self, viewer: int | None, share_ids: Collection[int], cache: RequestCache | None = None
-    ) -> set[int]:
+    def find_visible_sharers(self, viewer: int | None, share_ids: Collection[int]) -> dict[int, Profile]:
+        """Return the sharers' profiles by share id, for the shares that exist and that a viewer may see."""
+        return self.find_visible_profiles(viewer, list(self._shares.find_many(list(share_ids)).values()))
+
+    def find_hidden(self, viewer: int | None, share_ids: Collection[int]) -> set[int]:
         """Return which of these shares a viewer may not see."""
-        cache = cache or RequestCache()
-        return set(share_ids) - set(
-            self.find_visible_profiles(viewer, list(self.find_shares(share_ids, cache).values()), cache)
-        )
+        return set(share_ids) - self.find_visible_sharers(viewer, share_ids).keys()
 
-    def find_shared_feed(self, viewer: int, entry_id: int) -> int | None:
-        """Return the feed of a share that this viewer may see, or None."""
-        share = self._shares.find(entry_id)
-        return share.feed_id if share and self.can_see(viewer, share) else None
-
-    def find_sharers(
-        self, viewer: int | None, shares: Sequence[Share], cache: RequestCache | None = None
-    ) -> dict[int, Sharer]:
+    def find_sharers(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Sharer]:
         """Return the sharers by share id, for the shares that a viewer may see."""
-        found = self.find_visible_profiles(viewer, shares, cache)
+        found = self.find_visible_profiles(viewer, shares)
         return {s.id: build_sharer(s, found[s.id], html=True) for s in shares if s.id in found}
 
-    def build_filter(self, viewer: int | None, cache: RequestCache | None = None) -> VisibilityFilter:
+    def build_filter(self, viewer: int | None) -> VisibilityFilter:
         """Return a query filter for the shares that a viewer may see; it may let some hidden ones through."""
         if viewer is None:
             return VisibilityFilter()
@@ -231,8 +192,6 @@ class VisibilityGateway:
             *self._ties.find_initiators(viewer, RelationshipKind.BLOCK, BLOCKS),
         }
         follows = [s.feed_id for s in self._subscriptions.find_people(viewer)]
-        if cache is not None:
-            cache.follows = frozenset(follows)
         return VisibilityFilter(viewer, follows, list(blocked))
 
 

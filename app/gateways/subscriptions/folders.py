@@ -62,7 +62,8 @@ class FolderGateway:
             InvalidError: too many folders, or the place is too deep.
             NotFoundError: the user has no folder ``parent``.
         """
-        folders = self._folders.find_by_user(user_id)
+        # No index keeps names unique, so check right before the write.
+        folders = self._folders.find_by_user(user_id, fresh=True)
         self._check_number(folders)
         self._check_place(folders, parent)
         self._check_name(folders, name, parent)

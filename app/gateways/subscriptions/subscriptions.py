@@ -258,11 +258,12 @@ class SubscriptionGateway:
         Subscriptions to people blocked in between end, mutes are copied, and pending follow requests are
         deleted.
         """
-        people, kept = self._people(user_id, back), list[Subscription]()
-        laid = self._ties.find_between(user_id, [p.user_id for p, _ in people.values()]) if people else set()
+        people, kept = self._sight.find_streamers([s.feed_id for s in back if s.person]), list[Subscription]()
+        ties = self._sight.reread_relationships(user_id, people.values())
         for mine in back:
-            whom, tie = people.get(mine.feed_id, (None, STRANGER))
-            if whom is not None and (user_id, RelationshipKind.REQUEST, whom.user_id) in laid:
+            whom = people.get(mine.feed_id)
+            tie = ties[whom.user_id] if whom else STRANGER
+            if whom is not None:
                 self._ties.remove(user_id, RelationshipKind.REQUEST, whom.user_id)
             if tie.blocked:
                 with contextlib.suppress(NotFoundError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.discussion.likes import LikeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
@@ -52,7 +52,7 @@ class SyncItemGateway:
         feeds = {mark.feed_id for mark in marks.values()}
         kept = self._keys.find_by_ids(list(marks), list(feeds)) if marks else []
         found.update((key.id, key) for key in kept)
-        shares = self._sight.find_shares([i for i in missing if i not in found], RequestCache())
+        shares = self._shares.find_many([i for i in missing if i not in found])
         seen = self._sight.find_visible_profiles(user_id, list(shares.values()))
         found.update(
             (s.id, EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at))) for s in shares.values() if s.id in seen
@@ -63,12 +63,10 @@ class SyncItemGateway:
         self, user_id: int, keys: Sequence[EntryKey], folders: Sequence[Folder], *, with_bodies: bool = True
     ) -> list[SyncItem]:
         """Return the items of these keys in their order; omit entries deleted or hidden meanwhile."""
-        known = RequestCache()
         found = self._entries.join_shares(
             user_id,
             self._entries.find_stored(keys, with_bodies=with_bodies),
             with_bodies=with_bodies,
-            cache=known,
         )
         feed_ids = list({key.feed_id for key in keys})
         sources = self._streams.load_sources(
@@ -78,9 +76,9 @@ class SyncItemGateway:
         marks = self._tags.find_marks(user_id, list(set(roots.values())))
         tags = self._tags.find_by_marks(user_id, marks)
         mine = self._shares.find_own(user_id, list(set(roots.values()))) if roots else {}
-        shares = self._sight.find_shares([i for i, e in found.items() if e.of is not None], known)
+        shares = self._shares.find_many([i for i, e in found.items() if e.of is not None])
         liked = self._liked(user_id, list(found), list(shares))
-        names = self._names(user_id, shares, known)
+        names = self._names(user_id, shares)
         # As on the page: only the sharer sees all likers; other users see only their own like.
         own = [share.id for share in shares.values() if share.user_id == user_id]
         likers = {i: [user_id] for i in liked} | (self._likes.find_likers(own, LIKERS) if own else {})
@@ -118,12 +116,12 @@ class SyncItemGateway:
         own = self._entries.find_liked(user_id, entry_ids)
         return own | self._likes.find_liked(user_id, shares) if shares else own
 
-    def _names(self, user_id: int, shares: Mapping[int, Share], cache: RequestCache) -> dict[int, Sharer]:
+    def _names(self, user_id: int, shares: Mapping[int, Share]) -> dict[int, Sharer]:
         """Return the sharers of these shares and of the shares above them, as far as the user may see."""
         if not shares:
             return {}
-        passed = self._sight.find_shares({i for s in shares.values() for i in s.path}, cache)
-        return self._sight.find_sharers(user_id, list({**passed, **shares}.values()), cache)
+        passed = self._shares.find_many(list({i for s in shares.values() for i in s.path}))
+        return self._sight.find_sharers(user_id, list({**passed, **shares}.values()))
 
 
 def _labels(sources: Sources, folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:

@@ -14,8 +14,10 @@ from pymongo import ASCENDING, DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
+from app.mappers.accounts.users import keep_user, parse_user
 from app.mappers.mongo.errors import translate_errors
-from app.models.accounts.user import Notice, Session
+from app.models.accounts.user import Notice, Session, User
+from app.runtime import identity_map
 
 Doc = dict[str, Any]
 
@@ -54,6 +56,19 @@ class SessionMapper:
         """Return a session by its key, even if it has ended."""
         doc = self._sessions.find_one({"_id": Binary(key)})
         return _session(doc) if doc else None
+
+    @translate_errors
+    def find_with_user(self, key: bytes) -> tuple[Session, User | None] | None:
+        """Return a session by its key, even an expired one, with its user unless that account is closing."""
+        version = identity_map.get_version("users")
+        user: Doc = {"from": "users", "localField": "user_id", "foreignField": "_id", "as": "user"}
+        user["pipeline"] = [{"$match": {"leaving": None}}, {"$project": {"password": 0}}]
+        doc = next(self._sessions.aggregate([{"$match": {"_id": Binary(key)}}, {"$lookup": user}]), None)
+        if doc is None:
+            return None
+        found = next(iter(doc["user"]), None)
+        keep_user(version, doc["user_id"], found)
+        return _session(doc), parse_user(found) if found else None
 
     @translate_errors
     def touch(self, key: bytes, seen: dt.datetime, expires: dt.datetime) -> None:

@@ -21,6 +21,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.accounts.token import Scope, Secrets, Token, TokenKind
+from app.runtime import identity_map
 
 
 class TokenMapper:
@@ -79,7 +80,11 @@ class TokenMapper:
     @translate_errors
     def find_by_user(self, user_id: int) -> list[Token]:
         """Return a user's tokens, newest first."""
-        return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
+
+        def _fetch() -> list[Token]:
+            return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
+
+        return list(identity_map.find_once("tokens", "of", user_id, _fetch))
 
     @translate_errors
     def touch(self, token_id: int, used: dt.datetime, agent: str) -> None:

@@ -25,11 +25,14 @@ from pymongo.errors import DuplicateKeyError
 from app import clock
 from app.errors import N_, ExistsError
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.accounts.actor import Role
 from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import Credentials, NewUser, User
+from app.runtime import identity_map
 
+#: The fields of an account that others see; a disabled account shows nothing.
+SIGNATURE = {"name": 1, "disabled": 1}
 _NAME_TAKEN = N_("This user name is taken. Choose another one.")
 _EMAIL_TAKEN = N_("Another account uses this email address. Enter a different one.")
 
@@ -128,8 +131,21 @@ class UserMapper:
     @translate_errors
     def find(self, user_id: int) -> User | None:
         """Return a user by id; accounts being deleted aren't found."""
-        doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
+
+        def _fetch() -> Doc | None:
+            version = identity_map.get_version("users")
+            found = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
+            keep_user(version, user_id, found)
+            return found
+
+        doc = identity_map.find_once("users", "user", user_id, _fetch)
         return parse_user(doc) if doc else None
+
+    @translate_errors
+    def is_enabled(self, user_id: int) -> bool:
+        """Return whether an account can be used now, even if this request has read it before."""
+        query = {"_id": user_id, "leaving": None, "disabled": {"$ne": True}}
+        return self._users.find_one(query, {"_id": 1}) is not None
 
     @translate_errors
     def find_by_name(self, name: str) -> int | None:
@@ -154,8 +170,7 @@ class UserMapper:
     @translate_errors
     def find_names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by user id; accounts being deleted are left out."""
-        query = {"_id": {"$in": list(user_ids)}, "leaving": None}
-        return {doc["_id"]: doc["name"] for doc in self._users.find(query, {"name": 1})}
+        return {user_id: doc["name"] for user_id, doc in find_signatures(self._users, user_ids).items()}
 
     @translate_errors
     def find_credentials(self, login: str) -> Credentials | None:
@@ -229,6 +244,30 @@ class UserMapper:
     def set_synced(self, user_id: int) -> None:
         """Record that a user reads with apps that sync."""
         self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
+
+
+def keep_user(version: int, user_id: int, doc: Doc | None) -> None:
+    """Keep a user document that was just read, so that this request finds it by id and name."""
+    identity_map.keep_values("users", version, "user", {user_id: doc})
+    keep_signatures(version, {user_id: doc})
+
+
+def keep_signatures(version: int, docs: Mapping[int, Doc | None]) -> None:
+    """Keep :data:`SIGNATURE` fields that were just read, so that this request finds them by id and name."""
+    identity_map.keep_values("users", version, "signature", docs)
+    names = {make_name_key(doc["name"]): i for i, doc in docs.items() if doc is not None}
+    identity_map.keep_values("users", version, "name", names)
+
+
+@translate_errors
+def find_signatures(users: Collection[Doc], user_ids: Iterable[int]) -> dict[int, Doc]:
+    """Return the :data:`SIGNATURE` of accounts, by id; accounts being deleted aren't found."""
+
+    def _fetch(missing: Sequence[int]) -> dict[int, Doc]:
+        query = {"_id": {"$in": list(missing)}, "leaving": None}
+        return {doc["_id"]: doc for doc in users.find(query, SIGNATURE, batch_size=BATCH)}
+
+    return identity_map.find_each("users", "signature", user_ids, _fetch)
 
 
 def _had(key: str, now: dt.datetime) -> Doc:

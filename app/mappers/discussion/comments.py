@@ -21,9 +21,10 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ConflictError
 from app.mappers.discussion.likes import find_people_by_share
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Session
 from app.mappers.sharing.shares import pack_path, unpack_path
 from app.models.discussion.comments import Comment
+from app.runtime import identity_map
 
 
 class CommentMapper:
@@ -58,18 +59,22 @@ class CommentMapper:
         if not include_removed:
             query["removed"] = None
         found = self._comments.find_one_and_update(query, {"$set": {"answered": True}}, session=session)
-        return _comment(found) if found else None
+        return parse_comment(found) if found else None
 
     @translate_errors
     def find(self, comment_id: int) -> Comment | None:
         """Return a comment, even the placeholder of a removed one."""
-        doc = self._comments.find_one({"_id": comment_id})
-        return _comment(doc) if doc else None
+        return self.find_many([comment_id]).get(comment_id)
 
     @translate_errors
     def find_many(self, comment_ids: Sequence[int]) -> dict[int, Comment]:
         """Return the comments that exist, by id."""
-        return {d["_id"]: _comment(d) for d in self._comments.find({"_id": {"$in": list(comment_ids)}})}
+
+        def _fetch(missing: Sequence[int]) -> dict[int, Comment]:
+            found = self._comments.find({"_id": {"$in": list(missing)}}, batch_size=BATCH)
+            return {d["_id"]: parse_comment(d) for d in found}
+
+        return identity_map.find_each("comments", "comment", comment_ids, _fetch)
 
     @translate_errors
     def list_comments(self, share_id: int, after: str, limit: int, *, since: str = "") -> list[Comment]:
@@ -82,7 +87,11 @@ class CommentMapper:
         query: Doc = {"share_id": share_id}
         if after or since:
             query["path"] = {"$gt": after} if after else {"$gte": since}
-        return [_comment(d) for d in self._comments.find(query).sort("path").limit(limit).hint("thread")]
+        version = identity_map.get_version("comments")
+        found = self._comments.find(query).sort("path").limit(limit).hint("thread")
+        comments = [parse_comment(d) for d in found]
+        identity_map.keep_values("comments", version, "comment", {c.id: c for c in comments})
+        return comments
 
     @translate_errors
     def find_authors(self, share_ids: Sequence[int], limit: int) -> dict[int, list[int]]:
@@ -94,14 +103,14 @@ class CommentMapper:
         """Return a user's comment with this text on a share since a time, or None."""
         query = {"share_id": share_id, "user_id": user_id, "text": text, "at": {"$gte": since}}
         doc = self._comments.find_one(query, hint="share_user")
-        return _comment(doc) if doc else None
+        return parse_comment(doc) if doc else None
 
     @translate_errors
     def update(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
         """Change a comment's text; return None if the user has no such comment."""
         query = {"_id": comment_id, "user_id": user_id}
         done = self._comments.find_one_and_update(query, {"$set": {"text": text, "edited": now}})
-        return _comment({**done, "text": text, "edited": now}) if done else None
+        return parse_comment({**done, "text": text, "edited": now}) if done else None
 
     @translate_errors
     def remove(self, comment_id: int, now: dt.datetime, session: Session) -> Comment | None:
@@ -111,9 +120,9 @@ class CommentMapper:
         if doc is None:
             gone = {"$set": {"removed": now, "text": ""}, "$unset": {"user_id": "", "edited": ""}}
             doc = self._comments.find_one_and_update(query, gone, session=session)
-            return _comment(doc) if doc else None
+            return parse_comment(doc) if doc else None
         self._prune(doc.get("parent"), session)
-        return _comment(doc)
+        return parse_comment(doc)
 
     def _prune(self, parent: int | None, session: Session) -> None:
         """Delete placeholders of removed comments that have no answers anymore."""
@@ -156,7 +165,7 @@ class CommentMapper:
         """Return a removed comment and delete its undo; None: the undo has expired, or isn't the user's."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
         doc = self._undos.find_one_and_delete(query, session=session)
-        return _comment(doc["comment"]) if doc else None
+        return parse_comment(doc["comment"]) if doc else None
 
     @translate_errors
     def find_by_user(self, user_id: int, limit: int) -> list[int]:
@@ -199,7 +208,8 @@ def _doc(comment: Comment) -> Doc:
     return {**doc, **{k: Int64(v) if isinstance(v, int) else v for k, v in some.items() if v is not None}}
 
 
-def _comment(doc: Doc) -> Comment:
+def parse_comment(doc: Doc) -> Comment:
+    """Return the comment of a document."""
     return Comment(
         id=doc["_id"],
         share_id=doc["share_id"],

@@ -19,11 +19,12 @@ from app.errors import ConflictError
 from app.mappers.feeds import entry_bodies
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.feeds.chain import Chain, Hop
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry, EntryChange, EntryKey, NewEntry
 from app.models.sharing.sharing import Origin, Share
+from app.runtime import identity_map
 
 _ROW = {
     name: 1
@@ -205,13 +206,14 @@ class EntryMapper:
     @translate_errors
     def find_origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
         """Return the origins of those entries that are shares, by id."""
-        among = list({k.feed_id for k in keys})
-        query: Doc = {
-            "_id": {"$in": [k.id for k in keys]},
-            "feed_id": {"$in": among},
-            "of": {"$exists": True},
-        }
-        return {d["_id"]: Origin(d["of"], d["of_feed"]) for d in self._entries.find(query, _OF)}
+        wanted, among = [k.id for k in keys], list({k.feed_id for k in keys})
+
+        def _fetch() -> dict[int, Origin]:
+            query: Doc = {"_id": {"$in": wanted}, "feed_id": {"$in": among}, "of": {"$exists": True}}
+            return {d["_id"]: Origin(d["of"], d["of_feed"]) for d in self._entries.find(query, _OF)}
+
+        key = frozenset(wanted), frozenset(among)
+        return dict(identity_map.find_once("entries", "origins", key, _fetch))
 
     @translate_errors
     def update_bodies(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
@@ -322,7 +324,14 @@ class EntryMapper:
     def find(self, entry_id: int, feed_ids: Sequence[int]) -> Entry | None:
         """Return an entry if it belongs to one of these feeds."""
         doc = self._entries.find_one({"_id": entry_id, "feed_id": {"$in": list(feed_ids)}})
-        return _entry(doc) if doc else None
+        return parse_entry(doc) if doc else None
+
+    @translate_errors
+    def find_feed(self, entry_id: int, feed_ids: Sequence[int]) -> int | None:
+        """Return which of these feeds an entry is in; None: in none of them, or shared from elsewhere."""
+        query = {"_id": entry_id, "feed_id": {"$in": list(feed_ids)}, "of": {"$in": [None, entry_id]}}
+        doc = self._entries.find_one(query, {"feed_id": 1})
+        return doc["feed_id"] if doc else None
 
     @translate_errors
     def find_remote_chain(self, origin: Origin) -> Chain | None:
@@ -333,14 +342,21 @@ class EntryMapper:
     @translate_errors
     def find_rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return the fields of these entries that lists show, without bodies, by id."""
-        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
-        return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
+
+        def _fetch(missing: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Entry]:
+            entry_ids, feed_ids = zip(*missing, strict=True)
+            query = {"_id": {"$in": entry_ids}, "feed_id": {"$in": list(set(feed_ids))}}
+            found = self._entries.find(query, _ROW, batch_size=BATCH)
+            return {(d["_id"], d["feed_id"]): parse_entry(d) for d in found}
+
+        found = identity_map.find_each("entries", "row", [(k.id, k.feed_id) for k in keys], _fetch)
+        return {entry_id: entry for (entry_id, _), entry in found.items()}
 
     @translate_errors
     def find_range(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
         """Return the first entries with numbers above ``after`` up to ``upto``, ascending, with bodies."""
         query = {"feed_id": feed_id, "seq": {"$gt": after, "$lte": upto}}
-        return [_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
+        return [parse_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
 
     @translate_errors
     def find_revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
@@ -358,7 +374,7 @@ class EntryMapper:
     def find_with_bodies(self, keys: Sequence[EntryKey]) -> list[Entry]:
         """Return these entries with their bodies, in no order."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
-        return [_entry(d) for d in self._entries.find(query)]
+        return [parse_entry(d) for d in self._entries.find(query)]
 
     @translate_errors
     def find_revisions(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
@@ -470,7 +486,7 @@ def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:
     return doc
 
 
-def _entry(doc: Doc) -> Entry:
+def parse_entry(doc: Doc) -> Entry:
     plain: dict[str, Any] = {name: doc[name] for name in _PLAIN if name in doc}
     return Entry(
         id=doc["_id"],

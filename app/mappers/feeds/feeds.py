@@ -31,6 +31,7 @@ from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, N
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
 from app.models.subscriptions.read_state import RemovedEntries, from_words
+from app.runtime import identity_map
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
@@ -92,8 +93,12 @@ class FeedMapper:
     @translate_errors
     def find_by_key(self, url_key: str) -> Feed | None:
         """Return the feed with this address key."""
-        doc = self._feeds.find_one({"url_key": url_key})
-        return _feed(doc) if doc else None
+
+        def _fetch() -> Feed | None:
+            doc = self._feeds.find_one({"url_key": url_key})
+            return _feed(doc) if doc else None
+
+        return identity_map.find_once("feeds", "address", url_key, _fetch)
 
     @translate_errors
     def find(self, feed_id: int) -> Feed | None:
@@ -104,8 +109,21 @@ class FeedMapper:
     @translate_errors
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""
+        return identity_map.find_each("feeds", "card", feed_ids, self._fetch_cards)
+
+    def _fetch_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
         return {card.id: card for card in map(_card, found)}
+
+    @translate_errors
+    def count_subscribers(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many people subscribe to each of these feeds, by id."""
+
+        def _fetch(missing: Sequence[int]) -> dict[int, int]:
+            found = self._feeds.find({"_id": {"$in": list(missing)}}, {"subscribers": 1})
+            return {d["_id"]: d["subscribers"] for d in found}
+
+        return identity_map.find_each("feeds", "subscribers", feed_ids, _fetch)
 
     @translate_errors
     def touch(self, feed_ids: Sequence[int], now: dt.datetime, before: dt.datetime) -> None:

@@ -29,6 +29,7 @@ from app.models.imports.imports import (
     ItemChange,
     ItemState,
 )
+from app.runtime import identity_map
 
 PART = 250
 _ACTIVE = [state.value for state in ACTIVE]
@@ -79,8 +80,13 @@ class ImportMapper:
     @translate_errors
     def find(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
         """Return a user's import."""
-        doc = self._imports.find_one({"_id": import_id, "user_id": user_id}, session=session)
-        return _import(doc) if doc else None
+
+        def _fetch() -> Import | None:
+            doc = self._imports.find_one({"_id": import_id, "user_id": user_id}, session=session)
+            return _import(doc) if doc else None
+
+        key = user_id, import_id
+        return _fetch() if session else identity_map.find_once("imports", "import", key, _fetch)
 
     @translate_errors
     def find_by_user(self, user_id: int, limit: int) -> list[Import]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pymongo
 from pymongo import MongoClient, ReadPreference, WriteConcern
@@ -15,7 +15,9 @@ from pymongo.read_concern import ReadConcern
 
 from app.errors import StoreError
 from app.mappers.mongo.errors import UNAVAILABLE, translate_errors
+from app.mappers.mongo.write_listener import WriteListener
 from app.models.transactions import TRANSACTION_SECONDS
+from app.runtime import identity_map
 
 T = TypeVar("T")
 Doc = dict[str, Any]
@@ -38,6 +40,7 @@ class Store:
     """
 
     def __init__(self, uri: str, name: str) -> None:
+        self._listener = WriteListener()
         # connect=False: a process may fork after building this, and MongoClient is not fork-safe.
         self._client: MongoClient[Doc] = MongoClient(
             uri,
@@ -49,6 +52,7 @@ class Store:
             appname="eventr",
             serverSelectionTimeoutMS=TIMEOUT_MS,
             timeoutMS=TIMEOUT_MS,
+            event_listeners=[self._listener],
         )
         self.database: Database[Doc] = self._client[name]
 
@@ -59,13 +63,20 @@ class Store:
             StoreError: conflicts continued until the time limit, or the store does not answer.
         """
         try:
-            with pymongo.timeout(TRANSACTION_SECONDS), self._client.start_session() as session:
-                return session.with_transaction(
-                    operation,
-                    read_concern=ReadConcern("snapshot"),
-                    write_concern=WriteConcern(w="majority", j=True),
-                    read_preference=ReadPreference.PRIMARY,
-                )
+            with (
+                identity_map.bypass(),
+                pymongo.timeout(TRANSACTION_SECONDS),
+                self._client.start_session() as session,
+            ):
+                try:
+                    return session.with_transaction(
+                        operation,
+                        read_concern=ReadConcern("snapshot"),
+                        write_concern=WriteConcern(w="majority", j=True),
+                        read_preference=ReadPreference.PRIMARY,
+                    )
+                finally:
+                    self._listener.end_transaction(session)
         except UNAVAILABLE as e:
             # Its transient label was for the driver, which has given up retrying.
             raise StoreError from e
@@ -84,22 +95,32 @@ class Store:
         self._client.close()
 
 
-@translate_errors
-def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
-    """Return the results of pipelines on one collection in order, with a single command unless there are
-    many.
+class Part(NamedTuple):
+    """A pipeline on a collection; ``hint``: the index to use if the pipeline is the first of a command."""
 
-    Args:
-        pipelines: each with its own limit, since a limit on the whole would be shared.
-        hint: the index of the first pipeline; the others can't have one, so their queries must clearly imply
-            it.
+    collection: Collection[Doc]
+    pipeline: list[Doc]
+    hint: str
+
+
+@translate_errors
+def run_parts(parts: Sequence[Part]) -> list[Doc]:
+    """Return the results of pipelines in order, with a single command unless there are many.
+
+    Each pipeline has its own limit, since a limit on the whole would be shared. Only the first pipeline of a
+    command can have a hint, so the queries of the others must clearly imply their index.
     """
     found: list[Doc] = []
-    for start in range(0, len(pipelines), PARTS):
-        first, *others = pipelines[start : start + PARTS]
-        union = [{"$unionWith": {"coll": collection.name, "pipeline": part}} for part in others]
-        found += collection.aggregate([*first, *union], hint=hint, batchSize=BATCH)
+    for start in range(0, len(parts), PARTS):
+        first, *others = parts[start : start + PARTS]
+        union = [{"$unionWith": {"coll": o.collection.name, "pipeline": o.pipeline}} for o in others]
+        found += first.collection.aggregate([*first.pipeline, *union], hint=first.hint, batchSize=BATCH)
     return found
+
+
+def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
+    """Return the results of pipelines on one collection, as :func:`run_parts` does."""
+    return run_parts([Part(collection, pipeline, hint) for pipeline in pipelines])
 
 
 def is_duplicate(error: DuplicateKeyError, field: str) -> bool:

@@ -22,6 +22,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.mappers.reading.entry_keys import from_millis, to_millis
 from app.models.discussion.comments import NotificationKind, NotificationRow
+from app.runtime import identity_map
 
 #: People stored in a row.
 KEPT = 5
@@ -134,8 +135,12 @@ class NotificationMapper:
     @translate_errors
     def find_unread(self, user_id: int, limit: int) -> list[NotificationRow]:
         """Return at most ``limit`` unread rows."""
-        found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
-        return [_note(d) for d in found]
+
+        def _fetch() -> list[NotificationRow]:
+            found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
+            return [_note(d) for d in found]
+
+        return list(identity_map.find_once("notifications", "unread", (user_id, limit), _fetch))
 
     @translate_errors
     def find_by_kind(

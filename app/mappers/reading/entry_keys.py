@@ -13,6 +13,7 @@ import functools
 import itertools
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import bson
 from bson.codec_options import CodecOptions
@@ -24,6 +25,7 @@ from app.mappers.mongo import raw_replies
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc
 from app.models.reading.entry import EntryKey
+from app.runtime import identity_map
 
 CHUNK = 150
 #: Feeds per query with numbers per feed: planning more costs more than another query (measured).
@@ -125,6 +127,10 @@ class EntryKeyMapper:
         feeds = {f: seqs for f, seqs in seqs_by_feed.items() if seqs}
         if not feeds:
             return set()
+        key = frozenset((f, tuple(seqs)) for f, seqs in feeds.items())
+        return set(identity_map.find_once("entries", "roots", key, partial(self._fetch_roots, feeds)))
+
+    def _fetch_roots(self, feeds: Mapping[int, Sequence[int]]) -> set[int]:
         count, low = sum(map(len, feeds.values())), min(seqs[0] for seqs in feeds.values())
         idle = sum(seqs[-1] - low + 1 for seqs in feeds.values()) - count
         if idle <= IDLE_EACH * count + IDLE:
@@ -150,8 +156,13 @@ class EntryKeyMapper:
     @translate_errors
     def find_by_ids(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of the entries that belong to one of these feeds."""
-        query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
-        return [_key(d) for d in self._entries.find(query, _KEY)]
+
+        def _fetch() -> list[EntryKey]:
+            query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
+            return [_key(d) for d in self._entries.find(query, _KEY)]
+
+        key = frozenset(entry_ids), frozenset(feed_ids)
+        return list(identity_map.find_once("entries", "keys", key, _fetch))
 
 
 def to_millis(at: dt.datetime) -> int:

@@ -17,15 +17,16 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Session
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
 from app.models.reading.tag import Mark
+from app.runtime import identity_map
 
 _KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
 _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
 _LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
-_MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1}
+_MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1, "liked_at": 1}
 
 
 class MarkMapper:
@@ -86,8 +87,19 @@ class MarkMapper:
     @translate_errors
     def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
         """Return which of these entries the user likes."""
-        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
-        return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
+        return {i for i, doc in self._find(user_id, entry_ids).items() if "liked_at" in doc}
+
+    def _find(self, user_id: int, entry_ids: Sequence[int], session: Session | None = None) -> dict[int, Doc]:
+        """Return the documents of the entries that have any mark, by entry id."""
+
+        def _fetch(missing: Sequence[int]) -> dict[int, Doc]:
+            query = {"user_id": user_id, "entry_id": {"$in": list(missing)}}
+            found = self._marks.find(query, _MARK, session=session, batch_size=BATCH)
+            return {d["entry_id"]: d for d in found}
+
+        if session is not None:
+            return _fetch(entry_ids)
+        return identity_map.find_each("marks", f"of {user_id}", entry_ids, _fetch)
 
     @translate_errors
     def find_liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
@@ -139,7 +151,7 @@ class MarkMapper:
     @translate_errors
     def find_feed(self, user_id: int, entry_id: int) -> int | None:
         """Return the feed of an entry that the user has marked, or None."""
-        doc = self._marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"feed_id": 1})
+        doc = self._find(user_id, [entry_id]).get(entry_id)
         return int(doc["feed_id"]) if doc else None
 
     @translate_errors
@@ -147,8 +159,7 @@ class MarkMapper:
         self, user_id: int, entry_ids: Sequence[int], session: Session | None = None
     ) -> dict[int, Mark]:
         """Return the marks of these entries, if any, by entry id."""
-        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
-        return {d["entry_id"]: _mark(d) for d in self._marks.find(query, _MARK, session=session)}
+        return {i: _mark(doc) for i, doc in self._find(user_id, entry_ids, session).items()}
 
     @translate_errors
     def find_marked_keys(

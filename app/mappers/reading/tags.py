@@ -15,6 +15,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.models.reading.tag import SavedSearch, Tag, make_tag_key
+from app.runtime import identity_map
 
 _NAME_ORDER = [("key", 1)]
 
@@ -31,8 +32,12 @@ class TagMapper:
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[Tag]:
         """Return a user's tags sorted by name, including deleted ones."""
-        found = self._tags.find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
-        return [_tag(d) for d in found]
+
+        def _fetch() -> list[Tag]:
+            found = self._tags.find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
+            return [_tag(d) for d in found]
+
+        return _fetch() if session else list(identity_map.find_once("tags", "of", user_id, _fetch))
 
     @translate_errors
     def add(self, user_id: int, name: str, session: Session) -> Tag:
@@ -101,8 +106,12 @@ class SavedSearchMapper:
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
         """Return a user's saved searches, sorted by name."""
-        found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
-        return [_saved(doc) for doc in found]
+
+        def _fetch() -> list[SavedSearch]:
+            found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
+            return [_saved(doc) for doc in found]
+
+        return _fetch() if session else list(identity_map.find_once("searches", "of", user_id, _fetch))
 
     @translate_errors
     def put(self, user_id: int, name: str, query: str) -> SavedSearch:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bson.int64 import Int64
@@ -13,14 +13,15 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.accounts.users import make_name_key
+from app.mappers.accounts.users import SIGNATURE, keep_signatures, make_name_key
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.discussion.comments import PersonSummary
 from app.models.sharing.sharing import Audience, Profile, RelationshipKind
+from app.runtime import identity_map
 
-#: The fields of accounts that profiles use.
-_OF_USER = {"name": 1, "disabled": 1}
+#: Relationships of one user that are read in a single query; users with more are queried pair by pair.
+TIES_MAX = 200
 
 
 class ProfileMapper:
@@ -48,34 +49,85 @@ class ProfileMapper:
             return
 
     @translate_errors
-    def find(self, user_id: int) -> Profile | None:
-        """Return a person's profile; None: there is none, or the account is being deleted."""
-        return self.find_many([user_id]).get(user_id)
+    def find(self, user_id: int, *, fresh: bool = False) -> Profile | None:
+        """Return a person's profile; None: there is none, or the account is being deleted.
+
+        Args:
+            fresh: whether to read it again, even if this request has read it before.
+        """
+        return self._find_current(user_id) if fresh else self.find_many([user_id]).get(user_id)
+
+    def _find_current(self, user_id: int) -> Profile | None:
+        account: Doc = {"from": "users", "localField": "user_id", "foreignField": "_id", "as": "user"}
+        account["pipeline"] = [{"$match": {"leaving": None}}, {"$project": SIGNATURE}]
+        pipeline: list[Doc] = [{"$match": {"user_id": user_id}}, {"$lookup": account}, {"$unwind": "$user"}]
+        return next((_profile(doc, doc["user"]) for doc in self._profiles.aggregate(pipeline)), None)
 
     @translate_errors
     def find_many(self, user_ids: Sequence[int], session: Session | None = None) -> dict[int, Profile]:
         """Return the profiles of these people by user id, without accounts being deleted."""
-        who = {"user_id": {"$in": list(user_ids)}}
-        docs = list(self._profiles.find(who, session=session, batch_size=BATCH))
+        if session is not None:
+            return self._find_in(user_ids, session)
+        people = self._find_people(user_ids)
+        return {i: _profile(doc, user) for i, (user, doc) in people.items() if doc is not None}
+
+    def _find_in(self, user_ids: Sequence[int], session: Session) -> dict[int, Profile]:
+        """Return profiles as a transaction sees them."""
+        docs = list(self._profiles.find({"user_id": {"$in": list(user_ids)}}, session=session))
         query = {"_id": {"$in": [d["user_id"] for d in docs]}, "leaving": None}
-        found = self._users.find(query, _OF_USER, session=session, batch_size=BATCH) if docs else ()
-        users = {u["_id"]: u for u in found}
-        return {
-            doc["user_id"]: _profile(doc, users[doc["user_id"]]) for doc in docs if doc["user_id"] in users
-        }
+        users = {u["_id"]: u for u in self._users.find(query, SIGNATURE, session=session)} if docs else {}
+        return {d["user_id"]: _profile(d, users[d["user_id"]]) for d in docs if d["user_id"] in users}
+
+    def _find_people(self, user_ids: Iterable[int]) -> dict[int, tuple[Doc, Doc | None]]:
+        """Return accounts, each with its profile if there is one, by user id; not accounts being deleted."""
+        wanted = list(dict.fromkeys(user_ids))
+        users = identity_map.find_kept("users", "signature", wanted)
+        profiles = identity_map.find_kept("profiles", "person", wanted)
+        if missing := [i for i in wanted if i not in profiles or i not in users]:
+            version = identity_map.get_version("users"), identity_map.get_version("profiles")
+            found = {doc["_id"]: doc for doc in self._fetch_people(missing)}
+            read = {i: next(iter(found[i].pop("profile")), None) if i in found else None for i in missing}
+            users |= (accounts := {i: found.get(i) for i in missing})
+            profiles |= read
+            keep_signatures(version[0], accounts)
+            identity_map.keep_values("profiles", version[1], "person", read)
+            streams = {doc["feed_id"]: doc for doc in read.values() if doc is not None}
+            identity_map.keep_values("profiles", version[1], "feed", streams)
+        return {i: (user, profiles[i]) for i in wanted if (user := users[i]) is not None}
+
+    def _fetch_people(self, user_ids: Sequence[int]) -> Iterable[Doc]:
+        return self._users.aggregate(
+            [
+                {"$match": {"_id": {"$in": list(user_ids)}, "leaving": None}},
+                {"$project": SIGNATURE},
+                {
+                    "$lookup": {
+                        "from": self._profiles.name,
+                        "localField": "_id",
+                        "foreignField": "user_id",
+                        "as": "profile",
+                    }
+                },
+            ],
+            batchSize=BATCH,
+        )
+
+    def _fetch_by_feed(self, feed_ids: Sequence[int]) -> dict[int, Doc]:
+        version = identity_map.get_version("profiles")
+        docs = list(self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, batch_size=BATCH))
+        identity_map.keep_values("profiles", version, "person", {d["user_id"]: d for d in docs})
+        return {d["feed_id"]: d for d in docs}
 
     @translate_errors
     def find_by_name(self, handle: str) -> Profile | None:
         """Return the profile of the person with this name, in any case."""
-        user = self._users.find_one({"name_key": make_name_key(handle), "leaving": None}, _OF_USER)
-        doc = self._profiles.find_one({"user_id": user["_id"]}) if user else None
-        return _profile(doc, user) if doc and user else None
+        user_id = self.find_ids_by_name([handle]).get(make_name_key(handle))
+        return self.find(user_id) if user_id is not None else None
 
     @translate_errors
     def find_owner(self, feed_id: int) -> int | None:
         """Return the id of the person whose stream a feed is, or None."""
-        doc = self._profiles.find_one({"feed_id": feed_id}, {"user_id": 1})
-        return doc["user_id"] if doc else None
+        return self.find_owners([feed_id]).get(feed_id)
 
     @translate_errors
     def find_discoverable(self, limit: int) -> list[int]:
@@ -86,8 +138,8 @@ class ProfileMapper:
     @translate_errors
     def find_owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return the ids of the people whose streams these feeds are, by feed; other feeds are left out."""
-        found = self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, {"feed_id": 1, "user_id": 1})
-        return {d["feed_id"]: d["user_id"] for d in found}
+        docs = identity_map.find_each("profiles", "feed", feed_ids, self._fetch_by_feed)
+        return {feed_id: doc["user_id"] for feed_id, doc in docs.items()}
 
     @translate_errors
     def find_suspended(self, limit: int) -> list[int]:
@@ -98,20 +150,23 @@ class ProfileMapper:
     @translate_errors
     def find_summaries(self, user_ids: Sequence[int]) -> dict[int, PersonSummary]:
         """Return the names and pages of people, without those suspended, closed or being deleted."""
-        query = {"_id": {"$in": list(user_ids)}, "leaving": None, "disabled": {"$ne": True}}
-        found = self._users.find(query, {"name": 1}, batch_size=BATCH) if user_ids else ()
-        names = {u["_id"]: u["name"] for u in found}
-        who = {"user_id": {"$in": list(names)}}
-        docs = {d["user_id"]: d for d in self._profiles.find(who, batch_size=BATCH)} if names else {}
         return {
-            i: _face(i, name, docs.get(i)) for i, name in names.items() if not docs.get(i, {}).get("hidden")
+            i: _face(i, user["name"], doc)
+            for i, (user, doc) in self._find_people(user_ids).items()
+            if not (user.get("disabled") or (doc or {}).get("hidden"))
         }
 
     @translate_errors
     def find_ids_by_name(self, handles: Sequence[str]) -> dict[str, int]:
         """Return the ids of the people with these names, in any case, by name key."""
-        query = {"name_key": {"$in": list({make_name_key(h) for h in handles})}, "leaving": None}
-        return {u["name_key"]: u["_id"] for u in self._users.find(query, {"name_key": 1})}
+        return identity_map.find_each("users", "name", map(make_name_key, handles), self._fetch_by_name)
+
+    def _fetch_by_name(self, keys: Sequence[str]) -> dict[str, int]:
+        query = {"name_key": {"$in": list(keys)}, "leaving": None}
+        version = identity_map.get_version("users")
+        docs = list(self._users.find(query, SIGNATURE))
+        keep_signatures(version, {d["_id"]: d for d in docs})
+        return {make_name_key(d["name"]): d["_id"] for d in docs}
 
     @translate_errors
     def update(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:
@@ -143,21 +198,64 @@ class RelationshipMapper:
     @translate_errors
     def find_between(self, user_id: int, other_ids: Sequence[int]) -> set[tuple[int, RelationshipKind, int]]:
         """Return (user id, kind, target id) of relationships with the other people, in both directions."""
-        ids = list(other_ids)
-        query = {"$or": [{"user_id": user_id, "to": {"$in": ids}}, {"user_id": {"$in": ids}, "to": user_id}]}
-        return {(d["user_id"], RelationshipKind(d["kind"]), d["to"]) for d in self._ties.find(query)}
+
+        every = self._find_all(user_id)
+        if every is not None:
+            wanted = set(other_ids)
+            return {tie for tie in every if tie[0] in wanted or tie[2] in wanted}
+
+        def _fetch(others: Sequence[int]) -> dict[int, set[tuple[int, RelationshipKind, int]]]:
+            ids, found = list(others), {i: set[tuple[int, RelationshipKind, int]]() for i in others}
+            mine, theirs = {"user_id": user_id, "to": {"$in": ids}}, {"user_id": {"$in": ids}, "to": user_id}
+            for d in self._ties.find({"$or": [mine, theirs]}):
+                other = d["to"] if d["user_id"] == user_id else d["user_id"]
+                found[other].add((d["user_id"], RelationshipKind(d["kind"]), d["to"]))
+            return found
+
+        others = [i for i in other_ids if i != user_id]  # nobody mutes or blocks themselves
+        return set().union(*identity_map.find_each("ties", f"of {user_id}", others, _fetch).values())
+
+    def _find_all(self, user_id: int) -> list[tuple[int, RelationshipKind, int]] | None:
+        """Return all relationships from and to a user, latest first; None: more than :data:`TIES_MAX`."""
+        if not identity_map.is_active():
+            return None
+
+        def _fetch() -> list[tuple[int, RelationshipKind, int]]:
+            both = {"$or": [{"user_id": user_id}, {"to": user_id}]}
+            found = self._ties.find(both, batch_size=BATCH).limit(TIES_MAX + 1)
+            ties = sorted(found, key=lambda d: d["_id"], reverse=True)
+            return [(d["user_id"], RelationshipKind(d["kind"]), d["to"]) for d in ties]
+
+        every = identity_map.find_once("ties", "all", user_id, _fetch)
+        return every if len(every) <= TIES_MAX else None
 
     @translate_errors
     def find_targets(self, user_id: int, kind: RelationshipKind, limit: int) -> list[int]:
         """Return the targets of a user's relationships of this kind, latest first."""
-        found = self._ties.find({"user_id": user_id, "kind": kind.value}, {"to": 1}).sort("_id", -1)
-        return [d["to"] for d in found.limit(limit)]
+
+        every = self._find_all(user_id)
+        if every is not None:
+            return [to for by, what, to in every if by == user_id and what is kind][:limit]
+
+        def _fetch() -> list[int]:
+            found = self._ties.find({"user_id": user_id, "kind": kind.value}, {"to": 1}).sort("_id", -1)
+            return [d["to"] for d in found.limit(limit)]
+
+        return list(identity_map.find_once("ties", "targets", (user_id, kind, limit), _fetch))
 
     @translate_errors
     def find_initiators(self, to: int, kind: RelationshipKind, limit: int) -> list[int]:
         """Return the users with a relationship of this kind to a person, latest first."""
-        found = self._ties.find({"to": to, "kind": kind.value}, {"user_id": 1}).sort("_id", -1)
-        return [d["user_id"] for d in found.hint("to_kind").limit(limit)]
+
+        every = self._find_all(to)
+        if every is not None:
+            return [by for by, what, about in every if about == to and what is kind][:limit]
+
+        def _fetch() -> list[int]:
+            found = self._ties.find({"to": to, "kind": kind.value}, {"user_id": 1}).sort("_id", -1)
+            return [d["user_id"] for d in found.hint("to_kind").limit(limit)]
+
+        return list(identity_map.find_once("ties", "initiators", (to, kind, limit), _fetch))
 
 
 def _face(user_id: int, handle: str, doc: Doc | None) -> PersonSummary:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bson.int64 import Int64
 from pymongo.collection import Collection
@@ -24,9 +24,12 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
+from app.mappers.feeds.entries import parse_entry
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, Doc, Session, is_duplicate, run_pipelines
+from app.mappers.mongo.store import BATCH, Doc, Part, Session, is_duplicate, run_parts, run_pipelines
+from app.models.reading.entry import Entry
 from app.models.sharing.sharing import Audience, Origin, Share
+from app.runtime import identity_map
 
 #: Digits of an id in a path: 53 bits.
 WIDTH = 14
@@ -65,6 +68,7 @@ class ShareMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._shares: Collection[Doc] = database["shares"]
+        self._entries: Collection[Doc] = database["entries"]
 
     @translate_errors
     def add(self, share: Share, stream: Audience, session: Session) -> int:
@@ -93,26 +97,86 @@ class ShareMapper:
     @translate_errors
     def find(self, share_id: int, session: Session | None = None) -> Share | None:
         """Return a share, even a removed one."""
+        if session is None:
+            return self.find_many([share_id]).get(share_id)
         doc = self._shares.find_one({"_id": share_id}, session=session)
         return parse_share(doc) if doc else None
 
     @translate_errors
     def find_many(self, share_ids: Sequence[int]) -> dict[int, Share]:
         """Return the shares that exist, removed ones included, by id."""
-        return {d["_id"]: parse_share(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
+
+        def _fetch(missing: Sequence[int]) -> dict[int, Share]:
+            found = self._shares.find({"_id": {"$in": list(missing)}}, batch_size=BATCH)
+            return {d["_id"]: parse_share(d) for d in found}
+
+        return identity_map.find_each("shares", "share", share_ids, _fetch)
+
+    @translate_errors
+    def find_with_entry(self, entry_id: int, feed_ids: Sequence[int]) -> tuple[Entry | None, Share | None]:
+        """Return an entry if it's in one of these feeds or a share, and the share, even a removed one."""
+        version = identity_map.get_version("shares")
+        own: Doc = {"from": self._entries.name, "localField": "_id", "foreignField": "_id", "as": "joined"}
+        parts = [
+            Part(self._entries, [{"$match": {"_id": entry_id, "feed_id": {"$in": list(feed_ids)}}}], "_id_"),
+            Part(self._shares, [{"$match": {"_id": entry_id}}, {"$lookup": own}], "_id_"),
+        ]
+        entry: Doc | None = None
+        share: Share | None = None
+        for doc in run_parts(parts):
+            if "joined" in doc:
+                share, entry = parse_share(doc), next(iter(doc["joined"]), None)
+            else:
+                entry = doc
+        identity_map.keep_values("shares", version, "share", {entry_id: share})
+        return parse_entry(entry) if entry else None, share
+
+    def find_kept(self, share_ids: Sequence[int]) -> dict[int, Share]:
+        """Return the shares that this request has read already, by id."""
+        known = identity_map.find_kept("shares", "share", share_ids)
+        return {i: share for i, share in known.items() if share is not None}
 
     @translate_errors
     def find_own(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
         """Return a person's own shares of these entries, by entry id."""
-        query = {"user_id": user_id, "of": {"$in": list(origins)}, "live": True}
-        return {d["of"]: parse_share(d) for d in self._shares.find(query)}
+
+        def _fetch(missing: Sequence[int]) -> dict[int, Share]:
+            query = {"user_id": user_id, "of": {"$in": list(missing)}, "live": True}
+            return {share.of.entry_id: share for share in self._parse(self._shares.find(query))}
+
+        return identity_map.find_each("shares", f"own of {user_id}", origins, _fetch)
+
+    def _parse(self, docs: Iterable[Doc]) -> list[Share]:
+        """Return the shares of documents and keep them in the identity map, by id."""
+        version = identity_map.get_version("shares")
+        shares = [parse_share(doc) for doc in docs]  # a cursor sends its query now
+        identity_map.keep_values("shares", version, "share", {share.id: share for share in shares})
+        return shares
 
     @translate_errors
-    def find_among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
-        """Return the shares of these entries in these feeds, oldest first."""
-        query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
-        found = self._shares.find(query, batch_size=BATCH).hint("of_feed")
-        return sorted((parse_share(d) for d in found), key=lambda s: s.id)
+    def find_among(
+        self, origins: Sequence[int], feed_ids: Sequence[int], user_id: int | None = None
+    ) -> list[Share]:
+        """Return the shares of these entries in these feeds or by this user, oldest first."""
+        if not origins or not (feed_ids or user_id):
+            return []
+
+        def _fetch() -> list[Share]:
+            of: Doc = {"of": {"$in": list(origins)}, "live": True}
+            among = {**of, "feed_id": {"$in": list(feed_ids)}}
+            if user_id is None:
+                found = self._parse(self._shares.find(among, batch_size=BATCH).hint("of_feed"))
+            else:
+                version = identity_map.get_version("shares")
+                own = {**of, "user_id": user_id}
+                either = {"$or": [among, own]} if feed_ids else own
+                found = self._parse(self._shares.find(either, batch_size=BATCH))
+                mine = dict.fromkeys(origins) | {s.of.entry_id: s for s in found if s.user_id == user_id}
+                identity_map.keep_values("shares", version, f"own of {user_id}", mine)
+            return sorted(found, key=lambda s: s.id)
+
+        key = frozenset(origins), frozenset(feed_ids), user_id
+        return list(identity_map.find_once("shares", "among", key, _fetch))
 
     @translate_errors
     def update(
@@ -157,13 +221,36 @@ class ShareMapper:
         if after:
             query["path"] = {"$gt": after}
         found = self._shares.find(query).sort("path").limit(limit).hint("chain")
-        return [(parse_share(d), d["path"]) for d in found]
+        return [(share, pack_path((*share.path, share.id))) for share in self._parse(found)]
 
     @translate_errors
-    def find_last(self, origin_id: int, limit: int) -> list[Share]:
-        """Return the latest public shares of a root, latest first."""
-        query = {"of": origin_id, "live": True, **_PUBLIC}
-        return [parse_share(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
+    def find_last(
+        self, origins: Sequence[int], faces: int, limit: int
+    ) -> tuple[dict[int, list[Share]], dict[int, int]]:
+        """Return the latest public shares of each root, latest first, and how many there are.
+
+        Args:
+            faces: shares per root.
+            limit: where the count of a root stops.
+        """
+        parts: list[list[Doc]] = []
+        for origin in origins:
+            public: Doc = {"$match": {"of": origin, "live": True, **_PUBLIC}}
+            parts.append([public, {"$sort": {"_id": -1}}, {"$limit": faces}])
+            count: Doc = {"$group": {"_id": "$of", "count": {"$sum": 1}}}
+            parts.append([public, {"$limit": limit}, {"$project": {"_id": 0, "of": 1}}, count])
+        # The root itself, if it is a post: its own share holds its audience.
+        parts.append([{"$match": {"_id": {"$in": list(origins)}}}, {"$set": {"root": True}}])
+        version = identity_map.get_version("shares")
+        docs = run_pipelines(self._shares, parts, hint="of_last") if origins else []
+        counts = {d["_id"]: d["count"] for d in docs if "count" in d}
+        read = {d["_id"]: parse_share(d) for d in docs if "count" not in d}
+        identity_map.keep_values("shares", version, "share", {**dict.fromkeys(origins), **read})
+        last: dict[int, list[Share]] = {origin: [] for origin in origins}
+        for doc in docs:
+            if "count" not in doc and "root" not in doc:
+                last[doc["of"]].append(read[doc["_id"]])
+        return last, counts
 
     @translate_errors
     def count(self, origin_id: int, visibility: VisibilityFilter, limit: int) -> int:
@@ -185,7 +272,7 @@ class ShareMapper:
         if before is not None:
             query["_id"] = {"$lt": before}
         found = self._shares.find(query).sort("_id", -1).limit(limit).hint("user_stream")
-        return [parse_share(d) for d in found] if audiences else []
+        return self._parse(found) if audiences else []
 
     @translate_errors
     def count_stream(self, user_id: int, audiences: Sequence[Audience], limit: int) -> int:

@@ -15,6 +15,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.sort_key import rank
+from app.runtime import identity_map
 
 
 class FolderMapper:
@@ -41,10 +42,22 @@ class FolderMapper:
                 continue  # only _id is unique here; the next id is free
 
     @translate_errors
-    def find_by_user(self, user_id: int, session: Session | None = None) -> list[Folder]:
-        """Return a user's folders in their order."""
-        found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
-        return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
+    def find_by_user(
+        self, user_id: int, session: Session | None = None, *, fresh: bool = False
+    ) -> list[Folder]:
+        """Return a user's folders in their order.
+
+        Args:
+            fresh: whether to read them again, even if this request has read them before.
+        """
+        if fresh:
+            identity_map.forget(self._folders.name)
+
+        def _fetch() -> list[Folder]:
+            found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
+            return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
+
+        return _fetch() if session else list(identity_map.find_once("folders", "of", user_id, _fetch))
 
     @translate_errors
     def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:

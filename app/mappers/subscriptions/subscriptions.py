@@ -6,9 +6,9 @@ since it was read. ``mass`` names the last mass mark, the only one that can be u
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from bson.codec_options import CodecOptions
@@ -26,6 +26,7 @@ from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
+from app.runtime import identity_map
 
 #: Subscriptions per statement: for each one the server searches half as many positions on average. Bits per
 #: statement: one word of 64 bits takes 15 bytes.
@@ -88,15 +89,31 @@ class SubscriptionMapper:
     @translate_errors
     def find(self, user_id: int, feed_id: int) -> Subscription | None:
         """Return a user's subscription to a feed."""
-        return next(iter(self._find({"user_id": user_id, "feed_id": feed_id})), None)
+        return next(iter(self.find_by_user(user_id, [feed_id])), None)
 
     @translate_errors
     def find_by_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
         """Return a user's subscriptions, all or those to these feeds."""
-        query: Doc = {"user_id": user_id}
-        if feed_ids is not None:
-            query["feed_id"] = {"$in": list(feed_ids)}
-        return self._find(query)
+        if feed_ids is None:
+            return list(self._find_all(user_id).values())
+        if (every := self._peek(user_id)) is not None:
+            return [every[f] for f in dict.fromkeys(feed_ids) if f in every]
+
+        def _fetch(missing: Sequence[int]) -> dict[int, Subscription]:
+            return {s.feed_id: s for s in self._find({"user_id": user_id, "feed_id": {"$in": list(missing)}})}
+
+        return list(identity_map.find_each("subscriptions", f"of {user_id}", feed_ids, _fetch).values())
+
+    def _find_all(self, user_id: int) -> dict[int, Subscription]:
+        def _fetch() -> dict[int, Subscription]:
+            return {s.feed_id: s for s in self._find({"user_id": user_id})}
+
+        return identity_map.find_once("subscriptions", "all", user_id, _fetch)
+
+    def _peek(self, user_id: int) -> dict[int, Subscription] | None:
+        """Return all of a user's subscriptions by feed id, if this request has read them."""
+        every: dict[int, Subscription] | None = identity_map.get_value("subscriptions", "all", user_id)
+        return every
 
     def _find(self, query: Doc, hint: str | None = None) -> list[Subscription]:
         return list(
@@ -116,7 +133,21 @@ class SubscriptionMapper:
     @translate_errors
     def find_people(self, user_id: int) -> list[Subscription]:
         """Return a user's subscriptions to people."""
-        return self._find({"user_id": user_id, "person": True}, "user_people")
+        if (every := self._peek(user_id)) is not None:
+            return [s for s in every.values() if s.person]
+
+        def _fetch() -> list[Subscription]:
+            return self._find({"user_id": user_id, "person": True}, "user_people")
+
+        return list(identity_map.find_once("subscriptions", "people", user_id, _fetch))
+
+    @translate_errors
+    def filter_followed(self, user_id: int, feed_ids: Sequence[int]) -> set[int]:
+        """Return which of these feeds are streams of people whom a user follows."""
+        people: list[Subscription] | None = identity_map.get_value("subscriptions", "people", user_id)
+        if people is None:
+            people = self.find_by_user(user_id, feed_ids)
+        return {s.feed_id for s in people if s.person}.intersection(feed_ids)
 
     @translate_errors
     def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
@@ -151,10 +182,16 @@ class SubscriptionMapper:
     @translate_errors
     def find_feed_ids(self, user_id: int) -> list[int]:
         """Return the feeds a user is subscribed to."""
-        found = raw_replies.fetch_documents(
-            self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1}
-        )
-        return list(raw_read_states.decode_feed_ids(found))
+        if (every := self._peek(user_id)) is not None:
+            return list(every)
+
+        def _fetch() -> list[int]:
+            found = raw_replies.fetch_documents(
+                self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1}
+            )
+            return list(raw_read_states.decode_feed_ids(found))
+
+        return list(identity_map.find_once("subscriptions", "feed ids", user_id, _fetch))
 
     @translate_errors
     def count(self, user_id: int) -> int:
@@ -300,7 +337,9 @@ class SubscriptionMapper:
         if len(chunks) < 2:
             return sum(self._replace(user_id, chunk) for chunk in chunks)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            return sum(pool.map(functools.partial(self._replace, user_id), chunks))
+            # In copies of this context, so that the identity map drops the states that the threads write.
+            done = [pool.submit(copy_context().run, self._replace, user_id, chunk) for chunk in chunks]
+            return sum(future.result() for future in done)
 
     def _replace(self, user_id: int, replaces: Sequence[StateReplacement]) -> int:
         feeds = [Int64(r.was.feed_id) for r in replaces]

@@ -11,7 +11,6 @@ from app.errors import InvalidError, NotFoundError
 from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.sharing.visibility import RequestCache
 from app.models.accounts.actor import Actor, Permission
 from app.models.discussion.comments import (
     Comment,
@@ -143,11 +142,12 @@ class DiscussionService:
         Raises:
             NotFoundError: there is no such share, or the actor may not see it.
         """
-        viewer, known = actor.user_id if actor else None, RequestCache()
-        share = self._talk.get_share(viewer, check_id(share_id, "share"), known)
+        viewer = actor.user_id if actor else None
+        is_social = actor is not None and actor.social
+        share = self._talk.get_share(viewer, check_id(share_id, "share"), is_social=is_social)
         key = EntryKey(share.id, share.feed_id, share.seq, 0)
-        found = self._entries.find_rows(viewer, [key], known).get(share.id)
-        topic = self._talk.get_commented_share(viewer, share, known)
+        found = self._entries.find_rows(viewer, [key]).get(share.id)
+        topic = self._talk.get_commented_share(viewer, share)
         return (
             dataclasses.replace(topic, title=found.title, url=found.url or "", lost=found.lost)
             if found

@@ -10,6 +10,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Token
 from app.models.accounts.user import Session
 from app.ports import EventPort
+from app.runtime import identity_map
 from app.services.access import require_permission
 
 
@@ -40,10 +41,12 @@ class EventPassService:
         # Read the position first: subscriptions added while the feed ids are read come after it.
         at = self._events.get_position()
         # A logout published before this position is not repeated after it, so check again here.
-        if isinstance(credential, Token):
-            lives = self._tokens.is_token_alive(actor.user_id, credential.id)
-        else:
-            lives = self._sessions.is_session_alive(credential.key, actor.user_id)
-        if not lives:
-            raise AuthRequiredError
-        return self._events.issue_pass(actor.user_id, self._subscriptions.find_feed_ids(actor.user_id), at)
+        with identity_map.bypass():
+            if isinstance(credential, Token):
+                lives = self._tokens.is_token_alive(actor.user_id, credential.id)
+            else:
+                lives = self._sessions.is_session_alive(credential.key, actor.user_id)
+            if not lives:
+                raise AuthRequiredError
+            feed_ids = self._subscriptions.find_feed_ids(actor.user_id)
+        return self._events.issue_pass(actor.user_id, feed_ids, at)

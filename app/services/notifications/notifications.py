@@ -26,12 +26,13 @@ class NotificationService:
     def list_notifications(self, actor: Actor, cursor: str | None = None) -> NotificationRows:
         """Return a page of the actor's notifications, newest first; page 1 starts with failing feeds."""
         require_permission(actor, Permission.ENTRY_READ)
+        # This comes first because it reads all subscriptions, and the rows need some of them.
+        broken = self._notes.list_failing_feeds(actor.user_id, clock.now()) if cursor is None else []
         found = self._notes.list_notifications(
             actor.user_id, "" if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
         )
         if cursor is not None:
             return found
-        broken = self._notes.list_failing_feeds(actor.user_id, clock.now())
         return NotificationRows((*broken, *found.notes), found.cursor)
 
     def find_notification(self, actor: Actor, kind: NotificationKind, subject: int) -> NotificationRow | None:

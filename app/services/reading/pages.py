@@ -9,7 +9,6 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway, ShareGroups
 from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
-from app.gateways.sharing.visibility import RequestCache
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import MARKED, Cursor, EntryRow, Page, Snapshot, StreamKind
@@ -121,12 +120,11 @@ class PageMaker:
     ) -> Rows:
         """Return the rows of a page, reading more keys where one row groups several entries."""
         people = self._people(snapshot, sources)
-        known = RequestCache({s.feed_id for s in people})
         # Articles may occur more than once; a few extra keys save a second round of reads.
         several = bool(people) and snapshot.ref.kind in (StreamKind.ALL, StreamKind.FOLLOWING)
         wanted = limit + limit // SPARE if several else limit
         rows = self._read(
-            snapshot, self.load_key_page(snapshot, cursor, wanted), people, known, with_bodies=with_bodies
+            snapshot, self.load_key_page(snapshot, cursor, wanted), people, with_bodies=with_bodies
         )
         for _ in range(FILLS):
             if (
@@ -136,7 +134,7 @@ class PageMaker:
             ):
                 break
             more = self.load_key_page(snapshot, rows.page.cursor, missing)
-            rows = rows.join(self._read(snapshot, more, people, known, with_bodies=with_bodies))
+            rows = rows.join(self._read(snapshot, more, people, with_bodies=with_bodies))
         return rows.take_first(limit) if several else rows
 
     def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
@@ -150,14 +148,13 @@ class PageMaker:
         snapshot: Snapshot,
         page: KeyPage,
         people: Sequence[Subscription],
-        cache: RequestCache,
         *,
         with_bodies: bool,
     ) -> Rows:
         stored = self._entries.find_stored(page.keys, with_bodies=with_bodies)
-        shares = self._gathering.find_shares(snapshot, stored, people, cache)
-        found = self._entries.join_shares(snapshot.user_id, stored, with_bodies=with_bodies, cache=cache)
-        return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares, cache))
+        shares = self._gathering.find_shares(snapshot, stored, people)
+        found = self._entries.join_shares(snapshot.user_id, stored, with_bodies=with_bodies)
+        return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares))
 
     def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, with_bodies: bool) -> Page:
         """Turn keys into rows with names, excerpts and the current marks.

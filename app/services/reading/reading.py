@@ -243,6 +243,16 @@ class ReadingService:
             return 0  # new entries of the feeds need not match the query
         return self._streams.count_newer(lasts, set(self._subscriptions.find_feed_ids(actor.user_id)))
 
+    def get_stream(self, actor: Actor, entry_id: int) -> StreamRef:
+        """Return the stream that shows an entry: its feed's, or the stream of all feeds.
+
+        The stream of all feeds is the answer for any other entry, too, whether it exists or not: only opening
+        the entry there checks who may see it.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        feed_id = self._entries.find_feed(actor.user_id, check_id(entry_id, "entry_id"))
+        return StreamRef(StreamKind.ALL) if feed_id is None else StreamRef(StreamKind.FEED, feed_id)
+
     def get_article(self, actor: Actor, entry_id: int) -> Article:
         """Return an entry with its body, without marking it.
 
@@ -250,7 +260,7 @@ class ReadingService:
             NotFoundError: there is no such entry, or the actor may not see it.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
+        entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"), with_sharers=actor.social)
         source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
         feeds = list({entry.feed_id, source})
         mine = self._subscriptions.find_by_user(actor.user_id, feeds)

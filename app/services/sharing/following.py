@@ -14,7 +14,7 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
-from app.gateways.sharing.visibility import RequestCache, VisibilityGateway
+from app.gateways.sharing.visibility import VisibilityGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import User
 from app.models.sharing.sharing import Audience, Profile, Relationship
@@ -70,32 +70,26 @@ class FollowingService:
         self._per_hour = per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def get_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
+    def get_person(self, actor: Actor | None, handle: str) -> Person:
         """Return a person's profile.
-
-        Args:
-            cache: data about people read for the same response; this profile's data is added.
 
         Raises:
             NotFoundError: there is no such person, or the viewer may not see them.
         """
         profile = self._profiles.get_by_name(handle)
-        tie = self._sight.find_relationship(actor.user_id if actor else None, profile, cache)
+        tie = self._sight.find_relationship(actor.user_id if actor else None, profile)
         if not profile.has_page(tie):
             raise NotFoundError(handle=handle[:64])
         return Person(profile, tie, self._follows.count_followers([profile]).get(profile.user_id, 0))
 
-    def resolve_person(self, actor: Actor | None, handle: str, cache: RequestCache | None = None) -> Person:
+    def resolve_person(self, actor: Actor | None, handle: str) -> Person:
         """Return the profile that a name leads to: the person who has the name now, or had it recently.
-
-        Args:
-            cache: as for :meth:`get_person`.
 
         Raises:
             NotFoundError: as for :meth:`get_person`.
         """
         try:
-            return self.get_person(actor, handle, cache)
+            return self.get_person(actor, handle)
         except NotFoundError:
             owner = (
                 None if self._accounts.find_by_name(handle) else self._accounts.find_by_former_name(handle)
@@ -103,7 +97,7 @@ class FollowingService:
             name = self._accounts.find_names([owner]).get(owner) if owner is not None else None
             if name is None:
                 raise
-            return self.get_person(actor, name, cache)
+            return self.get_person(actor, name)
 
     def preview_profile(self, actor: Actor) -> Profile:
         """Return the actor's own profile, or the one that would be created; stores nothing."""

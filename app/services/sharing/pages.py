@@ -10,7 +10,6 @@ from urllib.parse import unquote
 from app.errors import NotFoundError
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.pages import SharedGateway
-from app.gateways.sharing.visibility import RequestCache
 from app.models.accounts.actor import Actor
 from app.models.sharing.hub import Document
 from app.models.sharing.pages import (
@@ -59,15 +58,14 @@ class SharedService:
         Raises:
             NotFoundError: there is no such person, or the viewer may not see their page.
         """
-        known = RequestCache()
-        person = self._following.resolve_person(actor, handle, known)
+        person = self._following.resolve_person(actor, handle)
         after = None if before is None else check_id(before, "before")
         viewer = actor.user_id if actor else None
         return PersonPage(
             person,
             self._shared.render_bio(person.profile),
-            self._shared.count_shares(viewer, person.profile, known),
-            self._shared.list_shares(viewer, person.profile, after, known),
+            self._shared.count_shares(viewer, person.profile),
+            self._shared.list_shares(viewer, person.profile, after),
         )
 
     def get_share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
@@ -76,14 +74,12 @@ class SharedService:
         Raises:
             NotFoundError: the person has no such share, or the viewer may not see it.
         """
-        return self._share(actor, handle, share_id, RequestCache())
+        return self._share(actor, handle, share_id)
 
-    def _share(
-        self, actor: Actor | None, handle: str, share_id: int, known: RequestCache
-    ) -> tuple[Person, SharedItem]:
-        person = self._following.resolve_person(actor, handle, known)
+    def _share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
+        person = self._following.resolve_person(actor, handle)
         viewer = actor.user_id if actor else None
-        return person, self._shared.get_share(viewer, person.profile, check_id(share_id, "share"), known)
+        return person, self._shared.get_share(viewer, person.profile, check_id(share_id, "share"))
 
     def get_chain(
         self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
@@ -94,10 +90,9 @@ class SharedService:
             NotFoundError: as for :meth:`get_share`.
             InvalidError: the cursor is invalid.
         """
-        known = RequestCache()
-        person, item = self._share(actor, handle, share_id, known)
+        person, item = self._share(actor, handle, share_id)
         after = None if cursor is None else check_text(cursor, "cursor", limit=CURSOR_MAX)
-        page = self._chains.list_chain(actor.user_id if actor else None, item.share.of, after, known)
+        page = self._chains.list_chain(actor.user_id if actor else None, item.share.of, after)
         notes = self._shared.render_notes([n.by for n in page.nodes if n.by])
         return person, ChainView(item=item, page=page, notes=notes)
 

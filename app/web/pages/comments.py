@@ -101,10 +101,11 @@ def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typ
     current = find_user()
     viewer = current.actor if current else None
     topic = get_services().discussion.get_commented_share(viewer, share_id)
+    # This comes first because it reads all authors of comments in one query.
+    talk: ShareReactions = get_services().discussion.get_reactions(viewer, topic.share)
     thread = get_services().discussion.get_thread(
         viewer, topic.share, cursor=asked.cursor or None, at=asked.at
     )
-    talk: ShareReactions = get_services().discussion.get_reactions(viewer, topic.share)
     changed = get_services().discussion.get_own_comment(viewer, asked.edit) if viewer and asked.edit else None
     values = {
         "topic": topic,

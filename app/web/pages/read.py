@@ -83,9 +83,7 @@ def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str
 @bp.get("/entries/<int:entry_id>")
 def show_entry(entry_id: int) -> Response:
     """Redirect an entry's permanent address to the entry in its feed's stream."""
-    found = get_services().reading.get_article(get_actor(), entry_id)
-    feed_id = found.entry.feed_id
-    stream = f"feed/{feed_id}" if feed_id == found.source_id and found.subscribed else "all"
+    stream = get_services().reading.get_stream(get_actor(), entry_id)
     return make_response(redirect(f"/read/{stream}?entry={entry_id}", 303))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 
-import pymongo
 import pytest
 
 from app.bootstrap import services
@@ -13,6 +12,7 @@ from app.models.sharing.sharing import Audience
 from tests.database.test_explain import Recorder
 from tests.sharing.conftest import People
 from tests.sharing.hub.conftest import Now
+from tests.support.commands import add_listener
 from tests.support.servers import Callback, Server
 
 #: Of ``name_days``, and a day more.
@@ -147,10 +147,8 @@ def test_names_cost_no_queries_each(
     now: Now,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found, original = Recorder(), pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    found = Recorder()
+    add_listener(monkeypatch, found)
     counts = []
     with contextlib.closing(services.build(server.services.settings)) as recorded:
         for n in range(4):

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import pymongo
 import pytest
 import redis
 from werkzeug.wrappers import Response
@@ -24,6 +23,7 @@ from tests.database.test_explain import Recorder, stages, statements
 from tests.sharing.conftest import People
 from tests.sharing.hub.conftest import Now, another, limited
 from tests.support import manager
+from tests.support.commands import add_listener
 from tests.support.rawserver import RawServer, Reply
 from tests.support.servers import Callback, Server
 from workers import registry
@@ -172,10 +172,8 @@ def test_sharing_costs_the_same_however_many_subscribe(
 ) -> None:
     row = server.subscribe(callback.url())
     assert row is not None
-    found, original = Recorder(), pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    found = Recorder()
+    add_listener(monkeypatch, found)
     db = server.services.store.database["hubsubs"]
     counts = []
     with contextlib.closing(bootstrap.build(server.services.settings)) as recorded:
@@ -194,10 +192,8 @@ def test_sharing_costs_the_same_however_many_subscribe(
 def test_every_query_of_the_hub_uses_an_index(
     server: Server, ann: Actor, entries: list[int], callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, original = Recorder(), pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
-    )
+    found = Recorder()
+    add_listener(monkeypatch, found)
     with limited(server) as recorded, another(recorded) as watched:
         watched.subscribe(callback.url())
         watched.subscribe(callback.url("/2"))
