@@ -180,20 +180,21 @@ def test_a_job_that_ends_after_its_feed_was_settled_changes_nothing(
     services: Services, alice: Actor, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.services.imports.runner.BATCH", 1)
+    monkeypatch.setattr("app.services.imports.runner.PAUSE", 1.0)
 
     class Slow(Workers):
-        """One worker: reports the end of the first job at the third look, and then runs the second."""
+        """One worker: reports the end of the first job a second late, and then runs the second."""
 
         async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
             self.silent = True
             async for outcome in super().await_many(tickets[:1], timeout):
                 yield outcome
-            if len(self.awaited) == 3:
+            if len(self.awaited) == 4:
                 yield Outcome(tickets[0].id)
 
     one, workers = _started(services, alice, "a", "b"), Slow(services, time, "a", "b")
     assert run(services, one, workers)["added"] == 2
-    assert [moment for moment, _ in workers.requests] == [0, 15]
+    assert [moment for moment, _ in workers.requests] == [0, 4]
 
 
 def test_a_lost_job_is_replaced_by_one_for_the_feeds_that_still_have_no_result(
