@@ -245,6 +245,23 @@ def test_a_feed_that_failed_after_an_earlier_run_had_queued_it_has_failed(
     assert time.now == 0
 
 
+def test_a_feed_that_an_earlier_run_queued_is_awaited_until_it_is_fetched(
+    services: Services, alice: Actor, time: Time
+) -> None:
+    one, workers = _started(services, alice, "a"), Workers(services, time, "a")
+    workers.postponed = 2
+
+    def die() -> None:
+        raise Killed
+
+    workers.looks.append(die)
+    with pytest.raises(Killed):
+        run(services, one, workers)
+    workers.looks.clear()
+    assert run(services, one, workers, "next")["added"] == 1
+    assert (workers.times, time.now) == ([0, 0, 30], 30)
+
+
 @pytest.mark.parametrize(
     ("names", "postponed", "became", "seconds"),
     [
