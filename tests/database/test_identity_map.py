@@ -429,7 +429,7 @@ def test_a_credential_that_ends_meanwhile_gets_no_pass_for_events(
         assert services.tokens.list_tokens(ann) == [token]
         assert services.event_passes.create_pass(ann, credential)
         if end == "disable":
-            elsewhere(lambda: services.mappers.users.set_disabled(ann.user_id, True))
+            elsewhere(lambda: services.gateways.admin_accounts.set_disabled(ann.user_id, True))
         else:
             elsewhere(lambda: services.tokens.revoke(ann, token.id))
         with pytest.raises(AuthRequiredError):
@@ -520,7 +520,7 @@ class Life:
             lambda: s.tags.change_tags(who, entry, add=[pick("xyz")]),
             lambda: s.subscriptions.update(who, feed, title=pick("abc")),
             lambda: s.folders.place_feeds(who, [feed], [self.folder], pick(list(FolderEditMode))),
-            lambda: s.mappers.users.set_disabled(self.bob.user_id, pick([True, False])),
+            lambda: s.gateways.admin_accounts.set_disabled(self.bob.user_id, pick([True, False])),
         ]
         try:
             pick(acts)()
