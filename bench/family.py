@@ -87,6 +87,8 @@ def get_name(process: psutil.Process) -> str:
     except psutil.Error:
         return "other"
     text = " ".join(line)
+    if "gunicorn" in text:
+        return "web"  # its title contains "worker"
     kinds = ("mongod", "redis-server", "forkserver", "resource_tracker", "worker", "manager", "updater")
     return next((kind for kind in (*kinds, "controller", "web") if kind in text), "up")
 

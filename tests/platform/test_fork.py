@@ -80,7 +80,7 @@ print(json.dumps({
     "argv": sys.argv,
     "env": dict(os.environ),
     "leader": os.getsid(0) == os.getpid(),
-    "files": sorted(map(int, os.listdir("/proc/self/fd")))[:4],
+    "files": sorted(map(int, os.listdir("/proc/self/fd"))),
     "stdin": os.readlink("/proc/self/fd/0"),
     "handlers": len(logging.getLogger().handlers),
     "handled": [n.name for n in signal.valid_signals() if callable(signal.getsignal(n))],
