@@ -181,7 +181,8 @@ class Gateways:
             start=start,
             limit=settings.subscriptions_max,
         )
-        self.read_marks = ReadMarkGateway(m.feeds, m.subscriptions, m.undos)
+        self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
+        self.read_marks = ReadMarkGateway(m.feeds, m.subscriptions, m.undos, self.changes)
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.ordering = OrderingGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
@@ -382,7 +383,6 @@ class Gateways:
         self.indexing = IndexingGateway(m.index_marks, m.entries, max_text=settings.search_text)
         # The search engine: replace it here to use another one.
         self.search = TextSearchEngine(m.search_index)
-        self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         belongings = PersonalDataGateway(

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from app.errors import ForbiddenError, RateLimitedError
 from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.token import Attempt
 
 
 def require_permission(actor: Actor, permission: Permission) -> None:
@@ -30,8 +31,8 @@ class Limiter(Protocol):
     def refund(self, key: str, limit: int) -> None:
         """Uncount one attempt, after a success that says nothing about other attempts."""
 
-    def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
-        """Return how many attempts are left, and the seconds until all are left again."""
+    def count_request(self, key: str, limit: int, window: int) -> Attempt:
+        """Count an attempt as :meth:`count_try` does; also return how many are left."""
 
 
 def throttle(limiter: Limiter, key: str, *, limit: int, window: int) -> None:
@@ -40,7 +41,15 @@ def throttle(limiter: Limiter, key: str, *, limit: int, window: int) -> None:
     Raises:
         RateLimitedError: too many attempts; the message says when to try again.
     """
-    seconds = limiter.count_try(key, limit, window)
+    refuse_after(limiter.count_try(key, limit, window))
+
+
+def refuse_after(seconds: int) -> None:
+    """Refuse an attempt if it must wait for this number of seconds.
+
+    Raises:
+        RateLimitedError: it must wait; the message says when to try again.
+    """
     if seconds:
         if seconds < 90:
             raise RateLimitedError(

@@ -55,17 +55,17 @@ def test_W06_what_is_taken_back_opens_no_gate_of_failures(kind: str, redis_clien
 
 
 @pytest.mark.parametrize("kind", ["redis", "memory", "away"])
-def test_W16_what_is_left_is_told_and_counts_as_no_try(kind: str, redis_client: redis.Redis) -> None:
+def test_W16_an_attempt_returns_how_many_are_left(kind: str, redis_client: redis.Redis) -> None:
     nobody = redis.Redis(unix_socket_path="nowhere.sock", retry=Retry(NoBackoff(), 0))
     clients = {"redis": redis_client, "away": nobody}
     limiter = MemoryLimiter() if kind == "memory" else RedisLimiter(clients[kind])
-    assert limiter.count_left("x", 3, 60) == (3, 60)
     for left in (2, 1, 0):
-        assert limiter.count_try("x", 3, 60) == 0
-        assert limiter.count_left("x", 3, 60)[0] == left
-        assert 0 < limiter.count_left("x", 3, 60)[1] <= 60
-    assert limiter.count_try("x", 3, 60) > 0
-    assert limiter.count_left("x", 3, 60)[0] == 0
+        counted = limiter.count_request("x", 3, 60)
+        assert (counted.wait, counted.left) == (0, left)
+        assert 0 < counted.reset <= 60
+    refused = limiter.count_request("x", 3, 60)
+    assert refused.wait > 0
+    assert refused.left == 0
 
 
 def test_W05_what_is_beyond_the_longest_password_counts_too(settings: Settings) -> None:

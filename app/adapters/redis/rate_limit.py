@@ -7,6 +7,7 @@ out permanently.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Any, cast
@@ -14,6 +15,7 @@ from typing import Any, cast
 import redis
 
 from app import logs
+from app.models.accounts.token import Attempt
 from app.models.jobs import redis_keys
 
 log = logs.get(__name__)
@@ -22,7 +24,7 @@ FIRST_DELAY = 15
 
 _TRY = """
 local wait = redis.call('TTL', KEYS[2])
-if wait > 0 then return wait end
+if wait > 0 then return {wait, 0, 0} end
 local tries = redis.call('INCR', KEYS[1])
 if tries == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
 local over = tries - tonumber(ARGV[1])
@@ -31,7 +33,7 @@ if over >= 0 then
   redis.call('SET', KEYS[2], 1, 'EX', delay)
   redis.call('EXPIRE', KEYS[1], ARGV[2])
 end
-return 0
+return {0, tries, redis.call('TTL', KEYS[1])}
 """
 
 _REFUND = """
@@ -50,28 +52,25 @@ class MemoryLimiter:
         self._tries: dict[str, tuple[int, float, float]] = {}  # key → attempts, window's end, gate's end
 
     def count_try(self, key: str, limit: int, window: int) -> int:
+        return self.count_request(key, limit, window).wait
+
+    def count_request(self, key: str, limit: int, window: int) -> Attempt:
         now = time.monotonic()
         with self._lock:
             tries, end, gate = self._tries.get(key, (0, 0.0, 0.0))
             if gate > now:
-                return int(gate - now) + 1
+                return Attempt(int(gate - now) + 1)
             tries, end = (tries + 1, end) if end > now else (1, now + window)
             over = tries - limit
             if over >= 0:
                 gate, end = now + min(window, FIRST_DELAY * 2 ** min(over, 16)), now + window
             self._drop_old(now)
             self._tries[key] = (tries, end, gate)
-        return 0
+        return Attempt(0, max(0, limit - tries), math.ceil(end - now))
 
     def _drop_old(self, now: float) -> None:
         if len(self._tries) > 10_000:
             self._tries = {k: v for k, v in self._tries.items() if v[1] > now}
-
-    def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
-        now = time.monotonic()
-        with self._lock:
-            tries, end, _gate = self._tries.get(key, (0, 0.0, 0.0))
-        return (max(0, limit - tries), int(end - now) + 1) if end > now else (limit, window)
 
     def reset(self, key: str) -> None:
         with self._lock:
@@ -94,22 +93,16 @@ class RedisLimiter:
         self._fallback = MemoryLimiter()
 
     def count_try(self, key: str, limit: int, window: int) -> int:
-        try:
-            return int(cast(Any, self._script(keys=_names(key), args=[limit, window, FIRST_DELAY])))
-        except redis.RedisError as e:
-            log.warning("limiter_without_redis", error=type(e).__name__)
-            return self._fallback.count_try(key, limit, window)
+        return self.count_request(key, limit, window).wait
 
-    def count_left(self, key: str, limit: int, window: int) -> tuple[int, int]:
+    def count_request(self, key: str, limit: int, window: int) -> Attempt:
         try:
-            with self._redis.pipeline(transaction=False) as pipe:
-                pipe.get(_names(key)[0])
-                pipe.ttl(_names(key)[0])
-                tries, seconds = pipe.execute()
+            found = self._script(keys=_names(key), args=[limit, window, FIRST_DELAY])
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
-            return self._fallback.count_left(key, limit, window)
-        return max(0, limit - int(tries or 0)), seconds if seconds > 0 else window
+            return self._fallback.count_request(key, limit, window)
+        wait, tries, seconds = map(int, cast(Any, found))
+        return Attempt(wait, max(0, limit - tries), seconds) if not wait else Attempt(wait)
 
     def reset(self, key: str) -> None:
         self._fallback.reset(key)

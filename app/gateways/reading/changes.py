@@ -26,12 +26,21 @@ class ChangeGateway:
         self._most = settings.changes_max
 
     def record_changes(
-        self, user_id: int, seqs: Mapping[int, Collection[int]], entry_ids: Collection[int] = ()
+        self,
+        user_id: int,
+        seqs: Mapping[int, Collection[int]],
+        entry_ids: Collection[int] = (),
+        *,
+        awaited: bool = True,
     ) -> None:
-        """Record changes of entries, by feed and number and by id."""
+        """Record changes of entries, by feed and number and by id.
+
+        Args:
+            awaited: wait until the record survives a crash; False: the caller waits for a later write.
+        """
         if seqs or entry_ids:
             now = clock.now()
-            self._changes.add(user_id, seqs, entry_ids, now, now + self._keep)
+            self._changes.add(user_id, seqs, entry_ids, now, now + self._keep, awaited=awaited)
 
     @property
     def limit(self) -> int:

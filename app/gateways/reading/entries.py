@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.errors import ExistsError, NotFoundError
@@ -21,6 +22,8 @@ from app.models.sharing.sharing import Origin, Profile, Share, ShareVisibility
 
 #: Keys of entries cached in this process, 100 bytes each.
 SHOWN = 50_000
+#: Users whose feeds' ids are cached in this process, 8 bytes per feed.
+USERS = 200
 
 
 class EntryGateway:
@@ -47,18 +50,37 @@ class EntryGateway:
         self._subscriptions = subscriptions
         self._shares = shares
         self._shown: dict[int, EntryKey] = {}
+        self._feed_ids: dict[int, array[int]] = {}
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of the entries that belong to the user's feeds.
 
-        Cached keys may come from another user's page. That is safe, because each write contains the user's id
-        and the feed's.
+        Callers must check the user's subscriptions of the keys' feeds: cached keys may come from another
+        user's page, and the user may have left a feed.
         """
         known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
         if missing := [i for i in entry_ids if i not in known]:
-            feed_ids = self._subscriptions.find_feed_ids(user_id)
-            known.update({key.id: key for key in self._keys.find_by_ids(missing, feed_ids)})
+            known.update({key.id: key for key in self._find_in_feeds(user_id, missing)})
         return list(known.values())
+
+    def _find_in_feeds(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of the entries in the user's feeds.
+
+        The feeds' ids are cached, since reading them costs more than a mark. An entry that isn't in one of
+        them may be in a feed that the user has added since.
+        """
+        cached = self._feed_ids.get(user_id)
+        if cached is not None:
+            found = self._keys.find_by_ids(entry_ids, cached.tolist())
+            if len(found) == len(set(entry_ids)):
+                return found
+        feed_ids = self._subscriptions.find_feed_ids(user_id)
+        if len(self._feed_ids) >= USERS:
+            self._feed_ids.clear()
+        self._feed_ids[user_id] = array("q", feed_ids)
+        if cached is not None and set(cached) == set(feed_ids):
+            return found
+        return self._keys.find_by_ids(entry_ids, feed_ids)
 
     def remember_keys(self, keys: Iterable[EntryKey]) -> None:
         """Cache the keys that a page showed: they never change, and the entries are soon marked."""

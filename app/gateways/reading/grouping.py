@@ -194,6 +194,10 @@ class GroupingGateway:
         people = [s.feed_id for s in self.find_people(user_id)]
         if not people:
             return []
+        # The siblings of an entry that the user may not see would reveal what it is about.
+        feed_ids = list({key.feed_id for key in keys} - set(people))
+        own = {s.feed_id for s in self._subscriptions.find_by_user(user_id, feed_ids)} if feed_ids else set()
+        keys = [key for key in keys if key.feed_id in own or key.feed_id in people]
         origins = self._entries.find_origins(keys)
         roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
         known = {k.id for k in keys}

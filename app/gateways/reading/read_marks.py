@@ -6,7 +6,9 @@ import datetime as dt
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 
+from app import logs
 from app.errors import ConflictError, NotFoundError
+from app.gateways.reading.changes import ChangeGateway
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.snapshots import Undo, UndoMapper
 from app.mappers.subscriptions.subscriptions import StateReplacement, SubscriptionMapper
@@ -16,6 +18,8 @@ from app.models.reading.stream import MassMarkResult
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
+log = logs.get(__name__)
+
 #: Attempts to replace read states when concurrent single marks interfere.
 ROUNDS = 20
 
@@ -23,19 +27,54 @@ ROUNDS = 20
 class ReadMarkGateway:
     """Changes the read states of subscriptions, and stores the states before mass marks."""
 
-    def __init__(self, feeds: FeedMapper, subscriptions: SubscriptionMapper, undos: UndoMapper) -> None:
+    def __init__(
+        self,
+        feeds: FeedMapper,
+        subscriptions: SubscriptionMapper,
+        undos: UndoMapper,
+        changes: ChangeGateway,
+    ) -> None:
         self._feeds = feeds
+        self._changes = changes
         self._subscriptions = subscriptions
         self._undos = undos
 
-    def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
-        """Mark entries of one feed; return the change of its unread count; None: not subscribed."""
-        before = self._subscriptions.mark(user_id, card.id, seqs, read=read)
-        if before is None:
-            return None
-        counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
-        changed = sum(before.is_read(s) is not read for s in counted)
-        return -changed if read else changed
+    def mark(
+        self,
+        user_id: int,
+        seqs: Mapping[int, Sequence[int]],
+        cards: Mapping[int, FeedCard],
+        *,
+        read: bool,
+        synced: bool = False,
+    ) -> dict[int, int]:
+        """Mark entries (feed → numbers) as read or unread, and wait for the disk once.
+
+        Args:
+            cards: the cards of all these feeds.
+            synced: record the marks for apps that sync. The record comes first: apps ask for the changes
+                since a minute before their last request, so they find a mark that follows its record.
+
+        Returns:
+            The change of each feed's unread count; feeds without a subscription are left out.
+        """
+        before = self._write_marks(user_id, seqs, read=read, synced=synced)
+        return {f: _count_change(state, cards[f], seqs[f], read=read) for f, state in before.items()}
+
+    def _write_marks(
+        self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool, synced: bool
+    ) -> dict[int, ReadState]:
+        if synced or len(seqs) > 1:
+            if synced:
+                self._changes.record_changes(user_id, seqs, awaited=False)
+            found = self._subscriptions.mark_together(user_id, seqs, read=read)
+            if found is not None:
+                return found
+            log.warning("marks_repeated", user_id=user_id)
+            if synced:
+                self._changes.record_changes(user_id, seqs)
+        states = {f: self._subscriptions.mark(user_id, f, numbers, read=read) for f, numbers in seqs.items()}
+        return {f: state for f, state in states.items() if state is not None}
 
     def find_read_states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
         """Return by id whether the user has read these entries; omit those not in the user's feeds."""
@@ -94,8 +133,8 @@ class ReadMarkGateway:
                 unread.setdefault(key.feed_id, []).append(key.seq)
         token = secrets.token_urlsafe(16)
         self._undos.add_entries(user_id, token, unread, expires)
-        count = sum(-(self.mark(user_id, cards[f], seqs, read=True) or 0) for f, seqs in unread.items())
-        return MassMarkResult(token, count), list(cards.values())
+        deltas = self.mark(user_id, unread, cards, read=True)
+        return MassMarkResult(token, -sum(deltas.values())), list(cards.values())
 
     def _replace(self, user_id: int, replaces: Sequence[StateReplacement], token: str) -> set[int]:
         """Write new states; return the feeds where a concurrent single mark prevented that."""
@@ -144,6 +183,12 @@ class ReadMarkGateway:
     def _changed_by(self, undo: Undo) -> list[Subscription]:
         found = self._subscriptions.find_by_user(undo.user_id, list(undo.before))
         return [k for k in found if k.mass == undo.token]
+
+
+def _count_change(before: ReadState, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int:
+    counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
+    changed = sum(before.is_read(s) is not read for s in counted)
+    return -changed if read else changed
 
 
 def _is_unread(key: EntryKey, cards: Mapping[int, FeedCard], states: Mapping[int, ReadState]) -> bool:

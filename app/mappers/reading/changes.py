@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Collection, Mapping
 
 from bson.int64 import Int64
-from pymongo import DESCENDING
+from pymongo import DESCENDING, WriteConcern
 from pymongo.collection import Collection as Documents
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -27,6 +27,7 @@ class ChangeMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._changes: Documents[Doc] = database["changes"]
+        self._unawaited = self._changes.with_options(write_concern=WriteConcern(w=1))
 
     @translate_errors
     def add(
@@ -36,8 +37,15 @@ class ChangeMapper:
         entry_ids: Collection[int],
         now: dt.datetime,
         expires: dt.datetime,
+        *,
+        awaited: bool = True,
     ) -> None:
-        """Record changes at a time, by number (feed → numbers) and by id."""
+        """Record changes at a time, by number (feed → numbers) and by id.
+
+        Args:
+            awaited: wait until the record survives a crash.
+        """
+        collection = self._changes if awaited else self._unawaited
         doc: Doc = {
             "_id": Int64(ids.reserve_ids()),
             "user_id": user_id,
@@ -49,7 +57,7 @@ class ChangeMapper:
         }
         while True:
             try:
-                self._changes.insert_one(doc)
+                collection.insert_one(doc)
                 return
             except DuplicateKeyError:
                 doc["_id"] = Int64(ids.reserve_ids())  # only _id is unique here

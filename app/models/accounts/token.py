@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+from typing import NamedTuple
 
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.user import User
@@ -103,12 +104,27 @@ class Quota:
     reset: int
 
 
+class Attempt(NamedTuple):
+    """A counted attempt.
+
+    Attributes:
+        wait: seconds to wait, if it is refused; else 0.
+        left: attempts left.
+        reset: seconds until all are left again.
+    """
+
+    wait: int
+    left: int = 0
+    reset: int = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """A program that presented its token, and the user it acts for."""
+    """A program that presented its token, and the user it acts for; ``quota`` as of this request."""
 
     token: Token
     user: User
+    quota: Quota | None = None
 
     @property
     def actor(self) -> Actor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.accounts.user import Session
 from app.ports import EventPort
-from app.services.access import Limiter, require_permission, throttle
+from app.services.access import Limiter, refuse_after, require_permission, throttle
 from app.services.accounts.admin_accounts import AdminAccountService
 from app.services.accounts.sign_in import PER_NETWORK, Client
 from app.services.validation import check_id, check_text
@@ -185,11 +186,6 @@ class TokenService:
         """
         return self._known(self._tokens.find_api_caller(secret, client.agent))
 
-    def get_quota(self, caller: Caller) -> Quota:
-        """Return how many requests all programs of this user may still make in this minute."""
-        limit = self._settings.api_per_minute
-        return Quota(limit, _MINUTE, *self._limiter.count_left(f"api:{caller.user.id}", limit, _MINUTE))
-
     def get_reader_caller(self, auth: str, client: Client) -> Caller:
         """Return the caller that a Google Reader auth value belongs to, and count the request.
 
@@ -210,5 +206,6 @@ class TokenService:
         if found is None:
             raise AuthRequiredError(UNKNOWN)
         limit = self._settings.api_per_minute
-        throttle(self._limiter, f"api:{found.user.id}", limit=limit, window=_MINUTE)
-        return found
+        counted = self._limiter.count_request(f"api:{found.user.id}", limit, _MINUTE)
+        refuse_after(counted.wait)
+        return dataclasses.replace(found, quota=Quota(limit, _MINUTE, counted.left, counted.reset))

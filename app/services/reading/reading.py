@@ -298,13 +298,7 @@ class ReadingService:
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed = self._places(actor, wanted)
         cards = self._feeds.find_cards(list(by_feed))
-        deltas = {}
-        for f, seqs in by_feed.items():
-            delta = self._reads.mark(actor.user_id, cards[f], seqs, read=bool(read))
-            if delta is not None:
-                deltas[f] = delta
-        if actor.synced:  # after the change, as in set_starred
-            self._changes.record_changes(actor.user_id, by_feed)
+        deltas = self._reads.mark(actor.user_id, by_feed, cards, read=bool(read), synced=actor.synced)
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:

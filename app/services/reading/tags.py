@@ -49,6 +49,17 @@ class TagService:
         require_permission(actor, Permission.ENTRY_READ)
         return self._tags.find_by_user(actor.user_id)
 
+    def get_tags(self, actor: Actor, entry_id: int) -> tuple[Tag, ...]:
+        """Return the tags of an entry that the actor marked or may see.
+
+        Raises:
+            NotFoundError: there is no such entry, or the actor may not see it.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        entry = self._entries.get_kept_key(actor.user_id, check_id(entry_id, "entry_id"))
+        marks = self._tags.find_marks(actor.user_id, [entry.id])
+        return self._tags.find_by_marks(actor.user_id, marks).get(entry.id, ())
+
     def change_tags(
         self, actor: Actor, entry_id: int, *, add: Sequence[str] = (), remove: Sequence[int] = ()
     ) -> tuple[Tag, ...]:

@@ -77,13 +77,16 @@ class EntryChange(Body, frozen=True):
 
 
 class EntryMarks(Shape, frozen=True, kw_only=True):
-    """The fields that were sent, with their current values, and the entry's tags."""
+    """The fields that were sent, with their current values.
+
+    `tags`: the entry's tags; omitted if only `read` was sent.
+    """
 
     id: Id
     read: bool | UnsetType = UNSET
     starred: bool | UnsetType = UNSET
     liked: bool | UnsetType = UNSET
-    tags: tuple[Label, ...]
+    tags: tuple[Label, ...] | UnsetType = UNSET
 
 
 class Marks(Body, frozen=True):
@@ -177,10 +180,16 @@ def _liked(who: Actor, found: Article) -> bool:
 @add_operation("PATCH", "/entries/{entry_id}", "Update an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     """Changes whether the entry is read, starred or liked, and its tags."""
+    if body.starred is UNSET and body.liked is UNSET and body.tags is UNSET:
+        return _mark_entry(actor, entry_id, body)
+    return _change_marks(actor, entry_id, body)
+
+
+def _change_marks(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     # Check before any change. Marks on entries that the user can no longer see may still be removed.
     if body.starred is True or body.liked is True or body.read is False:
         get_services().reading.check_marks(actor, entry_id, unread=body.read is False)
-    before = tags = get_services().tags.change_tags(actor, entry_id)
+    before = tags = get_services().tags.get_tags(actor, entry_id)
     if body.tags is not UNSET:
         kept = {make_tag_key(name) for name in body.tags}
         gone = [tag.id for tag in tags if make_tag_key(tag.name) not in kept]
@@ -214,6 +223,14 @@ def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
         liked=body.liked,
         tags=tuple(Label(id=t.id, name=t.name) for t in tags),
     )
+
+
+def _mark_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
+    """Change only whether an entry is read: programs do this with every entry, and it needs nothing else."""
+    done = None if body.read is UNSET else get_services().reading.mark(actor, [entry_id], body.read)
+    if done is None or not done.deltas:
+        get_services().tags.get_tags(actor, entry_id)  # raises if the user may not see the entry
+    return EntryMarks(id=entry_id, read=body.read)
 
 
 @add_operation(

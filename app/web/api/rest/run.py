@@ -195,8 +195,7 @@ def add_api_headers(response: Response) -> Response:
     response.headers["Access-Control-Expose-Headers"] = _EXPOSED
     response.vary.update(("Authorization", "Accept-Language"))
     caller = cast("Caller | None", g.get("caller"))
-    if caller is not None:
-        quota = get_services().tokens.get_quota(caller)
+    if caller is not None and (quota := caller.quota) is not None:
         response.headers["RateLimit-Policy"] = f'"user";q={quota.limit};w={quota.window}'
         response.headers["RateLimit"] = f'"user";r={quota.left};t={quota.reset}'
     elif response.status_code == 429:
