@@ -37,6 +37,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.recent_keys import RecentKeys
 from app.gateways.reading.search_engine import TextSearchEngine
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
@@ -359,6 +360,7 @@ class Gateways:
         )
         self.sync = SyncStreamGateway(
             merger=merged,
+            recent=RecentKeys(m.entry_keys),
             keys=m.entry_keys,
             arrivals=m.arrivals,
             changes=m.changes,

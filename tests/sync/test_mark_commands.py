@@ -17,13 +17,16 @@ from pymongo.errors import AutoReconnect
 from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
+from app.gateways.reading import recent_keys
 from app.models.accounts.actor import Actor
 from tests.sharing.conftest import People
-from tests.sync.conftest import Reader, password_of
+from tests.sync.conftest import READ, Reader, password_of
 from tests.sync.rest.conftest import Program, token_for
 
 #: Who sends the request: the token and its user.
 CALLER = ["find tokens", "find users"]
+#: A user's subscriptions and their feeds' cards.
+SUBSCRIPTIONS = ["find subscriptions", "find feeds"]
 #: The place of the entry, the record for other apps, and the mark, which is also waited for.
 MARK = ["find entries", "find feeds", "insert changes", "findAndModify subscriptions"]
 
@@ -140,6 +143,38 @@ def test_marking_entries_of_several_feeds_waits_for_the_disk_once(
     done = services.reading.mark(ann, all_entries, True)
     assert -done.total == len(all_entries)
     assert log.waits == [1, 1, "majority"]
+
+
+def test_ids_of_unread_entries_read_no_entries_again(
+    logged: Logged, people: People, ann: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_keys, "FEW", 0)  # as for an app with hundreds of unread entries
+    services, app, log = logged
+    reader = Reader(app.test_client(), "ann", password_of(services, ann))
+    reader.log_in()
+    assert set(reader.ids(xt=READ)) == set(entries)
+    log.names.clear()
+    people.services.reading.mark(ann, entries[:2], True)
+    assert set(reader.ids(xt=READ)) == set(entries[2:])
+    assert log.names == [*CALLER, *SUBSCRIPTIONS, "find folders", "find tags"]
+    more = people.blog([], 1)
+    log.names.clear()
+    assert set(reader.ids(xt=READ)) == set(more) - set(entries[:2])
+    assert log.names.count("find entries") == 1
+
+
+def test_the_list_of_subscriptions_sends_five_commands(
+    logged: Logged, ann: Actor, entries: list[int]
+) -> None:
+    services, app, log = logged
+    reader = Reader(app.test_client(), "ann", password_of(services, ann))
+    reader.log_in()
+    before = reader.json("subscription/list")["subscriptions"]
+    log.names.clear()
+    assert reader.json("subscription/list")["subscriptions"] == before
+    assert sorted(log.names) == sorted([*CALLER, *SUBSCRIPTIONS, "find folders"])
+    services.subscriptions.update(ann, int(before[0]["id"].removeprefix("feed/")), title="Mine")
+    assert reader.json("subscription/list")["subscriptions"] == [{**before[0], "title": "Mine"}]
 
 
 def test_a_mark_of_a_foreign_entry_changes_nothing(logged: Logged, people: People, ann: Actor) -> None:

@@ -100,7 +100,7 @@ class KeyMerger:
         """Read a short time window of all feeds, then longer ones, until there are enough keys."""
         feeds = {f.feed_id: f for f in sources}
         start = high = wanted.after[0] if wanted.after else sources[0].newest
-        span = _first_span(sources, wanted)
+        span = estimate_span(sources, wanted)
         found: list[EntryKey] = []
         busy = max(BUSY, wanted.count * BUSY_EACH)
         for _ in range(WINDOWS):
@@ -176,7 +176,7 @@ class KeyMerger:
         return [key for key in self._keys.find_by_seqs(numbers) if wanted.is_after(key)]
 
 
-def _first_span(sources: Sequence[SourceFeed], wanted: KeyRequest) -> int:
+def estimate_span(sources: Sequence[SourceFeed], wanted: KeyRequest) -> int:
     """Return a time in milliseconds that should hold enough rows.
 
     The bitmaps show which feeds' newest entries are wanted; if these fill a page, their times define the

@@ -13,6 +13,7 @@ import datetime as dt
 from collections.abc import Collection
 
 from app.config import Settings
+from app.gateways.reading.recent_keys import RecentKeys
 from app.gateways.reading.stream_merge import SEEK, KeyMerger, KeyRequest
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.sync.filters import EntryFilter, FilterDataReader, SyncScope, to_micros
@@ -43,6 +44,7 @@ class SyncStreamGateway:
         self,
         *,
         merger: KeyMerger,
+        recent: RecentKeys,
         keys: EntryKeyMapper,
         arrivals: ArrivalMapper,
         changes: ChangeMapper,
@@ -54,6 +56,7 @@ class SyncStreamGateway:
         visibility: VisibilityGateway,
         settings: Settings,
     ) -> None:
+        self._recent = recent
         self._merger, self._keys, self._arrivals, self._changes = merger, keys, arrivals, changes
         self._marks, self._shares, self._likes = marks, shares, likes
         self._look = FilterDataReader(entries, marks, likes, comments, visibility)
@@ -93,7 +96,7 @@ class SyncStreamGateway:
         marked = sorted(filter(wanted.is_after, self._marked(entry_filter)), key=wanted.make_sort_key)
         found: list[EntryKey] = []
         while True:
-            taken = self._merger.merge_keys(entry_filter.feeds.values(), wanted) if entry_filter.feeds else []
+            taken = self._merged(entry_filter, wanted) if entry_filter.feeds else []
             more = len(taken) >= wanted.count
             both = {key.id: key for key in (*taken, *marked)} if marked else {}
             step = sorted(both.values(), key=wanted.make_sort_key) if both else taken
@@ -105,6 +108,19 @@ class SyncStreamGateway:
                 return found
             wanted = dataclasses.replace(wanted, after=(taken[-1].at, taken[-1].id))
             marked = [key for key in marked if wanted.is_after(key)]
+
+    def _merged(self, entry_filter: EntryFilter, wanted: KeyRequest) -> list[EntryKey]:
+        """Return the first keys of the filter's feeds, from the cache if possible."""
+        feeds, mine = entry_filter.feeds, entry_filter.shelf.sources.subscriptions
+        if wanted.read is False and wanted.newest_first:
+            found = self._recent.find_unread(
+                (feed for f, feed in feeds.items() if not mine[f].person), wanted
+            )
+            if found is not None:
+                people = self._merger.merge_keys([f for i, f in feeds.items() if mine[i].person], wanted)
+                both = sorted((*found, *people), key=wanted.make_sort_key) if people else found
+                return both[: wanted.count]
+        return self._merger.merge_keys(feeds.values(), wanted)
 
     def _marked(self, entry_filter: EntryFilter) -> list[EntryKey]:
         """Return the keys of the entries with the marks that the query covers."""

@@ -67,6 +67,20 @@ class ReadState(NamedTuple):
             count += sum(first <= seq <= self.upto for seq in self.unread)
         return max(0, count)
 
+    def build_unread_bits(self, first: int, last: int) -> int:
+        """Return the unread numbers within ``first`` … ``last``: bit ``seq - first`` is set."""
+        if last < first:
+            return 0
+        shift = first - self.start
+        read = self.bits >> shift if shift >= 0 else self.bits << -shift
+        if self.upto < first:
+            return ~read & (1 << last - first + 1) - 1
+        unread = ~(read | (1 << self.upto - first + 1) - 1) & (1 << last - first + 1) - 1
+        for seq in self.unread:
+            if first <= seq <= min(self.upto, last):
+                unread |= 1 << seq - first
+        return unread
+
     def find_seqs(self, first: int, last: int, *, read: bool = False) -> list[int]:
         """Return the unread (or the read) numbers within ``first`` … ``last``, ascending."""
         border = min(self.upto, last)

@@ -49,8 +49,8 @@ def list_subscriptions() -> Response:
     found = get_services().sync.list_feeds(get_actor())
     owners = {feed.card.owner for feed in found if feed.card.owner is not None}
     handles = get_services().sync.find_handles(get_actor(), owners)
-    shown = [shapes.build_subscription(feed, handles.get(feed.card.owner or 0)) for feed in found]
-    return answer_json_if_changed({"subscriptions": shown})
+    shown = [shapes.encode_subscription(feed, handles.get(feed.card.owner or 0)) for feed in found]
+    return answer_json_if_changed(b'{"subscriptions":[' + b",".join(shown) + b"]}")
 
 
 def list_tags() -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import html
 from typing import Any
 from urllib.parse import quote
@@ -12,25 +13,50 @@ from app.models.feeds.parsed import Enclosure
 from app.models.sharing.sharing import Sharer, ShareVisibility
 from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
+from app.web.api.greader.wire import encode_json
 from app.web.context import get_web
 
 _LOST = {ShareVisibility.REMOVED: "removed share", ShareVisibility.PRIVATE: "private share"}
+_SubscriptionParts = tuple[int, str, str, str, str, tuple[str, ...], int]
 #: The backslashes are part of the value.
 _LIFEREA_READ = r"user\/-\/state\/com.google\/read"
 
 
 def build_subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
     """Return a subscription; ``handle``: the person whose stream it is, None for a feed of the web."""
-    page = f"{get_web().base_url}/@{quote(handle)}" if handle else (feed.card.site_url or feed.card.url)
+    return _build_subscription(_list_parts(feed, handle))
+
+
+def encode_subscription(feed: SyncFeed, handle: str | None) -> bytes:
+    """Return the JSON of :meth:`build_subscription`."""
+    return _encode_subscription(_list_parts(feed, handle))
+
+
+def _list_parts(feed: SyncFeed, handle: str | None) -> _SubscriptionParts:
+    card = feed.card
+    page = f"{get_web().base_url}/@{quote(handle)}" if handle else (card.site_url or card.url)
+    title = feed.title or handle or card.url or "-"
+    url = f"{page}/atom.xml" if handle else card.url
+    return card.id, title, url, page, card.icon or "", feed.labels, feed.subscription.id
+
+
+@functools.lru_cache(maxsize=16_384)
+def _encode_subscription(parts: _SubscriptionParts) -> bytes:
+    """Return the JSON of a subscription, with a cache: most of a user's subscriptions stay as they are."""
+    return encode_json(_build_subscription(parts))
+
+
+def _build_subscription(parts: _SubscriptionParts) -> dict[str, Any]:
+    feed_id, title, url, page, icon, labels, subscription_id = parts
     return {
-        "id": names.format_feed_id(feed.card.id),
-        "title": feed.title or handle or feed.card.url or "-",
-        "url": f"{page}/atom.xml" if handle else feed.card.url,
+        "id": names.format_feed_id(feed_id),
+        "title": title,
+        "url": url,
         "htmlUrl": page,
-        "iconUrl": feed.card.icon or "",
-        "categories": [{"id": names.format_label_id(name), "label": name} for name in feed.labels],
-        "sortid": f"{feed.card.id & 0xFFFFFFFF:08X}",
-        "firstitemmsec": str(feed.subscription.id // 1000),
+        "iconUrl": icon,
+        "categories": [{"id": names.format_label_id(name), "label": name} for name in labels],
+        "sortid": f"{feed_id & 0xFFFFFFFF:08X}",
+        "firstitemmsec": str(subscription_id // 1000),
     }
 
 

@@ -228,7 +228,8 @@ def list_item_ids() -> Response:
         )
     else:
         # Exactly one field each: Readrops fails on more.
-        refs = ",".join([f'{{"id":"{k.id}"}}' for k in keys])
+        joined = '"},{"id":"'.join([str(k.id) for k in keys])
+        refs = f'{{"id":"{joined}"}}' if keys else ""
     # Ten thousand plain numbers: formatting them directly is faster than a JSON encoder.
     more = "" if end is None else f',"continuation":"{names.format_continuation(end)}"'
     answer = Response(f'{{"itemRefs":[{refs}]{more}}}', content_type=JSON)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
 from flask import Blueprint, Response, g, request
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException
@@ -26,6 +26,7 @@ log = logs.get(__name__)
 
 View = TypeVar("View", bound=Callable[..., Response])
 _AUTH = re.compile(r"\s*GoogleLogin\s+auth\s*=\s*([A-Za-z0-9._/-]{1,256})\s*", re.IGNORECASE)
+_ENCODER = msgspec.json.Encoder(enc_hook=int)  # the store's integer type
 OK = "OK"
 JSON = "application/json; charset=utf-8"
 
@@ -43,12 +44,21 @@ def answer_text(body: str, status: int = 200) -> Response:
 
 def answer_json(body: Any) -> Response:
     """Answer with JSON."""
-    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), content_type=JSON)
+    return Response(encode_json(body), content_type=JSON)
+
+
+def encode_json(body: Any) -> bytes:
+    """Return the JSON of an answer or of a part of it."""
+    return _ENCODER.encode(body)
 
 
 def answer_json_if_changed(body: Any) -> Response:
-    """Answer with JSON and an ETag, so that the app needn't download an unchanged answer again."""
-    response = answer_json(body)
+    """Answer with JSON and an ETag, so that the app needn't download an unchanged answer again.
+
+    Args:
+        body: the answer, or its encoded JSON.
+    """
+    response = Response(body, content_type=JSON) if isinstance(body, bytes) else answer_json(body)
     return set_etag(response, hashlib.sha256(response.get_data()).hexdigest()[:32])
 
 
