@@ -7,6 +7,7 @@ below ``web/translations``, read directly: nothing is compiled.
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import re
 from collections.abc import Mapping
@@ -45,6 +46,12 @@ def load_translations(code: str) -> NullTranslations:
     write_mo(compiled, found)
     compiled.seek(0)
     return Translations(compiled)
+
+
+def compute_version(code: str) -> str:
+    """Return a hash of a language's translations."""
+    messages: Mapping[object, str] = getattr(load_translations(code), "_catalog", {})
+    return hashlib.sha256(repr(sorted(messages.items(), key=repr)).encode()).hexdigest()[:16]
 
 
 @functools.cache

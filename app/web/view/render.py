@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Any, cast
 
-from flask import Flask, g, render_template, request
+from flask import Flask, current_app, g, render_template, request
 from flask_babel import gettext as _
 from markupsafe import Markup
 
@@ -24,6 +24,7 @@ from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
 from app.web.view import chart, embeds, highlight, i18n, present, views
 from app.web.view import tree as treeview
+from app.web.view.templates import LanguageTemplates
 
 #: The sections of the settings: address below /settings, icon, title.
 SETTINGS_SECTIONS = (
@@ -42,6 +43,7 @@ _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
+_TEMPLATES = "eventr.templates"
 #: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
 _COLOURS = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
@@ -51,6 +53,7 @@ def install(app: Flask) -> None:
     """Register the helpers of the templates of ``app``; they are configured only here."""
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
+    app.extensions[_TEMPLATES] = LanguageTemplates(env)
     env.globals.update(
         asset=lambda name: get_web().assets.get_url(name),
         icon=render_icon,
@@ -114,8 +117,9 @@ def install(app: Flask) -> None:
 
 
 def render_page(name: str, **values: Any) -> str:
-    """Render a template."""
-    return render_template(name, **values)
+    """Render a template in the page's language."""
+    templates = cast(LanguageTemplates, current_app.extensions[_TEMPLATES])
+    return render_template(templates.load(name, i18n.get_language()), **values)
 
 
 def render_icon(name: str, label: str = "") -> Markup:
