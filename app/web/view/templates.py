@@ -6,14 +6,11 @@ becomes part of the markup around it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask.templating import Environment
 from jinja2 import BytecodeCache, Template, nodes
 from jinja2.bccache import Bucket
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.visitor import NodeTransformer
-from markupsafe import Markup
 
 from app.runtime import translations
 
@@ -71,20 +68,9 @@ class TranslatingGenerator(CodeGenerator):
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         """Translate the constants of a template, then compile it."""
-        if _is_plain(node) and self._autoescapes():
+        if not any(name.ctx != "load" and name.name in NAMES for name in node.find_all(nodes.Name)):
             _Translator(self.environment.language).visit(node)  # type: ignore[attr-defined]  # set above
         super().visit_Template(node, frame)
-
-    def _autoescapes(self) -> bool:
-        chosen: Any = self.environment.autoescape
-        return bool(chosen(self.name) if callable(chosen) else chosen)
-
-
-def _is_plain(template: nodes.Template) -> bool:
-    """Return whether the names of the gettext functions mean the same everywhere in a template."""
-    if template.find(nodes.EvalContextModifier) is not None:
-        return False
-    return not any(name.ctx != "load" and name.name in NAMES for name in template.find_all(nodes.Name))
 
 
 class _Translator(NodeTransformer):
@@ -98,11 +84,9 @@ class _Translator(NodeTransformer):
         text = _get_constant_text(node)
         if text is None:
             return node
-        form = Markup(self._translate(text))  # noqa: S704 — texts of templates and catalogs contain markup
-        if not node.kwargs:
-            return nodes.Const(form % {}, lineno=node.lineno)
+        form = nodes.MarkSafeIfAutoescape(nodes.Const(self._translate(text)))
         values = [nodes.Pair(nodes.Const(pair.key), pair.value) for pair in node.kwargs]
-        return nodes.Mod(nodes.Const(form), nodes.Dict(values), lineno=node.lineno)
+        return nodes.Mod(form, nodes.Dict(values), lineno=node.lineno)
 
 
 def _get_constant_text(call: nodes.Call) -> str | None:
