@@ -219,6 +219,11 @@ class Settings:
         5.0, "Seconds that a request waits for feed discovery before it returns 'wait'", _between(0, 30)
     )
     page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
+    tree_cache: int = _row(
+        20_000,
+        "Feeds in the lists of feeds that a web process keeps rendered, of all users together",
+        _between(0, 10_000_000),
+    )
     whole_page_size: int = _row(10, "Entries per page when full texts are shown", _between(1, 100))
     whole_text_max: int = _row(
         100_000, "Longest entry HTML shown in a list, in characters", _between(1000, 1 << 20)

@@ -43,6 +43,7 @@ class ReadingServices(Base):
             whole_size=s.whole_page_size,
             whole_max=s.whole_text_max,
             snapshot_ttl=s.snapshot_ttl,
+            tree_cache=s.tree_cache,
         )
 
     @lazy

@@ -346,7 +346,9 @@ class Gateways:
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
         merged = KeyMerger(m.entry_keys)
-        self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, merged)
+        self.streams = StreamGateway(
+            m.feeds, m.entries, m.marks, m.snapshots, merged, feeds_max=settings.tree_cache
+        )
         self.tags = TagGateway(
             store=store,
             tags=m.tags,

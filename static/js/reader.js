@@ -185,7 +185,7 @@ async function grow() {
   const stays = new Set([...document.querySelectorAll("#tree a.stay")].map((link) => link.getAttribute("href")));
   document.addEventListener("htmx:before:swap", leave);
   try {
-    await htmx.ajax("GET", "/read", { target: "#tree nav", select: "#tree nav", swap: "outerHTML" });
+    await htmx.ajax("GET", "/read/tree", { target: "#tree nav", select: "nav", swap: "outerHTML" });
   } finally {
     document.removeEventListener("htmx:before:swap", leave);
   }

@@ -144,20 +144,20 @@ def test_what_is_open_in_the_tree_is_left_in_peace(site: Site, visit: Visit, ann
     link.hover()
     page.locator(".tree-more summary").click()
     asked: list[Route] = []
-    page.route("**/read", lambda route: asked.append(route))
+    page.route("**/read/tree", lambda route: asked.append(route))
     site.services.folders.rename(ann, folder.id, "Later")
     for _ in range(2):  # by the second answer the first one has had its effect
         _look_again(page)
     expect(menu).to_be_visible()
     assert asked == []
     # It comes when what was open is closed; but not over what is opened while it is on its way.
-    with page.expect_request("**/read"):
+    with page.expect_request("**/read/tree"):
         page.keyboard.press("Escape")
         _look(page)
     link.hover()
     page.locator(".tree-more summary").click()
     _answered(page, asked.pop())
-    page.unroute("**/read")
+    page.unroute("**/read/tree")
     expect(menu).to_be_visible()
     expect(name).to_have_text("News")
     page.keyboard.press("Escape")
@@ -177,7 +177,9 @@ def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: A
     page.keyboard.press("Enter")
     expect(page.locator(".toast")).to_be_visible()
     drawn: list[str] = []
-    page.on("request", lambda request: drawn.append(request.url) if request.url.endswith("/read") else None)
+    page.on(
+        "request", lambda request: drawn.append(request.url) if request.url.endswith("/read/tree") else None
+    )
     for _ in range(3):  # by the last answer the others have had their effect
         _look_again(page)
     assert drawn == []

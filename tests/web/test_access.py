@@ -115,6 +115,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/signup", "POST"): {"name": "x", "email": "y", "password": "z"},
     ("/logout", "POST"): {},
     ("/read", "GET"): {},
+    ("/read/tree", "GET"): {},
     ("/read/nothing", "GET"): {},
     ("/read/<any(all, starred, following, shares):kind>", "GET"): {},
     ("/read/<any(feed, folder, tag):kind>/<int:stream_id>", "GET"): {"": "theirs"},

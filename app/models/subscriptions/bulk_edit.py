@@ -95,16 +95,17 @@ class BulkEditRow:
         """Return the conditions that are true for the row."""
         silent = now - self.newest if self.newest else dt.timedelta()
         dead = self.error == "gone" or silent > DEAD
-        found = {
-            Condition.ALL: True,
-            Condition.UNREAD: self.unread > 0,
-            Condition.ERROR: self.error is not None,
-            # People's streams are never quiet or dead.
-            Condition.QUIET: silent > QUIET and not dead and not self.person,
-            Condition.DEAD: dead and not self.person,
-            Condition.PAUSED: self.paused,
-        }
-        return {condition for condition, is_true in found.items() if is_true}
+        found = {Condition.ALL}
+        if self.unread > 0:
+            found.add(Condition.UNREAD)
+        if self.error is not None:
+            found.add(Condition.ERROR)
+        # People's streams are never quiet or dead.
+        if not self.person and (dead or silent > QUIET):
+            found.add(Condition.DEAD if dead else Condition.QUIET)
+        if self.paused:
+            found.add(Condition.PAUSED)
+        return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.pages import PageMaker
 from app.services.reading.search import EntrySearch
-from app.services.subscriptions.tree import build_tree
+from app.services.subscriptions.tree import TreeBuilder
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -61,6 +61,7 @@ class ReadingService:
         page_size, whole_size: default rows per page, without and with full texts.
         whole_max: longest full text in a list, in characters.
         snapshot_ttl: seconds for which a snapshot is kept.
+        tree_cache: number of feeds in kept trees.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class ReadingService:
         whole_size: int,
         whole_max: int,
         snapshot_ttl: float,
+        tree_cache: int,
     ) -> None:
         self._subscriptions = subscriptions
         self._reads = read_marks
@@ -107,16 +109,20 @@ class ReadingService:
         self._page_size = page_size
         self._whole_size = whole_size
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
+        self._trees = TreeBuilder(tree_cache)
 
     def get_tree(self, actor: Actor) -> Tree:
         """Return the actor's folders and feeds with their unread counts."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
-        return self._tree(actor, sources, self._streams.count_unread(sources))
+        return self._tree(actor, self._load_all(actor))
 
-    def _tree(self, actor: Actor, sources: Sources, counts: Mapping[int, int]) -> Tree:
-        following = self._gathering.count_unread_rows(sources, counts)
-        return build_tree(self._folders.find_by_user(actor.user_id), sources, counts, following)
+    def _load_all(self, actor: Actor) -> Sources:
+        mine = self._subscriptions.find_by_user(actor.user_id)
+        return self._streams.load_all_sources(actor.user_id, mine)
+
+    def _tree(self, actor: Actor, sources: Sources) -> Tree:
+        following = self._gathering.count_unread_rows(sources, sources.unread)
+        return self._trees.build(actor.user_id, self._folders.find_by_user(actor.user_id), sources, following)
 
     def count_following_unread(self, actor: Actor) -> int:
         """Return how many rows of shares by followed people are unread, as the tree shows it."""
@@ -127,7 +133,7 @@ class ReadingService:
         if not people:
             return 0
         sources = self._streams.load_sources(people)
-        return self._gathering.count_unread_rows(sources, self._streams.count_unread(sources))
+        return self._gathering.count_unread_rows(sources, sources.unread)
 
     def load_page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
@@ -141,7 +147,7 @@ class ReadingService:
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
         sources = self._streams.load_sources(self._of_stream(actor, query.ref, muted=True))
-        feeds = _heard(query.ref, sources, self._streams.build_source_feeds(sources))
+        feeds = _heard(query.ref, sources, sources.feeds)
         return self._first_page(actor, query, limit, sources, feeds)
 
     def _limit(self, query: StreamQuery) -> int:
@@ -167,13 +173,9 @@ class ReadingService:
             page = self.load_page(actor, query)
             return self.get_tree(actor), page
         require_permission(actor, Permission.ENTRY_READ)
-        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
-        everyone = self._streams.build_source_feeds(sources)
-        feeds = _heard(query.ref, sources, everyone)
-        counts = {f: feed.unread for f, feed in everyone.items()}
-        return self._tree(actor, sources, counts), self._first_page(
-            actor, query, self._limit(query), sources, feeds
-        )
+        sources = self._load_all(actor)
+        feeds = _heard(query.ref, sources, sources.feeds)
+        return self._tree(actor, sources), self._first_page(actor, query, self._limit(query), sources, feeds)
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]

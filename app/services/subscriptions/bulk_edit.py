@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.websubs import WebsubGateway
-from app.gateways.reading.streams import StreamGateway
+from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
@@ -23,7 +23,6 @@ from app.models.subscriptions.bulk_edit import (
     Order,
     parse_cursor,
 )
-from app.models.subscriptions.subscription import Subscription
 from app.models.subscriptions.undo import RestoreResult
 from app.ports import EventPort
 from app.services.access import require_permission
@@ -109,24 +108,12 @@ class BulkEditService:
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         mine = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
-        (row,) = self._rated(self._made([mine]))
+        (row,) = self._rated(_make_rows(self._streams.load_sources([mine])))
         return row
 
     def _rows(self, actor: Actor) -> list[BulkEditRow]:
-        return self._made(self._subscriptions.find_by_user(actor.user_id))
-
-    def _made(self, subscriptions: Sequence[Subscription]) -> list[BulkEditRow]:
-        sources = self._streams.load_sources(subscriptions)
-        counts = self._streams.count_unread(sources)
-        rows = []
-        for feed_id, card in sources.cards.items():
-            mine = sources.subscriptions[feed_id]
-            newest = dt.datetime.fromtimestamp(card.newest / 1000, dt.UTC) if card.newest else None
-            where = mine.folder_ids, mine.paused
-            title = mine.title or card.title or card.url
-            row = BulkEditRow(feed_id, title, card.url, counts[feed_id], card.error, *where, newest)
-            rows.append(dataclasses.replace(row, person=mine.person))
-        return rows
+        mine = self._subscriptions.find_by_user(actor.user_id)
+        return _make_rows(self._streams.load_all_sources(actor.user_id, mine))
 
     def _rated(self, rows: Sequence[BulkEditRow]) -> list[BulkEditRow]:
         rates = self._feeds.find_rates([row.feed_id for row in rows], clock.now())
@@ -184,6 +171,20 @@ class BulkEditService:
         return len(mine)
 
 
+def _make_rows(sources: Sources) -> list[BulkEditRow]:
+    rows, counts = [], sources.unread
+    for feed_id, card in sources.cards.items():
+        mine = sources.subscriptions[feed_id]
+        title = mine.title or card.title or card.url
+        newest = dt.datetime.fromtimestamp(card.newest / 1000, dt.UTC) if card.newest else None
+        where = mine.folder_ids, mine.paused
+        row = BulkEditRow(
+            feed_id, title, card.url, counts[feed_id], card.error, *where, newest, person=mine.person
+        )
+        rows.append(row)
+    return rows
+
+
 def _fits(row: BulkEditRow, query: BulkEditQuery, now: dt.datetime) -> bool:
     if query.condition is not Condition.ALL and query.condition not in row.find_conditions(now):
         return False
@@ -191,5 +192,7 @@ def _fits(row: BulkEditRow, query: BulkEditQuery, now: dt.datetime) -> bool:
         return False
     if query.folder and query.folder not in row.folder_ids:
         return False
+    if not query.words:
+        return True
     text = f"{row.title} {row.url}".casefold()
     return all(word in text for word in query.words.casefold().split())

@@ -1,8 +1,9 @@
-"""The tree of folders and feeds with their unread counts; pure functions."""
+"""The tree of folders and feeds with their unread counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from app.gateways.reading.streams import Sources
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
@@ -10,6 +11,40 @@ from app.models.subscriptions.folder import Folder, resolve_parents
 from app.models.subscriptions.muting import is_in_mixed_lists
 from app.models.subscriptions.sort_key import rank
 from app.models.subscriptions.subscription import TOP
+from app.runtime.weighted_cache import WeightedCache
+
+
+class TreeBuilder:
+    """Builds trees, and returns the same tree while nothing in it changes.
+
+    Args:
+        feeds_max: Number of feeds in kept trees, of all users together.
+    """
+
+    def __init__(self, feeds_max: int) -> None:
+        self._kept = WeightedCache[int, _Built](feeds_max)
+
+    def build(self, user_id: int, folders: Sequence[Folder], sources: Sources, following: int) -> Tree:
+        """Return a user's tree.
+
+        Args:
+            sources: all of the user's subscriptions, from :meth:`StreamGateway.load_all_sources`.
+            following: unread rows of shares by followed people.
+        """
+        before = self._kept.get(user_id)
+        if before and before.sources is sources and before.rest == (tuple(folders), following):
+            return before.tree
+        tree = build_tree(folders, sources, sources.unread, following)
+        self._kept.add(user_id, _Built(sources, (tuple(folders), following), tree), len(sources.cards))
+        return tree
+
+
+class _Built(NamedTuple):
+    """A tree, and what it was built from."""
+
+    sources: Sources
+    rest: tuple[tuple[Folder, ...], int]
+    tree: Tree
 
 
 def build_tree(

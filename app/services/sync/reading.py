@@ -75,8 +75,9 @@ class SyncService:
         """Return the actor's subscriptions sorted by title, including followed people."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         names = {f.id: f.name for f in self._folders.find_by_user(actor.user_id)}
-        sources = self._streams.load_sources(self._subscriptions.find_by_user(actor.user_id))
-        counts = self._streams.count_unread(sources)
+        mine = self._subscriptions.find_by_user(actor.user_id)
+        sources = self._streams.load_all_sources(actor.user_id, mine)
+        counts = sources.unread
         found = [
             SyncFeed(
                 mine,
@@ -241,7 +242,7 @@ class SyncService:
         require_permission(actor, Permission.ENTRY_READ)
         mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
         sources = self._streams.load_sources(mine)
-        return sum(feed.total for feed in self._streams.build_source_feeds(sources).values())
+        return sum(feed.total for feed in sources.feeds.values())
 
     def make_stamp(self, actor: Actor, feed_id: int) -> str | None:
         """Return a stamp that changes whenever a page of the feed does; None: no stamp is possible."""

@@ -79,9 +79,7 @@ class SyncScopeBuilder:
         """
         sources = self._streams.load_sources(subscriptions)
         folders, tags = self._folders.find_by_user(actor.user_id), self._tags.find_by_user(actor.user_id)
-        return SyncScope(
-            actor.user_id, sources, self._streams.build_source_feeds(sources), folders, tags, visited
-        )
+        return SyncScope(actor.user_id, sources, sources.feeds, folders, tags, visited)
 
 
 def _has(scope: SyncScope, name: str) -> bool:

@@ -13,6 +13,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services
 from app.web.forms import declare_text
 from app.web.view import views
+from app.web.view.render import compute_tree_shape
 
 bp = Blueprint("api", __name__, url_prefix="/api")
 
@@ -44,7 +45,7 @@ def _counts(tree: Tree) -> dict[str, object]:
         "total": tree.unread,
         "feeds": {f.feed_id: f.unread for f in views.iter_feeds(tree) if f.unread},
         "folders": _folders(tree),
-        "shape": views.compute_shape(tree),
+        "shape": compute_tree_shape(tree),
     }
 
 

@@ -49,6 +49,22 @@ def show_tree() -> str:
     return _whole_page(StreamRef(StreamKind.ALL), Query(), pane="tree")
 
 
+@bp.get("/read/tree")
+def show_tree_alone() -> str:
+    """Show the tree without a list, for pages whose tree is out of date."""
+    actor = get_actor()
+    tree, tags = get_services().reading.get_tree(actor), get_services().tags
+    return render_page(
+        "parts/tree.html",
+        tree=tree,
+        pane="tree",
+        current="",
+        has_feeds=has_feeds(tree),
+        my_tags=tags.list_tags(actor),
+        searches=tags.list_searches(actor),
+    )
+
+
 @bp.get("/read/nothing")
 def show_no_article() -> str:
     """Show the article pane without an entry."""

@@ -18,11 +18,11 @@ from app.models.imports.imports import Import
 from app.models.reading.stream import Tree
 from app.models.sharing.sharing import ShareVisibility
 from app.models.subscriptions.folder import build_folder_paths
-from app.web.context import find_user, get_services, get_web
+from app.web.context import Web, find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
-from app.web.view import chart, embeds, highlight, i18n, present, views
+from app.web.view import chart, embeds, highlight, i18n, present
 from app.web.view import tree as treeview
 from app.web.view.templates import LanguageTemplates
 
@@ -43,7 +43,7 @@ _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
-_TEMPLATES = "eventr.templates"
+_TEMPLATES, _TREES = "eventr.templates", "eventr.trees"
 #: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
 _COLOURS = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
@@ -54,6 +54,8 @@ def install(app: Flask) -> None:
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     app.extensions[_TEMPLATES] = LanguageTemplates(env)
+    settings = cast(Web, app.extensions["eventr"]).settings
+    app.extensions[_TREES] = treeview.TreeRenderer(settings.tree_cache)
     env.globals.update(
         asset=lambda name: get_web().assets.get_url(name),
         icon=render_icon,
@@ -80,7 +82,7 @@ def install(app: Flask) -> None:
         feed_fix=lambda word: _(get_feed_fix(get_visible_word(word))),
         lost=describe_lost,
         nested_tree=render_tree,
-        tree_shape=views.compute_shape,
+        tree_shape=compute_tree_shape,
         player=embeds.find_player,
         tile=treeview.render_tile_html,
         search_ref=highlight.build_search_ref,
@@ -149,12 +151,19 @@ def describe_lost(link: str | None) -> str:
 
 
 def render_tree(tree: Tree, current: str) -> Markup:
-    """Return the folders and feeds of the tree."""
-    icons = {
-        "chevron": str(render_icon("chevron")),
-        "warn": str(render_icon("warn", _("Has an error"))).replace("icon", "icon warn", 1),
-    }
-    return treeview.render_tree(tree, current, icons)
+    """Return the folders and feeds of this person's tree."""
+    warn = str(render_icon("warn", _("Has an error"))).replace("icon", "icon warn", 1)
+    icons = treeview.Icons(i18n.get_language(), str(render_icon("chevron")), warn)
+    return _get_trees().render(get_user().actor.user_id, tree, current, icons)
+
+
+def compute_tree_shape(tree: Tree) -> str:
+    """Return a hash of everything that this person's tree shows except counts."""
+    return _get_trees().compute_shape(get_user().actor.user_id, tree)
+
+
+def _get_trees() -> treeview.TreeRenderer:
+    return cast(treeview.TreeRenderer, current_app.extensions[_TREES])
 
 
 def describe_feed_error(word: str) -> str:

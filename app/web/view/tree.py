@@ -1,19 +1,23 @@
 """The tree of feeds as HTML, built by string concatenation.
 
-A template would take 30 ms for 1,000 feeds; this takes 3 ms, or 1 ms if the feeds haven't changed. Every
-value that people or feeds wrote goes through ``escape``; ids and counts are numbers.
+A template would take 30 ms for 1,000 feeds; this takes 3 ms, 1 ms if few feeds have changed, and almost no
+time if none has. Every value that people or feeds wrote goes through ``escape``; ids and counts are numbers.
 """
 
 from __future__ import annotations
 
 import functools
 import zlib
+from typing import NamedTuple
 
 from flask_babel import gettext as _
 from markupsafe import Markup, escape
 
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
+from app.runtime.lazy import lazy
+from app.runtime.weighted_cache import WeightedCache
 from app.web.view.present import format_count
+from app.web.view.views import compute_shape, iter_feeds
 
 #: Number of colors of the letter tiles; the same as in ``static/css/tree.css``.
 HUES = 10
@@ -32,53 +36,111 @@ def render_tile_html(feed_id: int, title: str, *, person: bool = False) -> Marku
     return Markup(render_tile(feed_id, title, person=person))  # noqa: S704 — built from escaped parts only
 
 
-def render_tree(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
-    """Return the lists inside ``<ul class="tree">``.
+class TreeRenderer:
+    """Renders trees, and keeps the HTML of each user's last one.
+
+    A kept tree is only used for the same tree object: :class:`TreeBuilder` returns it while nothing has
+    changed.
 
     Args:
-        tree: The user's folders and feeds.
-        current: The text form of the current stream.
-        icons: HTML of the icons ``chevron`` and ``warn``.
+        feeds_max: Number of feeds in kept trees, of all users together.
     """
-    parts = [_folder(folder, current, icons) for folder in tree.folders]
-    parts += [_feed(feed, current, icons) for feed in tree.feeds]
-    return Markup("".join(parts))  # noqa: S704 — built from escaped parts only
+
+    def __init__(self, feeds_max: int) -> None:
+        self._kept = WeightedCache[int, _Rendered](feeds_max)
+
+    def render(self, user_id: int, tree: Tree, current: str, icons: Icons) -> Markup:
+        """Return the lists inside ``<ul class="tree">``.
+
+        Args:
+            current: The text form of the current stream.
+        """
+        rendered = self._get(user_id, tree)
+        html = rendered.pages.get(icons)
+        if html is None:
+            html = rendered.pages[icons] = _render(tree, icons)
+        return Markup(_mark_current(html, current))  # noqa: S704 — built from escaped parts only
+
+    def compute_shape(self, user_id: int, tree: Tree) -> str:
+        """Return a hash of everything that the tree shows except counts."""
+        return self._get(user_id, tree).shape
+
+    def _get(self, user_id: int, tree: Tree) -> _Rendered:
+        found = self._kept.get(user_id)
+        if found is None or found.tree is not tree:
+            found = _Rendered(tree)
+            self._kept.add(user_id, found, sum(1 for _ in iter_feeds(tree)))
+        return found
 
 
-def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
+class Icons(NamedTuple):
+    """HTML of the icons in a tree, with their labels in the page's language."""
+
+    language: str
+    chevron: str
+    warn: str
+
+
+class _Rendered:
+    """A tree with its shape, and its HTML in each language that was asked for."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.pages: dict[Icons, str] = {}
+
+    @lazy
+    def shape(self) -> str:
+        return compute_shape(self.tree)
+
+
+def _render(tree: Tree, icons: Icons) -> str:
+    parts = [_folder(folder, icons) for folder in tree.folders]
+    parts += [_feed(feed, icons) for feed in tree.feeds]
+    return "".join(parts)
+
+
+def _mark_current(html: str, current: str) -> str:
+    """Mark the current stream's links; the text before their ids occurs nowhere else."""
+    kind, _, number = current.partition("/")
+    if kind not in ("feed", "folder"):
+        return html
+    link = _link(kind, int(number))
+    return html.replace(link, f'{link} aria-current="page"')
+
+
+def _link(kind: str, number: int) -> str:
+    return f'<a href="/read/{kind}/{number}" data-stream data-{kind}="{number}"'
+
+
+def _folder(folder: TreeFolder, icons: Icons) -> str:
     name = escape(folder.name)
     label = escape(_("Feeds in %(name)s", name=folder.name))
-    inside = [_folder(child, current, icons) for child in folder.folders]
-    inside += [_feed(feed, current, icons) for feed in folder.feeds]
+    inside = [_folder(child, icons) for child in folder.folders]
+    inside += [_feed(feed, icons) for feed in folder.feeds]
     return (
         f'<li class="folder" data-id="{folder.id}">'
-        f'<a href="/read/folder/{folder.id}" data-stream data-folder="{folder.id}"'
-        f"{_state(folder.unread, f'folder/{folder.id}' == current)}>"
+        f"{_link('folder', folder.id)}{_state(folder.unread)}>"
         f'<span dir="auto">{name}</span><b>{format_count(folder.unread)}</b></a>'
-        f'<details open><summary aria-label="{label}">{icons["chevron"]}</summary>'
+        f'<details open><summary aria-label="{label}">{icons.chevron}</summary>'
         f"<ul>{''.join(inside)}</ul></details></li>"
     )
 
 
-def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
-    is_current = current == f"feed/{feed.feed_id}"
-    warn = icons["warn"] if feed.error else ""
-    count, person = format_count(feed.unread), feed.person
-    return _line(feed.feed_id, feed.title, feed.unread, count, current=is_current, warn=warn, person=person)
+def _feed(feed: TreeFeed, icons: Icons) -> str:
+    warn = icons.warn if feed.error else ""
+    count = format_count(feed.unread)
+    return _line(feed.feed_id, feed.title, feed.unread, count, warn=warn, person=feed.person)
 
 
 @functools.lru_cache(maxsize=20_000)
-def _line(
-    feed_id: int, title: str, unread: int, count: str, *, current: bool, warn: str, person: bool
-) -> str:
+def _line(feed_id: int, title: str, unread: int, count: str, *, warn: str, person: bool) -> str:
     """Return a feed's line. Lines rarely change between pages, so they are cached."""
     picture = render_tile(feed_id, title, person=person)
     return (
-        f'<li><a href="/read/feed/{feed_id}" data-stream data-feed="{feed_id}"{_state(unread, current)}>'
+        f"<li>{_link('feed', feed_id)}{_state(unread)}>"
         f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{count}</b></a></li>'
     )
 
 
-def _state(unread: int, current: bool) -> str:
-    shown = f' class="has" data-unread="{unread}"' if unread else ""
-    return f'{shown} aria-current="page"' if current else shown
+def _state(unread: int) -> str:
+    return f' class="has" data-unread="{unread}"' if unread else ""

@@ -54,7 +54,7 @@ async function gather() {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
-    await htmx.ajax("GET", "/read", { target: holder, select: ".pane-tree nav" });
+    await htmx.ajax("GET", "/read/tree", { target: holder, select: "nav" });
     links = holder.querySelectorAll(".tree a[href]:not(.menu a)");
     holder.remove();
   }
