@@ -56,6 +56,16 @@ class Sources:
         """The number of unread entries by feed."""
         return {f: feed.unread for f, feed in self.feeds.items()}
 
+    def select_feed(self, feed_id: int) -> Sources:
+        """Return the sources of one feed.
+
+        Raises:
+            NotFoundError: the user isn't subscribed to it.
+        """
+        if feed_id not in self.feeds:
+            raise NotFoundError(feed_id=feed_id)
+        return Sources({feed_id: self.subscriptions[feed_id]}, {feed_id: self.cards[feed_id]})
+
     def resume(self, before: Sources | None) -> Sources:
         """Return these sources, with feeds that haven't changed since ``before`` taken from there."""
         if before is None:

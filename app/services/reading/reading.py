@@ -161,21 +161,26 @@ class ReadingService:
     def load_tree_and_page(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a full web page needs them.
 
-        For the streams of all feeds and of all people, everything is read once for both.
+        For the streams of all feeds, of all people and of one feed, everything is read once for both.
 
         Raises:
             As :meth:`load_page`.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        if query.ref.kind not in _TOGETHER or query.cursor or query.snapshot or query.limit:
+        once = query.ref.kind in _TOGETHER or query.ref.kind is StreamKind.FEED
+        if not once or query.cursor or query.snapshot or query.limit:
             # Page before tree: entries that arrive in between are then counted in the tree, and the list
             # reloads. In the other order the list would show rows that the tree doesn't count.
             page = self.load_page(actor, query)
             return self.get_tree(actor), page
         require_permission(actor, Permission.ENTRY_READ)
-        sources = self._load_all(actor)
+        everything = self._load_all(actor)
+        sources = everything
+        if query.ref.kind is StreamKind.FEED:
+            sources = everything.select_feed(check_id(query.ref.id, "stream"))
         feeds = _heard(query.ref, sources, sources.feeds)
-        return self._tree(actor, sources), self._first_page(actor, query, self._limit(query), sources, feeds)
+        page = self._first_page(actor, query, self._limit(query), sources, feeds)
+        return self._tree(actor, everything), page
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
