@@ -684,7 +684,7 @@ def test_G02_of_who_leaves_during_an_import_nothing_is_left(
     }
     db.users.insert_one(account)
     subscriptions = services.gateways.subscriptions
-    add = subscriptions.add
+    add = subscriptions.add_many
 
     def late(*args: Any) -> Any:
         if erasing.is_begun(alice.user_id):
@@ -693,7 +693,7 @@ def test_G02_of_who_leaves_during_an_import_nothing_is_left(
         erasing.finish(alice.user_id, clock.now())
         return add(*args)
 
-    monkeypatch.setattr(subscriptions, "add", late)
+    monkeypatch.setattr(subscriptions, "add_many", late)
     assert run(services, one, Pulling(services, feeds("a", "b")))["state"] == "left"
     for name in ("users", "subscriptions", "folders", "imports", "import_parts", "removals"):
         assert not db[name].count_documents({}), name

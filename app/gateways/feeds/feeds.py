@@ -97,6 +97,25 @@ class FeedGateway:
                 continue  # another request was faster; its feed exists now
         return self._followed(feed)
 
+    def get_or_create_many(self, urls: Sequence[str], *, now: dt.datetime, due: dt.datetime) -> list[Feed]:
+        """Return the feeds at these addresses, in order; see :meth:`get_or_create`.
+
+        Args:
+            now: the time at which new feeds are created.
+            due: when the updater fetches new feeds once someone subscribes, unless the caller had them
+                fetched by then.
+        """
+        keys = [hash_url(url) for url in urls]
+        feeds = self._feeds.find_by_keys(keys)
+        new = {key: strip_tracking(url) for key, url in zip(keys, urls, strict=True) if key not in feeds}
+        if new:
+            self._feeds.add_many(new, now, due)
+            feeds |= self._feeds.find_by_keys(list(new))
+        return [
+            self._followed(feeds[key]) if key in feeds else self.get_or_create(url, now=now)
+            for key, url in zip(keys, urls, strict=True)
+        ]
+
     def _followed(self, feed: Feed) -> Feed:
         """Return the feed that took over a merged feed's subscribers, or the feed itself."""
         while feed.merged_into is not None:

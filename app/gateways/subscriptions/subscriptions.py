@@ -72,12 +72,10 @@ class SubscriptionGateway:
             NotFoundError: the feed is gone.
         """
         self._check_count(wanted.user_id, [feed.id])
-        # A feed without readers was polled rarely or never. A failing feed keeps its back-off: users can
-        # retry it.
-        rested = not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED
 
         def add_subscription(session: Session) -> Subscription:
-            position = self._feeds.change_subscriber_count(feed.id, 1, session, now=now, due=rested)
+            due = _has_rested(feed, now)
+            position = self._feeds.change_subscriber_count(feed.id, 1, session, now=now, due=due)
             if position is None:
                 raise NotFoundError(feed_id=feed.id)
             # Use the numbers in the transaction: a first pull that ends now doesn't know this subscription.
@@ -87,6 +85,39 @@ class SubscriptionGateway:
             )
 
         return self._store.run_in_transaction(add_subscription)
+
+    def add_many(
+        self, user_id: int, wanted: Sequence[tuple[Subscription, Feed]], now: dt.datetime
+    ) -> list[Subscription]:
+        """Subscribe a user to different feeds in one transaction, or to none of them.
+
+        Args:
+            user_id: The subscriber.
+            wanted: The subscriptions with their feeds.
+            now: The current time.
+
+        Raises:
+            ExistsError: the user already subscribes to one of the feeds.
+            TooLargeError: the user would have too many subscriptions.
+            NotFoundError: one of the feeds is gone.
+        """
+        feeds = [feed for _, feed in wanted]
+        self._check_count(user_id, [feed.id for feed in feeds])
+        rested = [feed.id for feed in feeds if _has_rested(feed, now)]
+
+        def add_subscriptions(session: Session) -> list[Subscription]:
+            positions = self._feeds.add_subscriber_to_many([f.id for f in feeds], rested, now, session)
+            if gone := [feed.id for feed in feeds if feed.id not in positions]:
+                raise NotFoundError(feed_id=gone[0])
+            # Use the numbers in the transaction, as :meth:`add` does.
+            new = [
+                one._replace(state=ReadState(self._start_of(positions[one.feed_id], now)))
+                for one, _ in wanted
+            ]
+            pending = frozenset(f for f, position in positions.items() if not position.last_seq)
+            return self._subscriptions.add_many(new, pending, session)
+
+        return self._store.run_in_transaction(add_subscriptions) if wanted else []
 
     def _check_count(self, user_id: int, feed_ids: Sequence[int]) -> None:
         """Raise TooLargeError if adding these feeds exceeds the limit; existing subscriptions don't count."""
@@ -150,9 +181,9 @@ class SubscriptionGateway:
         """Add a subscription to folders and remove it from others; further folders don't change."""
         self._subscriptions.update_folders(user_id, [feed_id], add, remove)
 
-    def clear_title(self, user_id: int, feed_id: int, title: str) -> None:
-        """Clear the user's title of a subscription if it is still ``title``."""
-        self._subscriptions.clear_title(user_id, feed_id, title)
+    def clear_titles(self, user_id: int, titles: Mapping[int, str]) -> None:
+        """Clear the user's titles of subscriptions, given by feed, where they are still the same."""
+        self._subscriptions.clear_titles(user_id, titles)
 
     def remove(self, user_id: int, feed_id: int, expires: dt.datetime) -> str:
         """Unsubscribe; stars stay.
@@ -435,3 +466,11 @@ class SubscriptionGateway:
     def calculate_start(self, feed: Feed, now: dt.datetime) -> int:
         """Return up to which number a feed counts as read for a new subscriber."""
         return self._start_of(Position(feed.id, feed.first_seq, feed.last_seq, feed.last_entry_at), now)
+
+
+def _has_rested(feed: Feed, now: dt.datetime) -> bool:
+    """Return whether a feed is polled now for a new reader.
+
+    A feed without readers was polled rarely or never. A failing feed keeps its back-off: users can retry it.
+    """
+    return not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED

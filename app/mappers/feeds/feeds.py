@@ -14,7 +14,7 @@ from bson.int64 import Int64
 from pymongo import ReturnDocument, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ExistsError
 from app.mappers.feeds.feed_states import (
@@ -26,7 +26,7 @@ from app.mappers.feeds.feed_states import (
 )
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session, is_duplicate
+from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
 from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
@@ -70,25 +70,34 @@ class FeedMapper:
             ExistsError: there is a feed with this key.
         """
         while True:
-            doc = {
-                "_id": Int64(ids.reserve_ids()),
-                "kind": FeedKind.WEB.value,
-                "url": url,
-                "url_key": url_key,
-                "title": title,
-                "first_seq": Int64(1),
-                "last_seq": Int64(0),
-                "errors": 0,
-                "subscribers": 0,
-                "next_check_at": now,
-                "created": now,
-            }
+            doc = _new(ids.reserve_ids(), url, url_key, title, now=now, due=now)
             try:
                 self._feeds.insert_one(doc)
                 return _feed(doc)
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
                     raise ExistsError("This feed already exists.", url_key=url_key) from e
+
+    @translate_errors
+    def add_many(self, urls: Mapping[str, str], now: dt.datetime, due: dt.datetime) -> None:
+        """Store new feeds, given as address key → address, without titles; leave out those that exist.
+
+        Very rarely, a feed whose id was taken is left out too.
+        """
+        first = ids.reserve_ids(len(urls))
+        docs = [_new(first + n, url, key, "", now=now, due=due) for n, (key, url) in enumerate(urls.items())]
+        try:
+            self._feeds.insert_many(docs, ordered=False)
+        except BulkWriteError as e:
+            refused = any(error["code"] != DUPLICATE_KEY for error in e.details["writeErrors"])
+            if refused or e.details.get("writeConcernErrors"):
+                raise
+
+    @translate_errors
+    def find_by_keys(self, url_keys: Sequence[str]) -> dict[str, Feed]:
+        """Return the feeds with these address keys, by key."""
+        found = map(_feed, self._feeds.find({"url_key": {"$in": list(url_keys)}}))
+        return {feed.url_key: feed for feed in found}
 
     @translate_errors
     def find_by_key(self, url_key: str) -> Feed | None:
@@ -299,6 +308,27 @@ class FeedMapper:
         return _position(doc) if doc else None
 
     @translate_errors
+    def add_subscriber_to_many(
+        self, feed_ids: Sequence[int], rested: Sequence[int], now: dt.datetime, session: Session
+    ) -> dict[int, Position]:
+        """Count one more subscriber, who begins to read at ``now``, of each of these feeds.
+
+        Args:
+            rested: those that are due at ``now`` at the latest.
+
+        Returns:
+            The positions of the feeds; those that don't exist or were merged are missing and unchanged.
+        """
+        update: Doc = {"$inc": {"subscribers": 1}, "$max": {"read_at": now}}
+        unmerged = {"_id": {"$in": list(feed_ids)}, "merged_into": None}
+        self._feeds.update_many(unmerged, update, session=session)
+        if rested:
+            late = {"_id": {"$in": list(rested)}, "merged_into": None}
+            self._feeds.update_many(late, {"$min": {"next_check_at": now}}, session=session)
+        found = self._feeds.find(unmerged, _POSITION, session=session)
+        return {doc["_id"]: _position(doc) for doc in found}
+
+    @translate_errors
     def decrement_subscriber_counts(self, feed_ids: Sequence[int], session: Session) -> None:
         """Reduce the count of subscribers of each of these feeds by one."""
         self._feeds.update_many(
@@ -346,6 +376,22 @@ def _due(now: dt.datetime) -> Doc:
         "next_check_at": {"$lte": now},
         "claimed_until": {"$not": {"$gt": now}},
         "paused": {"$ne": True},
+    }
+
+
+def _new(feed_id: int, url: str, url_key: str, title: str, *, now: dt.datetime, due: dt.datetime) -> Doc:
+    return {
+        "_id": Int64(feed_id),
+        "kind": FeedKind.WEB.value,
+        "url": url,
+        "url_key": url_key,
+        "title": title,
+        "first_seq": Int64(1),
+        "last_seq": Int64(0),
+        "errors": 0,
+        "subscribers": 0,
+        "next_check_at": due,
+        "created": now,
     }
 
 

@@ -27,6 +27,8 @@ Session = ClientSession
 TIMEOUT_MS = 5000
 #: Documents per reply: by default, the driver needs a second request after the first hundred.
 BATCH = 10_000
+#: The server's code of a duplicate key.
+DUPLICATE_KEY = 11000
 #: Pipelines per command; the server accepts a thousand stages.
 PARTS = 500
 

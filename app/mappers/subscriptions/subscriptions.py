@@ -17,12 +17,18 @@ from bson.raw_bson import RawBSONDocument
 from pymongo import UpdateMany, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import AutoReconnect, DuplicateKeyError, NetworkTimeout, ServerSelectionTimeoutError
+from pymongo.errors import (
+    AutoReconnect,
+    BulkWriteError,
+    DuplicateKeyError,
+    NetworkTimeout,
+    ServerSelectionTimeoutError,
+)
 
 from app.errors import ExistsError
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session, is_duplicate
+from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
@@ -65,22 +71,7 @@ class SubscriptionMapper:
         Raises:
             ExistsError: the user already subscribes to this feed; the transaction has ended.
         """
-        doc: Doc = {
-            # Order and types as app.mappers.subscriptions.raw_read_states expects them.
-            "_id": Int64(ids.reserve_ids()),
-            "user_id": Int64(subscription.user_id),
-            "feed_id": Int64(subscription.feed_id),
-            "rev": Int64(0),
-            **_state(subscription.state),
-            "title": subscription.title,
-            "folder_ids": list(subscription.folder_ids),
-            "orders": encode_orders(subscription.orders),
-        }
-        for flag in ("paused", "person", "muted"):
-            if getattr(subscription, flag):
-                doc[flag] = True
-        if pending:
-            doc["pending"] = True
+        doc = _new(ids.reserve_ids(), subscription, pending=pending)
         try:
             self._subscriptions.insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -88,6 +79,30 @@ class SubscriptionMapper:
                 return self.add(subscription, pending=pending, session=session)
             raise ExistsError("You're already subscribed to this feed.", feed_id=doc["feed_id"]) from e
         return subscription._replace(id=doc["_id"])
+
+    @translate_errors
+    def add_many(
+        self, subscriptions: Sequence[Subscription], pending: frozenset[int], session: Session
+    ) -> list[Subscription]:
+        """Store new subscriptions of one user; see :meth:`add`.
+
+        Args:
+            pending: the feeds that have no entries yet.
+
+        Raises:
+            ExistsError: the user already subscribes to one of the feeds, or an id was taken; the transaction
+                has ended.
+        """
+        first = ids.reserve_ids(len(subscriptions))
+        new = [one._replace(id=first + n) for n, one in enumerate(subscriptions)]
+        docs = [_new(one.id, one, pending=one.feed_id in pending) for one in new]
+        try:
+            self._subscriptions.insert_many(docs, session=session)
+        except BulkWriteError as e:
+            if any(error["code"] != DUPLICATE_KEY for error in e.details["writeErrors"]):
+                raise
+            raise ExistsError("You're already subscribed to one of these feeds.") from e
+        return new
 
     @translate_errors
     def find(self, user_id: int, feed_id: int) -> Subscription | None:
@@ -229,10 +244,12 @@ class SubscriptionMapper:
         )
 
     @translate_errors
-    def clear_title(self, user_id: int, feed_id: int, title: str) -> None:
-        """Clear a user's own title of a subscription if it is still ``title``."""
-        query = {"user_id": user_id, "feed_id": feed_id, "title": title}
-        self._subscriptions.update_one(query, {"$set": {"title": ""}})
+    def clear_titles(self, user_id: int, titles: Mapping[int, str]) -> None:
+        """Clear a user's own titles of subscriptions, given by feed, where they are still the same."""
+        queries = [{"user_id": user_id, "feed_id": feed, "title": title} for feed, title in titles.items()]
+        writes = [UpdateOne(query, {"$set": {"title": ""}}) for query in queries]
+        if writes:
+            self._subscriptions.bulk_write(writes, ordered=False)
 
     @translate_errors
     def update_folders(
@@ -427,6 +444,26 @@ def _chunks(replaces: Sequence[StateReplacement]) -> Iterator[Sequence[StateRepl
             start, size = end, replace.state.bits.bit_length()
     if start < len(replaces):
         yield replaces[start:]
+
+
+def _new(new_id: int, subscription: Subscription, *, pending: bool) -> Doc:
+    doc: Doc = {
+        # Order and types as app.mappers.subscriptions.raw_read_states expects them.
+        "_id": Int64(new_id),
+        "user_id": Int64(subscription.user_id),
+        "feed_id": Int64(subscription.feed_id),
+        "rev": Int64(0),
+        **_state(subscription.state),
+        "title": subscription.title,
+        "folder_ids": list(subscription.folder_ids),
+        "orders": encode_orders(subscription.orders),
+    }
+    for flag in ("paused", "person", "muted"):
+        if getattr(subscription, flag):
+            doc[flag] = True
+    if pending:
+        doc["pending"] = True
+    return doc
 
 
 def _state(state: ReadState) -> Doc:

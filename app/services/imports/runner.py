@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from app.gateways.imports.rules import settle_item
 from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed
 from app.models.imports.imports import Import, ImportItem, ItemChange, ItemState, PollResult
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.sharing import own_addresses
@@ -34,7 +36,7 @@ from app.services.sharing.following import FollowingService
 
 log = logs.get(__name__)
 
-#: Outlines subscribed between two checks of the fetched feeds.
+#: Outlines subscribed together, between two checks of the fetched feeds.
 STEP = 40
 #: Feeds in one pull job: few, so that a slow feed delays few others.
 BATCH = 10
@@ -42,6 +44,8 @@ BATCH = 10
 PAUSE = 0.5
 #: Seconds between checks of all pending feeds, and until a feed without a result is queued again.
 LOOK, AGAIN = 3.0, 30.0
+#: The updater leaves new feeds to their import for this time.
+LEFT_ALONE = dt.timedelta(seconds=60)
 #: Shortest time between two progress events, seconds.
 TELL = 1.0
 
@@ -195,6 +199,7 @@ class _Work:
         self._pulled: dict[int, float] = {}
         self._looked = self._told = time.monotonic()
         self._heard: set[int] = set()
+        self._needless: dict[int, str] = {}
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -227,15 +232,19 @@ class _Work:
         added: list[int] = []
         items = self._merged(items)
         left = self._left(items)
+        together = self._follow_together([item for item in items if item.feed_id not in left])
         for item in items:
             if item.feed_id in left:
                 changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
                 continue
             try:
-                if handle := own_addresses.parse_handle(item.url, (self._own,)):
+                if item.index in together:
+                    feed_id, new = together[item.index], True
+                elif handle := own_addresses.parse_handle(item.url, (self._own,)):
                     changes[item.index] = self._follow_person(item, handle)
                     continue
-                feed_id, new = self._follow(item)
+                else:
+                    feed_id, new = self._follow(item)
             except StoreError:
                 raise
             except EventrError as e:
@@ -272,19 +281,55 @@ class _Work:
         mine = self._subscriptions.find_by_user(self.running.user_id, again) if again else []
         return set(again) - {one.feed_id for one in mine}
 
+    def _follow_together(self, items: Sequence[ImportItem]) -> dict[int, int]:
+        """Subscribe to the feeds of outlines in one transaction; return outline → feed.
+
+        Only feeds that the user doesn't have are in it, each for its first outline. If one of them is
+        refused, none is subscribed. :meth:`_follow` handles all outlines that are left out.
+        """
+        user_id, now = self.running.user_id, clock.now()
+        fresh = [item for item in items if not _is_known(item) and not self._is_person(item)]
+        try:
+            feeds = self._feeds.get_or_create_many(
+                [item.url for item in fresh], now=now, due=now + LEFT_ALONE
+            )
+            firsts = dict[int, tuple[ImportItem, Feed]]()
+            for item, feed in zip(fresh, feeds, strict=True):
+                firsts.setdefault(feed.id, (item, feed))
+            mine = {one.feed_id for one in self._subscriptions.find_by_user(user_id, list(firsts))}
+            new = {feed_id: both for feed_id, both in firsts.items() if feed_id not in mine}
+            wanted = [(self._wanted(item, feed), feed) for item, feed in new.values()]
+            self._subscriptions.add_many(user_id, wanted, now)
+        except StoreError:
+            raise
+        except EventrError as e:
+            log.info("import_step_split", import_id=self.running.id, error=e.word)
+            return {}
+        return {item.index: feed.id for item, feed in new.values()}
+
+    def _is_person(self, item: ImportItem) -> bool:
+        """Return whether an outline names a person of this server, or nobody."""
+        try:
+            return own_addresses.parse_handle(item.url, (self._own,)) is not None
+        except EventrError:
+            return True
+
+    def _wanted(self, item: ImportItem, feed: Feed) -> Subscription:
+        # The title in the user's file is private: other subscribers of the feed never see it (V08, W22).
+        name = "" if item.title in (feed.title, item.url) else item.title
+        return Subscription(0, self.running.user_id, feed.id, name, self._folders_of(item))
+
     def _follow(self, item: ImportItem) -> tuple[int, bool]:
         """Subscribe to an outline's feed; twice is the same as once."""
-        user_id, now = self.running.user_id, clock.now()
-        if item.state is ItemState.RETRY and item.feed_id:
+        now = clock.now()
+        if item.feed_id and _is_known(item):
             return item.feed_id, False
-        # The title in the user's file is private: other subscribers of the feed never see it (V08, W22).
         feed = self._feeds.get_or_create(item.url, now=now)
-        name = "" if item.title in (feed.title, item.url) else item.title
-        folder_ids = self._folders_of(item)
+        wanted = self._wanted(item, feed)
         try:
-            self._subscriptions.add(Subscription(0, user_id, feed.id, name, folder_ids), feed, now)
+            self._subscriptions.add(wanted, feed, now)
         except ExistsError:
-            self._add_folders(feed.id, folder_ids)
+            self._add_folders(feed.id, wanted.folder_ids)
             return feed.id, False
         return feed.id, True
 
@@ -334,6 +379,7 @@ class _Work:
             self._asked[item.index] = _Asked(item, feed_id, end, time.monotonic())
             asked.append(item.index)
         self._pull(asked)
+        self._clear_titles()
         return changes
 
     def _pull(self, indexes: Sequence[int]) -> None:
@@ -357,6 +403,7 @@ class _Work:
         changes = {i: c for i in wanted if (c := self._judge(self._asked[i], ends, now)) is not None}
         for index in changes:
             del self._asked[index]
+        self._clear_titles()
         if every:
             self._ask_again(now)
         return changes
@@ -390,13 +437,14 @@ class _Work:
         self._pull(sorted(late))
 
     def _added(self, item: ImportItem, feed_id: int, end: PollResult) -> ItemChange:
-        self._name(item, feed_id, end)
+        if item.title and item.title == end.title and item.state is not ItemState.RETRY:
+            self._needless[feed_id] = item.title
         return ItemChange(ItemState.ADDED, None, feed_id)
 
-    def _name(self, item: ImportItem, feed_id: int, end: PollResult) -> None:
-        """Clear the user's title of a feed if it equals the feed's own title, now known."""
-        if item.title and item.title == end.title and item.state is not ItemState.RETRY:
-            self._subscriptions.clear_title(self.running.user_id, feed_id, item.title)
+    def _clear_titles(self) -> None:
+        """Clear the user's titles of feeds that equal the feeds' own titles, which are known now."""
+        self._subscriptions.clear_titles(self.running.user_id, self._needless)
+        self._needless = {}
 
     # -- writing
 
@@ -419,6 +467,11 @@ class _Work:
         if changes and time.monotonic() - self._told >= TELL:
             self._told = time.monotonic()
             self._events.notify_progress(found.user_id, found.id, found.build_report(clock.now()))
+
+
+def _is_known(item: ImportItem) -> bool:
+    """Return whether an outline is a retry of a feed that was subscribed before."""
+    return item.state is ItemState.RETRY and bool(item.feed_id)
 
 
 def _word(error: EventrError) -> str:
