@@ -30,7 +30,7 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     headers.install(app, base_url)
     hosts.install(app, settings)
     sessions.install(app)
-    render.install(app)
+    render.install(app, settings.tree_cache)
     i18n.install(app)
     compiled.install(app)
     errors.install(app)

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from flask import Flask
 
+from app.runtime import translations
 from app.web.view import compiled, i18n, render
+from app.web.view.templates import LanguageTemplates
 
 
 def _application(folder: str | Path = compiled.FOLDER) -> Flask:
     app = Flask("app", static_folder=None, template_folder=str(folder))
-    render.install(app)
+    render.install(app, tree_cache=0)
     i18n.install(app)
     compiled.install(app)
     return app
 
 
-def test_all_templates_are_compiled_before_the_first_page() -> None:
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        *((name, "en") for name in ("base.html", "pages/login.html", "pages/read.html")),
+        *(("pages/read.html", language) for language in translations.LANGUAGES),
+        ("app.html", "de"),
+    ],
+)
+def test_templates_are_compiled_before_the_first_page(name: str, language: str) -> None:
     assert compiled.compile_templates("app") > 50
-    for name in ("pages/login.html", "pages/read.html", "base.html"):
-        first, second = (_application().jinja_env.get_template(name).root_render_func for _ in range(2))
-        assert first.__code__ is second.__code__, f"{name} was compiled again"
+    stored = dict(compiled._compiled._codes)
+    LanguageTemplates(_application().jinja_env).load(name, language)
+    assert compiled._compiled._codes.keys() == stored.keys(), f"{name} was compiled again"
+
+
+def test_applications_share_compiled_templates() -> None:
+    loaded = [LanguageTemplates(_application().jinja_env).load("base.html", "ru") for _ in range(2)]
+    assert loaded[0].root_render_func.__code__ is loaded[1].root_render_func.__code__
 
 
 def test_a_changed_template_is_compiled_again(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Compiled templates, shared by all applications of a process and by its copies.
 
-Compiling the templates of a page takes 0.2 s of CPU, so gunicorn's master does it before it forks.
+Compiling the templates of a page takes 0.2 s of CPU per language, so gunicorn's master does it
+before it forks.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from types import CodeType
 
 from flask import Flask
-from jinja2 import BytecodeCache
+from jinja2 import BytecodeCache, Environment, meta
 from jinja2.bccache import Bucket
 
-from app.web.view import i18n, render
+from app.runtime import translations
+from app.web.view import i18n, render, templates
 
 #: The folder of the templates below the package.
 FOLDER = "web/templates"
@@ -42,12 +44,29 @@ def install(app: Flask) -> None:
 
 
 def compile_templates(package: str) -> int:
-    """Compile all templates of the package that contains the web application; return their number."""
+    """Compile templates of the package that contains the web application; return their number.
+
+    All of them in English, and those of the list page in the other languages: a start should take no longer.
+    """
     app = Flask(package, static_folder=None, template_folder=FOLDER)
-    render.install(app)
+    render.install(app, tree_cache=0)  # it renders nothing
     i18n.install(app)
     install(app)
-    found = app.jinja_env.list_templates()
-    for name in found:
-        app.jinja_env.get_template(name)
-    return len(found)
+    loaded, env = templates.LanguageTemplates(app.jinja_env), app.jinja_env
+    page = _find_needed(env, "pages/read.html")
+    wanted = [(name, "en") for name in env.list_templates()]
+    wanted += [(name, language) for language in translations.LANGUAGES if language != "en" for name in page]
+    for name, language in wanted:
+        loaded.load(name, language)
+    return len(wanted)
+
+
+def _find_needed(env: Environment, name: str) -> set[str]:
+    """Return a template's name and those of all templates that it extends, imports or includes."""
+    assert env.loader is not None  # noqa: S101 — Flask sets it
+    found, left = set[str](), [name]
+    while left:
+        found.add(name := left.pop())
+        source = env.loader.get_source(env, name)[0]
+        left += {other for other in meta.find_referenced_templates(env.parse(source)) if other} - found
+    return found

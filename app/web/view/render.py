@@ -18,7 +18,7 @@ from app.models.imports.imports import Import
 from app.models.reading.stream import Tree
 from app.models.sharing.sharing import ShareVisibility
 from app.models.subscriptions.folder import build_folder_paths
-from app.web.context import Web, find_user, get_services, get_user, get_web
+from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
@@ -49,13 +49,17 @@ _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*
 _COLOURS = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
 
 
-def install(app: Flask) -> None:
-    """Register the helpers of the templates of ``app``; they are configured only here."""
+def install(app: Flask, tree_cache: int) -> None:
+    """Register the helpers of the templates of ``app``; they are configured only here.
+
+    Args:
+        app: The application.
+        tree_cache: Number of feeds whose lines in trees stay rendered.
+    """
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     app.extensions[_TEMPLATES] = LanguageTemplates(env)
-    settings = cast(Web, app.extensions["eventr"]).settings
-    app.extensions[_TREES] = treeview.TreeRenderer(settings.tree_cache)
+    app.extensions[_TREES] = treeview.TreeRenderer(tree_cache)
     env.globals.update(
         asset=lambda name: get_web().assets.get_url(name),
         icon=render_icon,
