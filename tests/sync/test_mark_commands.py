@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import pymongo
 import pytest
 from flask import Flask
 from pymongo import monitoring
@@ -20,6 +19,7 @@ from app.bootstrap.services import Services
 from app.gateways.reading import recent_keys
 from app.models.accounts.actor import Actor
 from tests.sharing.conftest import People
+from tests.support.commands import add_listener
 from tests.sync.conftest import READ, Reader, password_of
 from tests.sync.rest.conftest import Program, token_for
 
@@ -60,10 +60,8 @@ def people(services: Services) -> People:
 
 @pytest.fixture
 def logged(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Logged]:
-    log, original = CommandLog(), pymongo.MongoClient
-    monkeypatch.setattr(
-        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[log])
-    )
+    log = CommandLog()
+    add_listener(monkeypatch, log)
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         yield built, create_app(built.settings, built), log
 
