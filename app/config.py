@@ -77,6 +77,15 @@ def _proxy(value: str) -> str | None:
     return None if fits or not value else "must be an address like http://HOST:PORT or socks5h://HOST:PORT"
 
 
+def _engine(value: str) -> str | None:
+    try:
+        parts = urlsplit(value)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not parts.path
+    except ValueError:
+        fits = False
+    return None if fits or value == "local" else "must be local or an address like http://10.0.0.5:9190"
+
+
 def _database(value: str) -> str | None:
     fits = value.isprintable() and 0 < len(value.encode()) < 64 and not set('/\\. "$') & set(value)
     return None if fits else "must be a name of at most 63 bytes without spaces, dots, slashes, quotes or $"
@@ -430,6 +439,11 @@ class Settings:
     tags_per_user: int = _row(1000, "Tags per user", _between(1, 100_000))
     tag_length: int = _row(64, "Longest tag, in characters", _between(1, 256))
     searches_max: int = _row(100, "Saved searches per user", _between(0, 10_000))
+    search: str = _row(
+        "local",
+        "Where searches are answered: local, or the address of the server with the index",
+        _engine,
+    )
     search_patience: float = _row(
         0.5,
         "Seconds after which a search shows what it has found so far and offers to continue",

@@ -16,7 +16,8 @@
  ├── TooLargeError             exceeds a named limit (413)
  ├── RateLimitedError          too often (429)
  ├── StoreError                MongoDB or Redis isn't responding (503)
- │   └── DrainingError         a queue currently accepts no new jobs (503)
+ │   ├── DrainingError         a queue currently accepts no new jobs (503)
+ │   └── SearchUnavailableError  the search index can't be read or written (503)
  ├── LaterError                a job must run again after a given time (503)
  ├── UnsentError               a message couldn't be delivered (503)
  └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
@@ -165,6 +166,11 @@ class StoreError(EventrError):
 class DrainingError(StoreError):
     code = "draining"
     default = N_("The server is under maintenance and can't start new jobs. Try again in a few minutes.")
+
+
+class SearchUnavailableError(StoreError):
+    code = "search_unavailable"
+    default = N_("Search isn't available right now. Everything else works. Try again in a few minutes.")
 
 
 class LaterError(EventrError):

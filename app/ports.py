@@ -126,18 +126,11 @@ class EventPort(Protocol):
 
 
 class SearchPort(Protocol):
-    """A search engine; ``app.gateways.reading.search_engine.TextSearchEngine`` on MongoDB, replaceable.
+    """A search engine; ``app.adapters.search.local.LocalSearch`` on this server, or another server's.
 
-    Its data can always be rebuilt from the entries. All methods raise StoreError.
+    Raises:
+        SearchUnavailableError: there is no index, or it can't be read.
     """
-
-    def index(self, entries: Sequence[SearchDocument]) -> None:
-        """Add entries to the index, or update them; idempotent."""
-        ...
-
-    def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
-        """Remove a feed's entries below number ``below``, except ``keep``; return how many."""
-        ...
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` entries; fewer only at the end or after a time limit.
@@ -145,6 +138,92 @@ class SearchPort(Protocol):
         More than ``limit`` entries may be returned. Results are exact, but an entry that was just stored may
         be missing.
         """
+        ...
+
+
+class SearchIndexPort(Protocol):
+    """The index that the engine searches, for its one writer; ``app.adapters.search.local.LocalSearch``.
+
+    It can always be rebuilt from the entries. Changes are neither visible nor durable before
+    :meth:`commit_batch`. During a rebuild there are two indexes, the present and the new one; changes reach
+    both.
+
+    All methods raise:
+        SearchUnavailableError: the index can't be written. Close it; the next ``open`` begins anew.
+    """
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether this server can have an index at all."""
+        ...
+
+    def get_identity(self) -> str:
+        """Return the name of this place for an index, which survives the index itself."""
+        ...
+
+    @property
+    def position(self) -> int | None:
+        """The last feed that the new index has completely; None: there is no new index."""
+        ...
+
+    def open(self, *, answer_early: bool) -> list[int]:
+        """Open the index unless it is open; without one, begin a new one.
+
+        Args:
+            answer_early: let a new index that replaces nothing answer before it is complete.
+
+        Returns:
+            The feeds of a batch that was committed without :meth:`finish_batch`.
+        """
+        ...
+
+    def has_index(self) -> bool:
+        """Return whether an index answers."""
+        ...
+
+    def count_entries(self, feed_ids: Iterable[int]) -> dict[int, int]:
+        """Return the number of indexed entries of each feed."""
+        ...
+
+    def begin_build(self) -> None:
+        """Begin a new index beside the present one, which answers until :meth:`finish_build`."""
+        ...
+
+    def finish_build(self) -> None:
+        """Let the new index answer from now on, and delete its predecessor."""
+        ...
+
+    def add(self, entries: Collection[SearchDocument], *, build_only: bool = False) -> None:
+        """Add entries, or replace them; idempotent. ``build_only``: only in the new index."""
+        ...
+
+    def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> None:
+        """Remove a feed's entries below number ``below``, except ``keep``."""
+        ...
+
+    def remove_feed(self, feed_id: int, *, build_only: bool = False) -> None:
+        """Remove all entries of a feed."""
+        ...
+
+    def remove_entries(self, feed_id: int, entry_ids: Collection[int]) -> None:
+        """Remove entries of a feed; an entry that has moved to another feed stays there."""
+        ...
+
+    def commit_batch(self, feed_ids: Collection[int], position: int | None = None) -> None:
+        """Make all changes durable and visible.
+
+        Args:
+            feed_ids: the feeds with changes, for :meth:`open` after a crash.
+            position: the last feed that the new index has completely.
+        """
+        ...
+
+    def finish_batch(self) -> None:
+        """Record that the marks of the committed feeds are removed."""
+        ...
+
+    def close(self) -> None:
+        """Release the index; changes since the last commit are lost."""
         ...
 
 

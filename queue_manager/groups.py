@@ -146,9 +146,16 @@ def load(settings: Settings) -> QueueSettings:
     reader = _Reader(settings, text)
     rules = reader.read_rules(tables.pop(QUEUE_TABLE, {}))
     groups = tuple(reader.read_group(name, table, rules) for name, table in tables.items())
+    if settings.search != "local":
+        groups = _without_queue(groups, Queue.INDEX)  # the server with the index writes it
     if not groups:
         raise SettingsError(f"EVENTR_QUEUES_FILE: {path} doesn't define any group.", setting="queues_file")
     return QueueSettings(groups, rules)
+
+
+def _without_queue(groups: tuple[Group, ...], queue: Queue) -> tuple[Group, ...]:
+    kept = (dataclasses.replace(g, queues=tuple(q for q in g.queues if q != queue)) for g in groups)
+    return tuple(group for group in kept if group.queues)
 
 
 def change_setting(table: QueueSettings, name: str, key: str, text: str) -> QueueSettings:

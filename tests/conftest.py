@@ -261,9 +261,12 @@ def _indexed() -> _Indexed:
 @pytest.fixture
 def settings(
     servers: embedded.EmbeddedServers, tmp_path: Path, _indexed: _Indexed, request: pytest.FixtureRequest
-) -> Settings:
+) -> Iterator[Settings]:
     """Settings with this worker's servers, an empty database and cheap password hashes."""
-    return dataclasses.replace(
+    # The search index waits for the disk at each commit.
+    index = Path(tempfile.mkdtemp(prefix="search-", dir=servers.settings.home))
+    (tmp_path / "search").symlink_to(index)
+    yield dataclasses.replace(
         servers.settings,
         home=tmp_path,
         mongodb_name=_indexed.name if "services" in request.fixturenames else f"test_{uuid.uuid4().hex[:12]}",
@@ -271,6 +274,7 @@ def settings(
         argon2_memory_kib=19456,
         argon2_time=1,
     )
+    shutil.rmtree(index)
 
 
 @pytest.fixture(scope="session")

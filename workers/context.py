@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ class Resources:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        #: Set when a solo worker should stop.
+        self.stopping = threading.Event()
 
     @lazy
     def services(self) -> bootstrap.Services:
@@ -86,6 +89,11 @@ class Context:
             return self.jobs.is_running(self.job.id, self.job.since, self.job.attempt)
         except StoreError:
             return True
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when the solo worker should stop: a long job then ends early."""
+        return self._resources.stopping
 
     def report_progress(self, **data: Any) -> None:
         """Report the progress of this job to waiters. Never blocks; a newer report replaces an older one."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import threading
 import time
 from typing import Any
 
@@ -47,6 +48,8 @@ class SoloWorker:
         self._ticked = 0.0
         self._reason: str | None = None
         self._bell = WakeupSignal()
+        #: Set when the worker should stop; a job that waits looks at it.
+        self.stopping = threading.Event()
 
     def wake_up(self) -> None:
         """Look for jobs now; from any thread."""
@@ -55,6 +58,7 @@ class SoloWorker:
     def request_stop(self, reason: str) -> None:
         """Claim no more jobs; safe in a signal handler."""
         self._reason = self._reason or reason
+        self.stopping.set()
         self._bell.notify()
 
     def apply_orders(self, spec: WorkerSpec) -> None:

@@ -91,6 +91,7 @@ class EventrWorker(BaseWorker):
         worker = SoloWorker(self._spec, self._desk(), self._link)
         for number in _SIGNALS:
             signal.signal(number, lambda *_: worker.request_stop("signal"))
+        self._resources.stopping = worker.stopping
         self._begin(worker.wake_up)
         worker.run(self._runner(worker.report, inline=True))
 

@@ -10,9 +10,13 @@ from app.adapters.redis.job_engine import RedisEngine
 from app.adapters.redis.jobs import RedisJobs
 from app.adapters.redis.rate_limit import RedisLimiter
 from app.adapters.redis.stats import RedisStats
+from app.adapters.search.local import LocalSearch
 from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
+from app.errors import SettingsError
+from app.gateways.reading.search_engine import FallbackSearch
 from app.mappers.mongo.store import Store
+from app.ports import SearchPort
 from app.runtime.lazy import lazy
 
 
@@ -46,6 +50,26 @@ class Base:
     def gateways(self) -> Gateways:
         """For services and tests only."""
         return Gateways(self.store, self.mappers, self.settings)
+
+    @lazy
+    def search_index(self) -> LocalSearch:
+        """The search index of this server."""
+        return LocalSearch(self.settings.home, max_words=self.settings.search_words)
+
+    @lazy
+    def search(self) -> SearchPort:
+        """The search engine: replace it here to use another one."""
+        settings = self.settings
+        if settings.search == "local":
+            engine: SearchPort = self.search_index
+        elif settings.secret_key:
+            from app.adapters.search.remote import RemoteSearch  # with msgspec, which workers don't need
+
+            engine = RemoteSearch(settings.search, settings.secret_key)
+        else:
+            text = "EVENTR_SEARCH names another server. Set EVENTR_SECRET_KEY to the same value on both."
+            raise SettingsError(text, setting="secret_key")
+        return FallbackSearch(engine, self.gateways.old_search, self.mappers.index_marks)
 
     @lazy
     def limiter(self) -> RedisLimiter:

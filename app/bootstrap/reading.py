@@ -20,7 +20,7 @@ class ReadingServices(Base):
     def finder(self) -> EntrySearch:
         """Searches, listed like streams."""
         g, patience = self.gateways, self.settings.search_patience
-        return EntrySearch(g.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
+        return EntrySearch(self.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
 
     @lazy
     def reading(self) -> ReadingService:
@@ -88,4 +88,4 @@ class ReadingServices(Base):
     @lazy
     def indexing(self) -> IndexService:
         """Updates of the search index; for workers and the updater."""
-        return IndexService(self.gateways.indexing, self.gateways.search)
+        return IndexService(self.gateways.indexing, self.search_index)

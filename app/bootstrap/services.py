@@ -56,7 +56,7 @@ class Services(
 
     def close(self) -> None:
         """Close the connections that were opened."""
-        for name in ("limiter", "budget", "figures", "engine", "events", "jobs", "store"):
+        for name in ("search_index", "limiter", "budget", "figures", "engine", "events", "jobs", "store"):
             if (part := self.__dict__.get(name)) is not None:
                 part.close()
 

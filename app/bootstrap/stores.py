@@ -38,7 +38,7 @@ from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_keys import RecentKeys
-from app.gateways.reading.search_engine import TextSearchEngine
+from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
@@ -120,7 +120,7 @@ class Mappers:
         self.marks = MarkMapper(database)
         self.tags = TagMapper(database)
         self.searches = SavedSearchMapper(database)
-        self.search_index = SearchIndexMapper(database, max_words=settings.search_words)
+        self.search_index = SearchIndexMapper(database)
         self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(database)
         self.stream_views = StreamViewMapper(database)
@@ -211,7 +211,7 @@ class Gateways:
             feeds=m.shared_feeds,
             shares=m.shares,
             entries=m.entries,
-            searchables=m.search_index,
+            index_queue=m.index_marks,
             removals=m.removals,
             trends=m.trends,
             depth=settings.chain_depth,
@@ -384,9 +384,8 @@ class Gateways:
             shares=m.shares,
             likes=m.likes,
         )
-        self.indexing = IndexingGateway(m.index_marks, m.entries, max_text=settings.search_text)
-        # The search engine: replace it here to use another one.
-        self.search = TextSearchEngine(m.search_index)
+        self.indexing = IndexingGateway(store, m.entries, max_text=settings.search_text)
+        self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         belongings = PersonalDataGateway(

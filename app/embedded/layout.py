@@ -5,6 +5,8 @@
  HOME/log/NAME.log                    one file per process, rotated by size
  HOME/run                             sockets; may be deleted while nothing runs
  HOME/secret_key                      created at the first start
+ HOME/search/                         the search index
+ HOME/search_id                       names this folder as the place of the index
 
 Everything follows from the settings alone, so any process finds the servers without a query.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pymongo
@@ -18,11 +19,12 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.embedded import programs
-from app.errors import StartupError
+from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
 from app.mappers.mongo import indexes
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
+from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
@@ -45,6 +47,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_disk(settings)
     yield from check_mongodb(settings)
     yield from check_redis(settings)
+    yield check_search(settings)
 
 
 def check_settings(settings: Settings) -> Iterator[CheckResult]:
@@ -108,6 +111,44 @@ def check_disk(settings: Settings) -> Iterator[CheckResult]:
     word = Severity.OK if usage.free > max(_ROOM, usage.total // 50) else Severity.WARN
     advice = "" if word is Severity.OK else ". Free up space before the databases stop"
     yield CheckResult("disk", word, f"{usage.free / (1 << 30):.1f} GiB free in {home}{advice}.")
+
+
+def check_search(settings: Settings) -> CheckResult:
+    """Check the search: is its engine installed, and is the index complete?"""
+    for package, name in (("tantivy", "tantivy"), ("pystemmer", "Stemmer")):
+        if find_spec(name) is None:
+            text = (
+                f"The package {package} isn't installed, so the search doesn't work as it should. Everything "
+                f"else works. Install it with 'pip install {package}'; some platforms have no build of it."
+            )
+            return CheckResult("search", Severity.WARN, text)
+    try:
+        with pymongo.MongoClient[dict[str, Any]](
+            settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
+        ) as client:
+            state = IndexQueueMapper(client[settings.mongodb_name]).get_state()
+    except (PyMongoError, StoreError, ValueError):
+        return CheckResult("search", Severity.WARN, "The state of the search index is unknown.")
+    if settings.search == "local" and state.holder and not _is_here(settings, state.holder):
+        text = (
+            "Another server has the search index. Set EVENTR_SEARCH to its address, or run "
+            "'eventr search rebuild' if that server is gone."
+        )
+        return CheckResult("search", Severity.WARN, text)
+    if state.total or state.wanted_at is not None:
+        text = f"The search index is being rebuilt: {state.done} of {state.total} feeds."
+        return CheckResult("search", Severity.WARN, text)
+    if state.is_new:
+        return CheckResult("search", Severity.OK, "There is no search index yet. The workers create it.")
+    return CheckResult("search", Severity.OK, "The search index is complete.")
+
+
+def _is_here(settings: Settings, holder: str) -> bool:
+    try:
+        path = embedded.Layout.from_settings(settings).home / "search_id"
+        return path.read_text("ascii", "replace").strip() == holder
+    except OSError:
+        return False
 
 
 def check_mongodb(settings: Settings) -> Iterator[CheckResult]:

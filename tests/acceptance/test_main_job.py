@@ -117,9 +117,9 @@ def _app_adds(page: Page, up: Up, address: str, eventually: Eventually) -> None:
     assert [feed["url"] for feed in listed if feed["id"] == stream] == [f"http://{address}/posts.xml"]
 
 
-def _shows_fresh(page: Page, up: Up) -> bool:
+def _shows_fresh(page: Page, up: Up, path: str = "/read/all") -> bool:
     try:
-        page.goto(f"http://127.0.0.1:{up.port}/read/all")
+        page.goto(f"http://127.0.0.1:{up.port}{path}")
     except PlaywrightError:  # the web tier has just been killed
         return False
     return page.get_by_role("link", name="Fresh from the press").count() > 0
@@ -153,6 +153,8 @@ def test_a_person_signs_up_adds_a_site_reads_it_and_it_stays_fresh(
     site.set(FEED_PATH, file_reply(feed.replace(b"<item>", FRESH + b"<item>", 1)))
 
     eventually(lambda: _shows_fresh(page, up), 60, "the updater has the new entry fetched")
+    # Marked in the title, so its words stand apart.
+    eventually(lambda: _shows_fresh(page, up, "/search?q=title:press+fresh"), 60, "the search finds it")
     context.close()
     assert up.stop(signal.SIGTERM) == 0, up.report()
 

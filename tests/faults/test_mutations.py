@@ -75,6 +75,27 @@ def unguarded(self, feed_ids, taken, now, dead_tokens):
 feeds.FeedMapper._take_over = unguarded
 """
 
+_MARKED_EARLY = """
+from app.services.reading import indexing
+
+commit = indexing.IndexService._commit
+
+def unguarded(self, batch):
+    self._gateway.mark_indexed(*batch.feeds.values())
+    commit(self, batch)
+
+indexing.IndexService._commit = unguarded
+"""
+_ADDED_TWICE = """
+from app.adapters.search import tantivy_index
+
+def add(self, entries):
+    for entry in entries:
+        self._writer.add_document(self._make(entry))
+
+tantivy_index.IndexWriter.add = add
+"""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mutation:
@@ -94,7 +115,7 @@ def _of(file: str, old: str, new: str, test: str) -> Mutation:
 
 
 ENQUEUE, UPDATER = "tests/jobs/test_enqueue.py", "tests/jobs/test_updater.py"
-NUMBERING = "tests/feeds/test_entry_writer.py"
+NUMBERING, SEARCH = "tests/feeds/test_entry_writer.py", "tests/reading/test_search_index.py"
 MUTATIONS = {
     "identity: a waiting job is queued again": _of(
         "enqueue.lua",
@@ -140,6 +161,12 @@ MUTATIONS = {
     ),
     "lease: everybody holds it": Mutation(
         _HELD_BY_ALL, f"{UPDATER}::test_only_the_holder_of_the_lease_queues"
+    ),
+    "search: marks are removed before the commit": Mutation(
+        _MARKED_EARLY, f"{SEARCH}::test_a_commit_that_fails_keeps_the_marks"
+    ),
+    "search: a changed entry is added again": Mutation(
+        _ADDED_TWICE, f"{SEARCH}::test_the_index_has_what_a_naive_one_has_after_any_changes"
     ),
     "lease: who lost it writes all the same": Mutation(
         _LEASE, f"{UPDATER}::test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing"

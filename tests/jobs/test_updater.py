@@ -334,7 +334,7 @@ def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
     world.client.sadd(redis_keys.DRAINING, Queue.IMPORT)
     queue_due_work(services)
     assert not world.client.exists(redis_keys.make_queue_key(Queue.IMPORT))
-    assert world.client.llen(redis_keys.make_queue_key(Queue.MAINTENANCE)) == 1
+    assert world.client.llen(redis_keys.make_queue_key(Queue.INDEX)) == 1
 
 
 def test_a_drained_queue_costs_no_report(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import shutil
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from app import clock
-from app.gateways.reading import search_engine
+from app.adapters.search import tantivy_index
+from app.errors import SearchUnavailableError
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import EntryChange, EntryKey, NewEntry
 from app.models.reading.search import SearchDocument, SearchRequest, Term, TermField
@@ -53,6 +55,20 @@ def library(world: World, alice: Actor) -> World:
 
 def index(world: World, now: dt.datetime = NOW) -> dict[str, int]:
     return world.services.indexing.run(now, 30.0)
+
+
+def remove_index(world: World) -> None:
+    """Lose the index while nobody writes it."""
+    world.services.search_index.close()
+    for path in (world.services.settings.home / "search").iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def count_indexed(world: World) -> dict[str, int]:
+    """Return the number of indexed entries of each feed of the library."""
+    ids = {name: world.feed(name) for name in ("nature", "sport", "other")}
+    counts = world.services.search_index.count_entries(ids.values())
+    return {name: counts[feed_id] for name, feed_id in ids.items()}
 
 
 def found(world: World, actor: Actor, query: str, sort: Sort = Sort.NEWEST) -> list[str]:
@@ -201,8 +217,9 @@ def test_news_that_comes_while_a_feed_is_indexed_is_not_forgotten(library: World
 
 
 def test_all_can_be_made_anew(library: World, alice: Actor, db: Database[Any]) -> None:
-    db.searchables.delete_many({})
-    assert found(library, alice, "ice") == []
+    remove_index(library)
+    with pytest.raises(SearchUnavailableError):
+        found(library, alice, "ice")
     assert library.services.indexing.rebuild(NOW) == 3
     assert index(library)["entries"] == 6
     assert len(found(library, alice, "ice")) == 3
@@ -211,9 +228,10 @@ def test_all_can_be_made_anew(library: World, alice: Actor, db: Database[Any]) -
 def test_the_first_start_with_a_search_indexes_what_was_there_before(
     library: World, alice: Actor, db: Database[Any]
 ) -> None:
-    db.searchables.drop()
+    remove_index(library)
     with clock.set_source(lambda: NOW):
         library.services.migrate()
+    assert len(library.services.indexing.find_due_jobs(NOW + dt.timedelta(hours=1))) == 1
     assert index(library)["entries"] == 6
     assert len(found(library, alice, "ice")) == 3
     library.services.migrate()
@@ -231,15 +249,15 @@ def test_a_feed_that_cannot_be_indexed_holds_no_other_up(
             raise ValueError("a fault of ours")
         return entries(feed)
 
-    db.searchables.delete_many({})
+    remove_index(library)
     library.services.indexing.rebuild(NOW)
     monkeypatch.setattr(gateway, "read_entries", broken)
     assert index(library)["feeds"] == 3
-    assert {d["feed_id"] for d in db.searchables.find()} == {library.feed("nature"), library.feed("other")}
+    assert count_indexed(library) == {"nature": 3, "sport": 0, "other": 1}
     monkeypatch.setattr(gateway, "read_entries", entries)
     assert index(library, NOW + dt.timedelta(minutes=59))["feeds"] == 0
     assert index(library, NOW + dt.timedelta(hours=1))["feeds"] == 1
-    assert db.searchables.count_documents({}) == 6
+    assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
 
 
 def test_retention_takes_entries_out_but_not_marked_ones(
@@ -254,8 +272,7 @@ def test_retention_takes_entries_out_but_not_marked_ones(
     )
     services.indexing.rebuild(NOW)
     index(library)
-    assert {d["_id"] for d in db.searchables.find({"feed_id": nature, "seq": {"$lt": 3}})} <= {oldest}
-    assert db.searchables.count_documents({"feed_id": nature, "seq": 2}) == 0
+    assert count_indexed(library)["nature"] == 2, "the newest, and the one with a tag"
     title = services.reading.get_article(alice, oldest).entry.title
     assert found(library, alice, "tag:keep") == [title], "it is found by its mark"
     assert found(library, alice, "tag:keep is:unread") == []
@@ -263,12 +280,13 @@ def test_retention_takes_entries_out_but_not_marked_ones(
 
 
 def test_an_entry_that_went_to_another_feed_is_found_there_alone(library: World, db: Database[Any]) -> None:
-    engine, (one, two) = library.services.gateways.search, (11, 22)
-    engine.index([SearchDocument(id=1, feed_id=one, seq=1, at=1, title="Moved")])
-    engine.index([SearchDocument(id=1, feed_id=two, seq=1, at=1, title="Moved")])
+    engine, (one, two) = library.services.search_index, (11, 22)
+    engine.add([SearchDocument(id=1, feed_id=one, seq=1, at=1, title="Moved")])
+    engine.add([SearchDocument(id=1, feed_id=two, seq=1, at=1, title="Moved")])
+    engine.commit_batch(())
     wanted = SearchRequest(feeds={one: (1, 9), two: (1, 9)}, newest=9, terms=(Term(("moved",)),))
     assert engine.find(wanted, 9).keys == [EntryKey(1, two, 1, 1)]
-    assert db.searchables.count_documents({"_id": 1}) == 1
+    assert engine.count_entries([one, two]) == {one: 0, two: 1}
 
 
 # -- the engine against a naive reference
@@ -314,17 +332,17 @@ def test_the_engine_finds_what_a_naive_search_finds(
     services: Any, monkeypatch: pytest.MonkeyPatch, data: st.DataObject, rows: list[Any], limit: int
 ) -> None:
     """Rare words and windows of time, both orders, page by page; each example replaces the last one."""
-    monkeypatch.setattr(search_engine, "FEW", data.draw(st.sampled_from([0, 2, 2000])))
-    monkeypatch.setattr(search_engine, "BUSY", data.draw(st.sampled_from([3, 16, 4000])))
-    monkeypatch.setattr(search_engine, "FIRST_MS", data.draw(st.sampled_from([1, 10, 86_400_000])))
-    engine = services.gateways.search
+    monkeypatch.setattr(tantivy_index, "_BEYOND", data.draw(st.sampled_from([1, 4, 16])))
+    engine = services.search_index
+    engine.open(answer_early=True)
     for feed in FEEDS:
         engine.remove(feed, 1 << 40)
     entries = [
         SearchDocument(id=1000 + i, feed_id=f, seq=i + 1, at=at, title=title, author=author, text=text)
         for i, (f, at, title, author, text) in enumerate(rows)
     ]
-    engine.index(entries)
+    engine.add(entries)
+    engine.commit_batch(())
     border = st.none() | st.integers(0, 40)
     wanted = SearchRequest(
         feeds={f: (2, 60) for f in data.draw(st.sets(st.sampled_from(FEEDS)))},

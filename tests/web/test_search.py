@@ -40,7 +40,7 @@ def test_a_search_is_a_stream_with_its_words_marked(ann: Visitor, garden: Actor)
     found = ann.get("/search?q=++rose++garden++", follow_redirects=True)
     assert found.request.path.startswith("/read/search/")
     assert "<mark>rose</mark> <mark>garden</mark>" in found.text
-    assert "Roses &amp; thorns" in found.text
+    assert "<mark>Roses</mark> &amp; thorns" in found.text
     assert "Tulips" not in found.text
     assert 'value="rose garden"' in found.text
 
@@ -60,6 +60,18 @@ def test_a_row_shows_the_place_that_was_found(
     services.indexing.run(clock.now(), 30)
     page = ann.get("/search?q=hidden+gem", follow_redirects=True).text
     assert re.search(r"· ….*before\. Then a <mark>hidden</mark> <mark>gem</mark> &amp; more\. After", page)
+
+
+def test_another_form_of_a_word_is_marked_and_shown(ann: Visitor, services: Services, garden: Actor) -> None:
+    url = "https://feeds.example/houses"
+    feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id
+    much = "<p>" + "This is said before, and that is the way of it. " * 20 + "Then the houses follow.</p>"
+    pull(services, [feed_id], {url: rss("Town", [("Running houses", much), ("Another one", much)])})
+    services.indexing.run(clock.now(), 30)
+    page = ann.get("/search?q=house", follow_redirects=True).text
+    assert "Running <mark>houses</mark>" in page
+    assert page.count("Then the <mark>houses</mark> follow") == 2
+    assert "<mark>" not in ann.get("/search?q=%22house%22", follow_redirects=True).text
 
 
 def test_nothing_found_offers_to_widen(ann: Visitor, garden: Actor) -> None:

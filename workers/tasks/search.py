@@ -8,8 +8,18 @@ from workers.context import Context
 from workers.registry import register_task
 
 
-# Solo: it is CPU work, and would delay pulls in a loop worker.
+@register_task(Task.OLD_INDEX, mode="solo")
+def index_later(ctx: Context) -> dict[str, int]:
+    """Do nothing: the updater queues the job again, for the worker that may write the index."""
+    return {"feeds": 0, "entries": 0}
+
+
+# Solo, on a queue of its own: one resident worker keeps the index open for writing.
 @register_task(Task.INDEX, mode="solo", timeout=90)
 def index(ctx: Context) -> dict[str, int]:
-    """Index new and changed entries."""
-    return ctx.services.indexing.run(clock.now(), seconds=30.0)
+    """Index new and changed entries, at most one commit every few seconds."""
+    indexing = ctx.services.indexing
+    ctx.stopping.wait(indexing.get_wait())
+    if ctx.stopping.is_set():
+        return {"feeds": 0, "entries": 0}
+    return indexing.run(clock.now(), seconds=30.0, is_stopping=ctx.stopping.is_set)

@@ -1,4 +1,6 @@
-"""The search engine on MongoDB: which word's index entries to scan, and how far back.
+"""The search in the index of words of earlier versions, until the first index on disk is complete.
+
+Which word's index entries to scan, and how far back:
 
 The rarest of the wanted words is scanned, and the others are tested. All entries with a rare word are read
 and sorted here. A common word is read in time windows, newest first, until they fill a page. Each window is
@@ -10,10 +12,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 
+from app.errors import SearchUnavailableError
 from app.mappers.reading.entry_keys import TimeRange
+from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.search_index import MARKS, IndexScan, SearchIndexMapper
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import SearchDocument, SearchRequest, SearchResult, Term
+from app.models.reading.search import SearchRequest, SearchResult, Term
+from app.ports import SearchPort
 
 #: A word in at most so many entries is rare: they are all read.
 FEW = 4000
@@ -27,19 +32,36 @@ FIRST_MS, GROWTH = 86_400_000, 8
 PATIENCE = 8000
 
 
-class TextSearchEngine:
+class FallbackSearch:
+    """Searches with the engine, or in the old index while the engine has none."""
+
+    def __init__(self, engine: SearchPort, old: OldSearchEngine, queue: IndexQueueMapper) -> None:
+        self._engine, self._old, self._queue = engine, old, queue
+
+    def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
+        """Return about ``limit`` matching entries; none while a new server has no index yet.
+
+        Raises:
+            SearchUnavailableError: neither answers; the writer is asked to check the index.
+        """
+        if not wanted.feeds:
+            return SearchResult([])
+        try:
+            return self._engine.find(wanted, limit)
+        except SearchUnavailableError:
+            if self._queue.has_old_index():
+                return self._old.find(wanted, limit)
+            if self._queue.get_state().is_new:
+                return SearchResult([])
+            self._queue.request_check()
+            raise
+
+
+class OldSearchEngine:
     """Implements :class:`app.ports.SearchPort` on the index of words."""
 
     def __init__(self, search_index: SearchIndexMapper) -> None:
         self._searchables = search_index
-
-    def index(self, entries: Sequence[SearchDocument]) -> None:
-        """Add entries to the index."""
-        self._searchables.put(entries)
-
-    def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
-        """Remove a feed's oldest entries from the index, except those in ``keep``."""
-        return self._searchables.remove(feed_id, below, keep)
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` matching entries."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.feeds.html import text
-from app.models.reading.search import Term, TermField
-from app.models.reading.tokenizer import fold_text
+from app.models.reading.search import Term, TermField, is_at
+from app.models.reading.tokenizer import find_word_spans, fold_text
 
 #: Characters: HTML that is searched, text before the match, and the whole snippet.
 LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240
@@ -23,6 +23,10 @@ def extract_snippet(html: str, terms: Sequence[Term]) -> str:
         place = _place(folded, term) if term.where is TermField.ANY else -1
         if place >= 0:
             return _piece(plain, place)
+    forms = [term for term in terms if term.typed]
+    for begin, _, words in find_word_spans(plain) if forms else ():
+        if any(is_at(term, words) for term in forms):
+            return _piece(plain, begin)
     return ""
 
 

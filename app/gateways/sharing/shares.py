@@ -22,7 +22,7 @@ from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper, NumberedEntry
 from app.mappers.mongo import ids
 from app.mappers.mongo.store import Session, Store
-from app.mappers.reading.search_index import SearchIndexMapper
+from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.sharing.shared_feeds import SharedFeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
@@ -58,7 +58,7 @@ class SharingGateway:
         feeds: SharedFeedMapper,
         shares: ShareMapper,
         entries: EntryMapper,
-        searchables: SearchIndexMapper,
+        index_queue: IndexQueueMapper,
         removals: RemovalMapper,
         trends: TrendMapper,
         depth: int,
@@ -66,7 +66,7 @@ class SharingGateway:
     ) -> None:
         self._store, self._profiles, self._sight = store, profiles, visibility
         self._feeds, self._shares, self._entries = feeds, shares, entries
-        self._searchables, self._removals, self._trends = searchables, removals, trends
+        self._index_queue, self._removals, self._trends = index_queue, removals, trends
         self._trend_age = trend_age
         self._depth = depth
 
@@ -296,7 +296,6 @@ class SharingGateway:
 
         moved = self._store.run_in_transaction(move_share)
         self._profiles.apply_audience_changes(profile)
-        self._searchables.remove_entry(was.feed_id, was.id)
         self._pass_on(moved, now)
         return moved
 
@@ -322,7 +321,6 @@ class SharingGateway:
             return gone
 
         gone = self._store.run_in_transaction(move_to_undo)
-        self._searchables.remove_entry(gone.feed_id, gone.id)
         self._pass_on(gone, now)
         return gone, token
 
@@ -363,6 +361,7 @@ class SharingGateway:
             raise NotFoundError(share_id=known.id)
         self._entries.remove(was.feed_id, was.id, session)
         self._feeds.remove_number(was.feed_id, was.seq, session)
+        self._index_queue.add_removals([(was.feed_id, was.id)], session)
         self._count(was, -1, session)
         if not was.is_post:
             self._entries.change_star_count(was.of.feed_id, was.of.entry_id, -1, session)

@@ -55,14 +55,6 @@ INDEXES: dict[str, list[IndexModel]] = {
             partialFilterExpression={"revised": {"$type": "date"}},
         ),
     ],
-    "searchables": [
-        # A word in a time window of some feeds, without reading documents.
-        IndexModel(
-            [("words", _UP), ("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="words"
-        ),
-        # Retention.
-        IndexModel([("feed_id", _UP), ("seq", _UP)], name="seq"),
-    ],
     "subscriptions": [
         IndexModel([("user_id", _UP), ("feed_id", _UP)], name="user_feed", unique=True),
         # The streams of folders.

@@ -10,6 +10,7 @@ from pymongo.database import Database
 from app.mappers.accounts.users import build_leaving_condition
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import INDEXES
+from app.mappers.reading.index_queue import OLD_INDEX, IndexQueueMapper
 
 Doc = dict[str, Any]
 
@@ -28,6 +29,7 @@ class ErasureMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._database = database
+        self._queue = IndexQueueMapper(database)
 
     @translate_errors
     def stop(self, user_id: int) -> None:
@@ -40,7 +42,9 @@ class ErasureMapper:
         """Delete a user's shared feeds with their followers, and relationships and reports about the user."""
         feeds = [d["_id"] for d in self._database["feeds"].find({"owner": user_id}, {"_id": 1}).hint("owner")]
         if feeds:
-            for name in ("subscriptions", "entries", "searchables"):
+            # First, so that a crash after it only repeats work; the old index knows no such records.
+            self._queue.add_removals([(feed_id, None) for feed_id in feeds])
+            for name in ("subscriptions", "entries", OLD_INDEX):
                 self._database[name].delete_many({"feed_id": {"$in": feeds}})
             self._database["feeds"].delete_many({"_id": {"$in": feeds}})
         self._database["ties"].delete_many({"to": user_id})

@@ -1,30 +1,43 @@
-"""The index queue: fields of the collection ``feeds`` that record what the search has indexed.
+"""The index queue: what the search index doesn't have yet.
 
-The update that makes new entries visible also sets ``index_at``, the time of the latest news.
+- Fields of the collection ``feeds``: the update that makes new entries visible also sets ``index_at``, the
+  time of the latest news.
+- ``index_removals``: entries and feeds to remove, written in the transaction that deletes them.
+- ``index_state``: one document with the progress of a rebuild, and the request for one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 import pymongo
 from bson.int64 import Int64
+from pymongo import UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
 
+from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import BUILD_SECONDS
-from app.mappers.mongo.store import Doc
-from app.models.feeds.feed import UnindexedFeed
+from app.mappers.mongo.store import Doc, Session
+from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 
-_UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1}
+_UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1, "language": 1}
+_STATE = "state"
+#: The index of words of earlier versions, which answers until the new index is complete.
+OLD_INDEX = "searchables"
 
 
 class IndexQueueMapper:
-    """Fields of a feed ↔ :class:`UnindexedFeed`."""
+    """Fields of a feed ↔ :class:`UnindexedFeed`, and the collections of the index."""
 
     def __init__(self, database: Database[Doc]) -> None:
+        self._database = database
         self._feeds: Collection[Doc] = database["feeds"]
+        self._removals: Collection[Doc] = database["index_removals"]
+        self._states: Collection[Doc] = database["index_state"]
 
     @translate_errors
     def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
@@ -33,11 +46,41 @@ class IndexQueueMapper:
         return [_unindexed(d) for d in found]
 
     @translate_errors
-    def mark_indexed(self, feed: UnindexedFeed) -> None:
-        """Record that a feed's entries are indexed, unless there is more news."""
-        done = {"$set": {"indexed_upto": Int64(feed.last_seq), "indexed_at": feed.index_at}}
-        query = {"_id": feed.id, "index_at": feed.index_at}
-        self._feeds.update_one(query, {**done, "$unset": {"index_at": ""}})
+    def find_feeds(self, after: int, limit: int) -> list[UnindexedFeed]:
+        """Return feeds with entries by id, as if nothing of them were indexed."""
+        query = {"_id": {"$gt": after}, "last_seq": {"$gt": 0}}
+        found = self._feeds.find(query, _UNINDEXED).sort("_id").limit(limit)
+        return [_unindexed(d)._replace(upto=0, since=None) for d in found]
+
+    @translate_errors
+    def find_indexed(self, after: int, limit: int) -> list[UnindexedFeed]:
+        """Return feeds by id that claim to be indexed completely; shared streams, which have gaps, aren't."""
+        query = {"_id": {"$gt": after}, "indexed_upto": {"$gt": 0}, "index_at": None, "owner": None}
+        found = self._feeds.find(query, _UNINDEXED).sort("_id").limit(limit)
+        return [_unindexed(d) for d in found]
+
+    @translate_errors
+    def count_feeds(self, upto: int | None = None) -> int:
+        """Return the number of feeds with entries, of all or of those with ids up to ``upto``."""
+        ids_ = {"$gt": 0} if upto is None else {"$gt": 0, "$lte": upto}
+        with pymongo.timeout(BUILD_SECONDS):
+            return self._feeds.count_documents({"_id": ids_, "last_seq": {"$gt": 0}})
+
+    @translate_errors
+    def mark_indexed(self, *feeds: UnindexedFeed) -> None:
+        """Record that these feeds' entries are indexed, unless there is more news."""
+        writes = [
+            UpdateOne(
+                {"_id": feed.id, "index_at": feed.index_at},
+                {
+                    "$set": {"indexed_upto": Int64(feed.last_seq), "indexed_at": feed.index_at},
+                    "$unset": {"index_at": ""},
+                },
+            )
+            for feed in feeds
+        ]
+        if writes:
+            self._feeds.bulk_write(writes, ordered=False)
 
     @translate_errors
     def postpone_indexing(self, feed: UnindexedFeed, at: dt.datetime) -> None:
@@ -45,14 +88,106 @@ class IndexQueueMapper:
         self._feeds.update_one({"_id": feed.id, "index_at": feed.index_at}, {"$set": {"index_at": at}})
 
     @translate_errors
-    def unindex_all(self, now: dt.datetime) -> int:
-        """Schedule a new index of all feeds; return their number."""
-        update = {"$set": {"index_at": now}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
-        with pymongo.timeout(BUILD_SECONDS):  # all feeds of the server, in one statement
-            done = self._feeds.update_many({"_id": {"$gt": 0}, "last_seq": {"$gt": 0}}, update)
-        return done.modified_count
+    def unindex_feeds(self, feed_ids: Sequence[int], at: dt.datetime) -> None:
+        """Schedule a new index of all entries of these feeds."""
+        update = {"$set": {"index_at": at}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
+        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, update)
+
+    # -- removals
+    @translate_errors
+    def add_removals(self, rows: Sequence[tuple[int, int | None]], session: Session | None = None) -> None:
+        """Record entries to remove: pairs of feed and entry, or None for all entries of a feed."""
+        first = ids.reserve_ids(len(rows))
+        docs = [
+            {
+                "_id": Int64(first + n),
+                "feed_id": Int64(feed),
+                "entry_id": None if entry is None else Int64(entry),
+            }
+            for n, (feed, entry) in enumerate(rows)
+        ]
+        if docs:
+            self._removals.insert_many(docs, session=session)
+
+    @translate_errors
+    def find_removals(self, limit: int) -> list[IndexRemoval]:
+        """Return entries to remove, oldest first."""
+        found = self._removals.find({}).sort("_id").limit(limit)
+        return [IndexRemoval(d["_id"], d["feed_id"], d["entry_id"]) for d in found]
+
+    @translate_errors
+    def forget_removals(self, removals: Sequence[IndexRemoval]) -> None:
+        """Delete the records of entries that the index doesn't have anymore."""
+        if removals:
+            self._removals.delete_many({"_id": {"$in": [removal.id for removal in removals]}})
+
+    # -- state
+    @translate_errors
+    def get_state(self) -> IndexState:
+        """Return the state of the index."""
+        doc = self._states.find_one({"_id": _STATE})
+        if doc is None:
+            return IndexState(is_new=True)
+        return IndexState(
+            done=doc.get("done", 0),
+            total=doc.get("total", 0),
+            wanted_at=doc.get("wanted_at"),
+            checked_at=doc.get("checked_at"),
+            holder=doc.get("holder", ""),
+            held_at=doc.get("held_at"),
+            compared=doc.get("compared", 0),
+        )
+
+    @translate_errors
+    def claim_index(self, holder: str, now: dt.datetime, before: dt.datetime) -> bool:
+        """Let a server have the index, unless another one has said that it has it since ``before``."""
+        free = [{"holder": holder}, {"holder": None}, {"held_at": {"$lt": before}}]
+        update = {"$set": {"holder": holder, "held_at": now}}
+        try:
+            self._states.update_one({"_id": _STATE, "$or": free}, update, upsert=True)
+        except DuplicateKeyError:
+            return False
+        return True
+
+    @translate_errors
+    def request_rebuild(self, now: dt.datetime) -> None:
+        """Request a new index, which any server may have."""
+        update = {"$set": {"wanted_at": now}, "$unset": {"holder": ""}}
+        self._states.update_one({"_id": _STATE}, update, upsert=True)
+
+    @translate_errors
+    def request_check(self) -> None:
+        """Request that the writer checks the index now."""
+        self._states.update_one({"_id": _STATE}, {"$unset": {"checked_at": ""}})
+
+    @translate_errors
+    def record_progress(self, done: int, total: int) -> None:
+        """Record how much of a new index is built; the request for it is fulfilled."""
+        fields = {"done": done, "total": total}
+        unset = {"checked_at": "", "wanted_at": ""}
+        self._states.update_one({"_id": _STATE}, {"$set": fields, "$unset": unset}, upsert=True)
+
+    @translate_errors
+    def record_check(self, now: dt.datetime, compared: int) -> None:
+        """Record that the index is open and complete, and the last feed that was compared."""
+        done = {"$set": {"checked_at": now, "compared": Int64(compared)}, "$unset": {"done": "", "total": ""}}
+        self._states.update_one({"_id": _STATE}, done, upsert=True)
+
+    # -- the old index
+    @translate_errors
+    def has_old_index(self) -> bool:
+        """Return whether the index of words of an earlier version is still there."""
+        return OLD_INDEX in self._database.list_collection_names(filter={"name": OLD_INDEX})
+
+    @translate_errors
+    def drop_old_index(self) -> None:
+        """Drop the index of words of an earlier version."""
+        with pymongo.timeout(BUILD_SECONDS):
+            self._database.drop_collection(OLD_INDEX)
 
 
 def _unindexed(doc: Doc) -> UnindexedFeed:
-    upto, since = doc.get("indexed_upto", 0), doc.get("indexed_at")
-    return UnindexedFeed(doc["_id"], doc["first_seq"], doc["last_seq"], upto, since, doc["index_at"])
+    upto, since, language = doc.get("indexed_upto", 0), doc.get("indexed_at"), doc.get("language") or ""
+    return UnindexedFeed(
+        doc["_id"], doc["first_seq"], doc["last_seq"], upto, since, doc.get("index_at"), language
+    )

@@ -1,4 +1,6 @@
-"""The search index: the collection ``searchables``, one document per entry with its words.
+"""The search index of earlier versions, for reading: the collection ``searchables``.
+
+One document per entry with its words:
 
     {_id: entry, feed_id, at, seq, words: ["", "sea", "t:sea", …], text: compressed}
 
@@ -13,19 +15,17 @@ it, of all feeds on the server (``docs/performance.md``).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from isal import isal_zlib
-from pymongo import ReplaceOne, WriteConcern
 from pymongo.collection import Collection as Table
 from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.mappers.reading.entry_keys import TimeRange, from_millis, to_millis
+from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import SearchDocument, Term, TermField
-from app.models.reading.tokenizer import split_words
+from app.models.reading.search import Term, TermField
 
 INDEX = "words"
 #: Prefixes of words in a certain field.
@@ -80,53 +80,10 @@ class IndexScan:
 
 
 class SearchIndexMapper:
-    """:class:`SearchDocument` → document → :class:`EntryKey`. Every query contains ``feed_id``.
+    """Documents of the old index → :class:`EntryKey`. Every query contains ``feed_id``."""
 
-    Args:
-        max_words: most distinct words stored per entry.
-    """
-
-    def __init__(self, database: Database[Doc], *, max_words: int) -> None:
-        # Losing a write does no harm: the record that an entry is indexed is written later, and durably.
-        self._table: Table[Doc] = database.get_collection("searchables", write_concern=WriteConcern(w=1))
-        self._most = max_words
-
-    @translate_errors
-    def put(self, entries: Sequence[SearchDocument]) -> None:
-        """Store entries, replacing their earlier documents."""
-        writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
-        if writes:
-            # A share that moved to the sharer's other feed may have left a document there.
-            ids, feeds = [e.id for e in entries], list({e.feed_id for e in entries})
-            self._table.delete_many({"_id": {"$in": ids}, "feed_id": {"$nin": feeds}})
-            self._table.bulk_write(writes, ordered=False)
-
-    def _doc(self, entry: SearchDocument) -> Doc:
-        title, author, body = split_words(entry.title), split_words(entry.author), split_words(entry.text)
-        marked = [*(f"t:{w}" for w in title), *(f"a:{w}" for w in author)]
-        kept = list(dict.fromkeys(["", *marked, *title, *author, *body]))[: self._most]
-        text = f" {' '.join(title)} \n {' '.join(author)} \n {' '.join(body)} "
-        return {
-            "_id": entry.id,
-            "feed_id": entry.feed_id,
-            "at": from_millis(entry.at),
-            "seq": entry.seq,
-            "words": kept,
-            "text": isal_zlib.compress(text.encode(), 0),
-        }
-
-    @translate_errors
-    def remove(self, feed_id: int, below: int, keep: Collection[int]) -> int:
-        """Delete a feed's documents with numbers below ``below``, except the ids in ``keep``."""
-        query: Doc = {"feed_id": feed_id, "seq": {"$lt": below}}
-        if keep:
-            query["_id"] = {"$nin": list(keep)}
-        return self._table.delete_many(query).deleted_count
-
-    @translate_errors
-    def remove_entry(self, feed_id: int, entry_id: int) -> None:
-        """Delete the document of a removed entry."""
-        self._table.delete_one({"feed_id": feed_id, "_id": entry_id})
+    def __init__(self, database: Database[Doc]) -> None:
+        self._table: Table[Doc] = database["searchables"]
 
     @translate_errors
     def count_matches(self, scan: IndexScan, limit: int) -> int:

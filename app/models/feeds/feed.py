@@ -305,7 +305,8 @@ class UnindexedFeed(NamedTuple):
     Attributes:
         upto: the last indexed number.
         since: the time of the newest indexed change; None: the feed isn't indexed at all.
-        index_at: the time of the newest entry or change.
+        index_at: the time of the newest entry or change; None: the feed has no news.
+        language: as the feed states it; empty: it doesn't.
     """
 
     id: int
@@ -313,4 +314,46 @@ class UnindexedFeed(NamedTuple):
     last_seq: int
     upto: int
     since: dt.datetime | None
-    index_at: dt.datetime
+    index_at: dt.datetime | None
+    language: str = ""
+
+
+class IndexRemoval(NamedTuple):
+    """Entries to remove from the search index.
+
+    Attributes:
+        id: of this record.
+        entry_id: None: all entries of the feed, which is gone.
+    """
+
+    id: int
+    feed_id: int
+    entry_id: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IndexState:
+    """The state of the search index.
+
+    Attributes:
+        done, total: feeds in the new index that is being built, and feeds in all; total 0: none is built.
+        wanted_at: when a rebuild was requested that hasn't begun.
+        checked_at: when the writer last had the index open and complete.
+        is_new: whether no index was ever begun.
+        compared: the last feed whose number of entries was compared; the next check continues after it.
+        holder, held_at: the server that has the index, and when it last said so.
+    """
+
+    done: int = 0
+    total: int = 0
+    wanted_at: dt.datetime | None = None
+    checked_at: dt.datetime | None = None
+    is_new: bool = False
+    holder: str = ""
+    held_at: dt.datetime | None = None
+    compared: int = 0
+
+    @property
+    def percent(self) -> int:
+        """How much of the new index is built."""
+        return min(99, 100 * self.done // self.total) if self.total else 100

@@ -14,6 +14,7 @@ class Queue(enum.StrEnum):
     PULL = "feed-pull"
     IMPORT = "import"
     PULL_SYSTEM = "feed-pull-sys"
+    INDEX = "index"
     MAINTENANCE = "maintenance"
     SUSPECTS = "suspects"
 
@@ -31,7 +32,8 @@ class Task(enum.StrEnum):
     IMPORT = "import.run"
     RETAIN = "maintenance.retain"
     REPORT = "maintenance.report"
-    INDEX = "maintenance.index"
+    INDEX = "search.index"
+    OLD_INDEX = "maintenance.index"  # queued by an earlier version
     ERASE = "maintenance.erase"
     EXPORT = "maintenance.export"
     HUB_VERIFY = "hub.verify"

@@ -14,11 +14,12 @@ import dataclasses
 import datetime as dt
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
-from app.models.reading.tokenizer import fold_text, split_words
+from app.models.reading.stems import share_stem
+from app.models.reading.tokenizer import find_plain_words, fold_text, split_words
 
 #: Most characters of a query.
 QUERY_MAX = 256
@@ -59,10 +60,17 @@ class QueryNote:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
-    """Words that must be adjacent; a single word is the most common case."""
+    """Words that must be adjacent; a single word is the most common case.
+
+    Attributes:
+        typed: the word as typed, whose other forms match too; empty: only the exact words match.
+        is_prefix: whether the last word may continue.
+    """
 
     words: tuple[str, ...]
     where: TermField = TermField.ANY
+    typed: str = dataclasses.field(default="", compare=False)
+    is_prefix: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +105,12 @@ class SearchQuery:
     notes: tuple[QueryNote, ...] = ()
 
     @property
+    def has_filters(self) -> bool:
+        """Whether it has conditions that a search engine can't test."""
+        unwanted = any(not tag.wanted for tag in self.tags)
+        return self.read is not None or self.starred is False or unwanted
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has no conditions at all."""
         return self == SearchQuery(notes=self.notes)
@@ -122,7 +136,7 @@ class _Reader:
         self._notes: list[QueryNote] = []
 
     def build_query(self) -> SearchQuery:
-        terms, without = (tuple(dict.fromkeys(self._terms[wanted])) for wanted in (True, False))
+        terms, without = (_without_repeats(self._terms[wanted]) for wanted in (True, False))
         if len(terms) + len(without) > TERMS_MAX:
             self._notes.append(QueryNote(NoteReason.TOO_MANY, str(TERMS_MAX)))
             terms, without = terms[:TERMS_MAX], without[: max(0, TERMS_MAX - len(terms))]
@@ -143,9 +157,10 @@ class _Reader:
 
     def add_part(self, match: re.Match[str]) -> None:
         wanted, name = not match["minus"], (match["name"] or "").lower()
-        value = match["phrase"] if match["phrase"] is not None else match["plain"] or ""
+        quoted = match["phrase"] is not None
+        value = match["phrase"] if quoted else match["plain"] or ""
         if name in _WHERE:
-            self._term(value, wanted, _WHERE[name], match[0])
+            self._term(value, wanted, _WHERE[name], match[0], quoted=quoted)
         elif name in self._names:
             self._name(name, value, wanted, match[0])
         elif name in ("is", "before", "after"):
@@ -154,11 +169,16 @@ class _Reader:
             if name:
                 self._notes.append(QueryNote(NoteReason.UNKNOWN, f"{match['name']}:"))
                 self._term(name, wanted, TermField.ANY)
-            self._term(value, wanted, TermField.ANY)
+            self._term(value, wanted, TermField.ANY, quoted=quoted)
 
-    def _term(self, value: str, wanted: bool, where: TermField, whole: str = "") -> None:
+    def _term(
+        self, value: str, wanted: bool, where: TermField, whole: str = "", *, quoted: bool = False
+    ) -> None:
         if found := tuple(split_words(value)):
-            self._terms[wanted].append(Term(found, where))
+            prefix = not quoted and value.endswith("*")
+            plain = find_plain_words(value) if len(found) == 1 and not quoted and not prefix else set()
+            typed = plain.pop() if where is TermField.ANY and len(plain) == 1 else ""
+            self._terms[wanted].append(Term(found, where, typed, prefix))
         elif whole:
             self._notes.append(QueryNote(NoteReason.EMPTY, whole))
 
@@ -193,10 +213,21 @@ _WHERE = {
 }
 
 
+def _without_repeats(terms: Iterable[Term]) -> tuple[Term, ...]:
+    return tuple({(term, term.typed): term for term in terms}.values())
+
+
 def contains_term(text: str, term: Term) -> bool:
-    """Return whether a short text contains a term."""
+    """Return whether a short text contains a term, or another form of its word."""
     found, size = split_words(text), len(term.words)
-    return any(tuple(found[at : at + size]) == term.words for at in range(len(found) - size + 1))
+    return any(is_at(term, found[at : at + size]) for at in range(len(found) - size + 1))
+
+
+def is_at(term: Term, words: Sequence[str]) -> bool:
+    """Return whether these adjacent words, as many as a term has, are the term or a form of it."""
+    if term.is_prefix:
+        return words[-1].startswith(term.words[-1]) and tuple(words[:-1]) == term.words[:-1]
+    return tuple(words) == term.words or (term.typed != "" and share_stem(term.typed, words[0]))
 
 
 def _date(text: str) -> dt.datetime | None:
@@ -231,7 +262,12 @@ def normalise_query(query: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchDocument:
-    """The searchable parts of an entry, all plain text. ``at`` in milliseconds."""
+    """The searchable parts of an entry, all plain text.
+
+    Attributes:
+        at: sort time in milliseconds.
+        language: of its feed, as the feed says; empty: unknown.
+    """
 
     id: int
     feed_id: int
@@ -240,6 +276,7 @@ class SearchDocument:
     title: str
     author: str = ""
     text: str = ""
+    language: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +289,8 @@ class SearchRequest:
         terms, without: as in :class:`SearchQuery`.
         since, until: sort times in milliseconds, both inclusive; None: open.
         ids: only these entries; None: any.
-        after: (at, id) of the last entry that the reader has.
+        after: (at, id) of the last entry that the reader has; by relevance: (number of such entries, 0).
+        by_relevance: the best matches first, instead of by time.
     """
 
     feeds: Mapping[int, tuple[int, int]]
@@ -264,6 +302,7 @@ class SearchRequest:
     ids: frozenset[int] | None = None
     newest_first: bool = True
     after: tuple[int, int] | None = None
+    by_relevance: bool = False
 
     def make_sort_key(self, key: EntryKey) -> tuple[int, int]:
         """Return a key's sort key in this order."""
@@ -274,7 +313,7 @@ class SearchRequest:
         first, last = self.feeds.get(key.feed_id, (1, 0))
         if not first <= key.seq <= last:
             return False
-        if self.after is None:
+        if self.after is None or self.by_relevance:
             return True
         return ((key.at, key.id) < self.after) if self.newest_first else ((key.at, key.id) > self.after)
 

@@ -43,11 +43,15 @@ MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
 
 
 class Sort(enum.StrEnum):
-    """Orders of a stream. For starred, tagged and found entries, unread-on-top means newest."""
+    """Orders of a stream. For starred, tagged and found entries, unread-on-top means newest.
+
+    Only found entries have a relevance; elsewhere it means newest.
+    """
 
     UNREAD_ON_TOP = "unread-on-top"
     NEWEST = "newest"
     OLDEST = "oldest"
+    RELEVANCE = "relevance"
 
 
 class Show(enum.StrEnum):

@@ -17,6 +17,8 @@ LONGEST = 40
 _ASCII = re.compile(r"[a-z0-9]+")
 #: Accents, Hebrew points, Arabic vowels and the tatweel, which only lengthens a word.
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
+#: Hebrew points, Arabic vowels and the tatweel alone.
+_POINTS_OF_SCRIPTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+")
 
@@ -35,7 +37,20 @@ def split_words(text: str) -> list[str]:
     folded = fold_text(text)
     if folded.isascii():
         return [word[:LONGEST] for word in _ASCII.findall(folded)]
-    return [piece for match in _word().finditer(folded) for piece in _pieces(match[0])]
+    found = _word().findall(folded)
+    if _RUN.search(folded) is None:
+        return [word[:LONGEST] for word in found]
+    return [piece for word in found for piece in _pieces(word)]
+
+
+def find_plain_words(text: str) -> set[str]:
+    """Return the different words of a text in lower case and with their accents, as stemmers expect them."""
+    lower = (
+        text.lower()
+        if text.isascii()
+        else unicodedata.normalize("NFC", _POINTS_OF_SCRIPTS.sub("", text)).lower()
+    )
+    return set(_ASCII.findall(lower) if lower.isascii() else _word().findall(lower))
 
 
 def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -1,67 +1,255 @@
 """Updates of the search index, as a job separate from pulls. There is no actor.
 
 The mark that a feed has news is stored together with the news, so a crash loses nothing. The mark is removed
-when all news is indexed, unless more has arrived since.
+when all news is committed to the index, unless more has arrived since.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import time
+from collections.abc import Callable, Iterator
 
 from app import logs
 from app.errors import StoreError
 from app.gateways.reading.indexing import IndexingGateway
-from app.models.feeds.feed import UnindexedFeed
+from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 from app.models.jobs.jobs import Job, Queue, Task
-from app.ports import SearchPort
+from app.models.reading.search import SearchDocument
+from app.ports import SearchIndexPort
 
 log = logs.get(__name__)
 
 #: Delay before a feed that could not be indexed is retried.
 LATER = dt.timedelta(hours=1)
-#: Feeds read per batch.
-FEEDS = 50
+#: Time between two checks of an index without news.
+CHECK_EVERY = dt.timedelta(hours=1)
+#: Time between two statements of a server that it has the index, and after which another one may have it.
+HELD_EVERY, HELD_FOR = dt.timedelta(minutes=10), dt.timedelta(hours=2)
+#: Feeds read per batch, and removals.
+FEEDS, REMOVALS = 50, 1000
+#: Feeds compared per check.
+COMPARED = 20_000
+#: A commit costs the same whatever is in it. So there is one after so many seconds, or so many entries.
+COMMIT_SECONDS, COMMIT_ENTRIES = 5.0, 2000
+
+
+@dataclasses.dataclass
+class _Batch:
+    """Changes that aren't committed.
+
+    Attributes:
+        feeds: with news; their marks are removed after the commit.
+        position: the last feed that the new index has completely.
+        since: when the first change was made.
+    """
+
+    feeds: dict[int, UnindexedFeed] = dataclasses.field(default_factory=dict)
+    removals: list[IndexRemoval] = dataclasses.field(default_factory=list)
+    position: int | None = None
+    entries: int = 0
+    since: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.feeds or self.removals or self.entries) and self.position is None
+
+    def clear(self) -> None:
+        self.feeds, self.removals, self.position, self.entries = {}, [], None, 0
+        self.since = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        return self.entries >= COMMIT_ENTRIES or (
+            not self.is_empty and time.monotonic() >= self.since + COMMIT_SECONDS
+        )
 
 
 class IndexService:
-    """Finds feeds with news, and passes their entries to the search engine."""
+    """Finds feeds with news, and passes their entries to the index."""
 
-    def __init__(self, gateway: IndexingGateway, engine: SearchPort) -> None:
+    def __init__(self, gateway: IndexingGateway, index: SearchIndexPort) -> None:
         self._gateway = gateway
-        self._search = engine
+        self._index = index
+        self._total = 0
+        self._committed = -COMMIT_SECONDS
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the job that indexes new entries, if there are any; it always has the same identity."""
-        return [Job(Task.INDEX, {}, Queue.MAINTENANCE)] if self._gateway.find_unindexed(now, 1) else []
+        """Return the job that updates the index, if there is work; it always has the same identity."""
+        gateway = self._gateway
+        is_due = gateway.find_unindexed(now, 1) or gateway.find_removals(1) or self._is_check_due(now)
+        return [Job(Task.INDEX, {}, Queue.INDEX)] if is_due else []
 
-    def run(self, now: dt.datetime, seconds: float) -> dict[str, int]:
+    def _is_check_due(self, now: dt.datetime) -> bool:
+        state = self._gateway.get_state()
+        return (
+            state.wanted_at is not None or state.checked_at is None or state.checked_at + CHECK_EVERY <= now
+        )
+
+    def get_wait(self) -> float:
+        """Return the seconds until the next commit may follow the last one."""
+        return max(0.0, self._committed + COMMIT_SECONDS - time.monotonic())
+
+    def run(
+        self, now: dt.datetime, seconds: float, is_stopping: Callable[[], bool] = lambda: False
+    ) -> dict[str, int]:
         """Index new entries for at most ``seconds``; the next run indexes the rest."""
         end, done = time.monotonic() + seconds, {"feeds": 0, "entries": 0}
-        while feeds := self._gateway.find_unindexed(now, FEEDS):
-            for feed in feeds:
-                done["entries"] += self._index(feed, now)
-                done["feeds"] += 1
-                if time.monotonic() >= end:
-                    return done
+        if not self._index.is_supported or not self._is_ours(now):
+            return done
+        try:
+            self._open(now)
+            self._work(now, done, lambda: time.monotonic() >= end or is_stopping())
+        except StoreError:
+            self._index.close()  # what is not committed is read again
+            raise
         log.info("indexed", **done)
         return done
 
-    def _index(self, feed: UnindexedFeed, now: dt.datetime) -> int:
+    def _is_ours(self, now: dt.datetime) -> bool:
+        """Return whether this server has the index; two would each get a part of the news."""
+        identity, state = self._index.get_identity(), self._gateway.get_state()
+        is_recent = state.held_at is not None and state.held_at + HELD_EVERY > now
+        if state.holder == identity and is_recent:
+            return True
+        if self._gateway.claim_index(identity, now, now - HELD_FOR):
+            return True
+        log.warning("search_index_elsewhere", holder=state.holder)
+        return False
+
+    def _open(self, now: dt.datetime) -> None:
+        unfinished = self._index.open(answer_early=not self._gateway.has_old_index())
+        if unfinished:
+            # The last writer was killed between commit and marks.
+            log.warning("index_batch_repeated", feeds=len(unfinished))
+            self._gateway.unindex_feeds(unfinished, now)
+            self._index.finish_batch()
+        state = self._gateway.get_state()
+        if state.wanted_at is not None:
+            self._index.begin_build()
+        if (position := self._index.position) is not None:
+            self._total = self._gateway.count_feeds()
+            self._gateway.report_progress(position, self._total)
+
+    def _work(self, now: dt.datetime, done: dict[str, int], is_over: Callable[[], bool]) -> None:
+        batch = self._remove_gone()
+        for feed, is_build in self._walk(now, batch):
+            done["entries"] += self._add(feed, now, batch, is_build=is_build)
+            done["feeds"] += 1
+            if batch.is_due:
+                self._commit(batch)
+            if is_over():
+                self._commit(batch)
+                return
+        self._commit(batch)
+        if self._index.position is None and self._is_check_due(now):
+            self._gateway.record_check(now, self._compare(now))
+
+    def _compare(self, now: dt.datetime) -> int:
+        """Schedule feeds anew of which the index lacks entries; return the last compared feed.
+
+        That happens after a restore, or when an earlier version of Eventr ran meanwhile.
+        """
+        feeds = self._gateway.find_indexed(self._gateway.get_state().compared, COMPARED)
+        counts = self._index.count_entries([feed.id for feed in feeds])
+        lacking = [feed.id for feed in feeds if counts[feed.id] < feed.upto - feed.first_seq + 1]
+        if lacking:
+            log.warning("search_index_lacks_entries", feeds=len(lacking))
+            self._gateway.unindex_feeds(lacking, now)
+        return feeds[-1].id if len(feeds) == COMPARED else 0
+
+    def _walk(self, now: dt.datetime, batch: _Batch) -> Iterator[tuple[UnindexedFeed, bool]]:
+        """Yield feeds with news, and then those that a new index lacks."""
+        while True:
+            news = [
+                feed
+                for feed in self._gateway.find_unindexed(now, FEEDS + len(batch.feeds))
+                if batch.feeds.get(feed.id) != feed
+            ]
+            yield from ((feed, False) for feed in news)
+            if news:
+                continue
+            position = self._index.position if batch.position is None else batch.position
+            if position is None:
+                return
+            lacking = self._gateway.find_feeds(position, FEEDS)
+            if not lacking:
+                self._commit(batch)
+                self._finish_build()
+                return
+            yield from ((feed, True) for feed in lacking)
+
+    def _add(self, feed: UnindexedFeed, now: dt.datetime, batch: _Batch, *, is_build: bool) -> int:
         number = 0
         try:
-            for batch in self._gateway.read_entries(feed):
-                self._search.index(batch)
-                number += len(batch)
-            self._search.remove(feed.id, feed.first_seq, self._gateway.find_kept_below(feed))
-            self._gateway.mark_indexed(feed)
+            for documents in self._read(feed, is_build=is_build):
+                self._index.add(documents, build_only=is_build)
+                number += len(documents)
+                batch.entries += len(documents)
+                if batch.is_due:
+                    self._commit(batch)
         except StoreError:
             raise
         except Exception:  # a bug of ours; the feeds behind this one must not wait
             log.error("index_failed", feed_id=feed.id, exc_info=True)
-            self._gateway.postpone_indexing(feed, now + LATER)
+            self._postpone(feed, now, is_build=is_build)
+        else:
+            if not is_build:
+                batch.feeds[feed.id] = feed
+        if is_build:
+            batch.position = feed.id
         return number
 
+    def _read(self, feed: UnindexedFeed, *, is_build: bool) -> Iterator[list[SearchDocument]]:
+        """Yield the entries to index, after the entries to remove are removed."""
+        found = self._gateway.read_entries(feed)
+        first = next(found, [])  # nothing is removed if nothing can be read
+        if feed.upto:
+            self._index.remove(feed.id, feed.first_seq, self._gateway.find_kept_below(feed))
+        else:
+            self._index.remove_feed(feed.id, build_only=is_build)
+        yield first
+        yield from found
+
+    def _postpone(self, feed: UnindexedFeed, now: dt.datetime, *, is_build: bool) -> None:
+        if is_build:
+            self._gateway.unindex_feeds([feed.id], now + LATER)
+        else:
+            self._gateway.postpone_indexing(feed, now + LATER)
+
+    def _remove_gone(self) -> _Batch:
+        """Remove entries and feeds that were deleted."""
+        batch = _Batch()
+        batch.removals = self._gateway.find_removals(REMOVALS)
+        for removal in batch.removals:
+            if removal.entry_id is None:
+                self._index.remove_feed(removal.feed_id)
+            else:
+                self._index.remove_entries(removal.feed_id, [removal.entry_id])
+        return batch
+
+    def _commit(self, batch: _Batch) -> None:
+        """Commit, and only then remove the marks: a crash between the two repeats work and loses nothing."""
+        if not batch.is_empty:
+            self._index.commit_batch(batch.feeds, batch.position)
+            self._gateway.mark_indexed(*batch.feeds.values())
+            self._gateway.forget_removals(batch.removals)
+            self._index.finish_batch()
+            if batch.position is not None:
+                self._gateway.report_progress(batch.position, self._total)
+            self._committed = time.monotonic()
+        batch.clear()
+
+    def _finish_build(self) -> None:
+        self._index.finish_build()
+        self._gateway.drop_old_index()
+        log.info("search_index_built", feeds=self._total)
+
     def rebuild(self, now: dt.datetime) -> int:
-        """Schedule a new index of all feeds; return their number."""
-        return self._gateway.unindex_all(now)
+        """Request a new index of all feeds; return their number."""
+        return self._gateway.begin_rebuild(now)
+
+    def get_state(self) -> IndexState:
+        """Return the state of the index."""
+        return self._gateway.get_state()

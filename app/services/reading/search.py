@@ -39,6 +39,8 @@ from app.ports import SearchPort
 EXCERPT = 120
 #: Starred or tagged entries that a search considers, most recently marked first.
 MARKED_MOST = 20_000
+#: Entries that are read at once if some are filtered afterwards.
+FILTERED = 200
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS = dt.timedelta(milliseconds=1)
 
@@ -106,16 +108,35 @@ class EntrySearch:
         if query.is_empty:
             return KeyPage([], None, None)
         wanted = self._wanted(snapshot, query)
+        if snapshot.sort is Sort.RELEVANCE and query.terms:
+            return self._load_ranked(snapshot, query, wanted, cursor, limit)
         found = SearchResult([], (cursor.at, cursor.id) if cursor else None)
         keys: list[EntryKey] = []
         end = time.monotonic() + self._patience
+        # What the engine doesn't know is tested here, so more must be read for a page.
+        most = max(limit + 1, FILTERED) if query.has_filters else limit + 1
         while True:
-            found = self._search.find(dataclasses.replace(wanted, after=found.after), limit + 1)
+            found = self._search.find(dataclasses.replace(wanted, after=found.after), most)
             keys += self._filtered(snapshot, query, found)
             if len(keys) > limit or found.after is None:
                 return cut_page(keys[: limit + 1], limit, cursor)
             if time.monotonic() >= end:
                 return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
+
+    def _load_ranked(
+        self, snapshot: Snapshot, query: SearchQuery, wanted: SearchRequest, cursor: Cursor | None, limit: int
+    ) -> KeyPage:
+        """Return the best matches after ``cursor``; a page with filtered entries may be shorter."""
+        after: tuple[int, int] | None = (cursor.at, 0) if cursor else None
+        end = time.monotonic() + self._patience
+        while True:
+            ranked = dataclasses.replace(wanted, after=after, by_relevance=True)
+            found = self._search.find(ranked, limit)
+            keys, after = self._filtered(snapshot, query, found), found.after
+            if after is None:
+                return KeyPage(keys, None, None)
+            if keys or time.monotonic() >= end:
+                return KeyPage(keys, Cursor(Segment.FIRST, *after, seen=after[0]), None)
 
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""

@@ -35,7 +35,9 @@ def show_search() -> Response | str:
     query = normalise_query(forms.read_query(request, Query).q)
     if query:
         return make_response(redirect(build_address(query), 303))
-    return render_page("pages/search.html", searches=get_services().tags.list_searches(get_actor()))
+    services = get_services()
+    searches, index = services.tags.list_searches(get_actor()), services.indexing.get_state()
+    return render_page("pages/search.html", searches=searches, index=index)
 
 
 def build_address(query: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.models.reading.search import NoteReason, QueryNote, SearchQuery, Term, TermField, parse_query
+from app.models.reading.search import NoteReason, QueryNote, SearchQuery, Term, TermField, is_at, parse_query
 from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
 from app.models.reading.tokenizer import find_word_spans
 
@@ -39,7 +39,7 @@ def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, 
         if term.where in (TermField.ANY, where):
             size = len(term.words)
             for at in range(len(places) - size + 1):
-                if all(places[at + n][2] == word for n, word in enumerate(term.words)):
+                if is_at(term, [word for _, _, word in places[at : at + size]]):
                     yield places[at][0], places[at + size - 1][1]
 
 

@@ -24,7 +24,6 @@ from app.mappers.mongo.migrations.run import Migration, Run
 from app.mappers.mongo.migrations.schema import Lease, SchemaMapper
 from app.mappers.mongo.migrations.table import MIGRATIONS, require_known
 from app.mappers.mongo.store import Doc, Store
-from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.transactions import ABANDONED_SECONDS
 
 _log = logs.get(__name__)
@@ -153,9 +152,6 @@ class Migrator:
 
 def create_indexes(database: Database[Doc]) -> None:
     """Create all indexes; safe to repeat, and to call from several processes at once."""
-    if "searchables.words" in indexes.find_missing_indexes(database):
-        # The search index is new or was dropped: index all stored entries.
-        IndexQueueMapper(database).unindex_all(clock.now())
     indexes.ensure_indexes(database)
     makers: tuple[Any, ...] = (UserMapper, SessionMapper, InviteMapper, ResetMapper, DiscoveryMapper)
     for mapper in makers:

@@ -1,0 +1,1 @@
+"""The search engine: Tantivy on the local disk, or the engine of another server."""

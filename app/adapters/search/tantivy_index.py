@@ -1,0 +1,297 @@
+"""One index on disk. The only module that knows Tantivy.
+
+Documents hold words that are split and folded already, separated by spaces. Title, author and text are three
+values of one field, and Tantivy leaves a gap between values, so no phrase crosses them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from app.adapters.search.generations import META
+from app.errors import SearchUnavailableError
+from app.models.reading import stems
+from app.models.reading.entry import EntryKey
+from app.models.reading.search import SearchDocument, SearchRequest, SearchResult, Term, TermField
+from app.models.reading.tokenizer import split_words
+
+try:
+    import tantivy
+except ImportError:  # no wheel for this platform
+    tantivy = None  # type: ignore[assignment]
+
+#: Memory for documents that aren't committed yet, in bytes.
+HEAP: Final = 50_000_000
+#: Words that a prefix stands for, at most.
+EXPANSIONS: Final = 200
+#: Entries that are read beyond a page, so that entries of the same time rarely cost a second search.
+_BEYOND, _GROWTH = 16, 8
+_FIELDS = {TermField.ANY: "words", TermField.TITLE: "title", TermField.AUTHOR: "author"}
+#: An exact word counts this much more than another form of it, in the order by relevance.
+_EXACT = 2.0
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the errors of Tantivy, all of them ValueError, and of the disk into ours."""
+    try:
+        yield
+    except (ValueError, OSError) as e:
+        raise SearchUnavailableError from e
+
+
+def _build_schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    # Signed: the bindings take every number in delete_documents_by_term for a signed one, so that a deletion
+    # by an unsigned field would delete nothing.
+    for name in ("id", "feed"):
+        builder.add_integer_field(name, indexed=True, fast=True)
+    for name in ("seq", "at"):
+        builder.add_integer_field(name, fast=True)
+    for name in ("words", "title", "author"):
+        builder.add_text_field(name, tokenizer_name="whitespace")
+    builder.add_text_field("stems", tokenizer_name="whitespace", index_option="basic")
+    return builder.build()
+
+
+class IndexWriter:
+    """Adds and deletes entries. Nothing is visible or durable before :meth:`commit_batch`.
+
+    Tantivy's lock admits one writer per index, and a killed process loses the lock. All methods raise
+    SearchUnavailableError; afterwards only :meth:`close` is useful.
+
+    Args:
+        folder: of the index; an empty one becomes a new index.
+        max_words: most different words indexed per entry.
+    """
+
+    def __init__(self, folder: Path, *, max_words: int) -> None:
+        if tantivy is None:
+            raise SearchUnavailableError
+        self.folder, self._most = folder, max_words
+        with _translated():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._schema = _build_schema()
+            self._index = tantivy.Index(self._schema, path=str(folder))
+            self._writer: Any = self._index.writer(heap_size=HEAP, num_threads=1)
+            self._writer.garbage_collect_files()  # files that a killed process left behind
+
+    def add(self, entries: Iterable[SearchDocument]) -> None:
+        """Add entries, or replace them."""
+        with _translated():
+            for entry in entries:
+                self._writer.delete_documents_by_term("id", entry.id)
+                self._writer.add_document(self._make(entry))
+
+    def _make(self, entry: SearchDocument) -> Any:
+        title, author, body = split_words(entry.title), split_words(entry.author), split_words(entry.text)
+        if len(body) > self._most:
+            body = _cut(body, self._most)
+        document = tantivy.Document()
+        document.add_integer("id", entry.id)
+        document.add_integer("feed", entry.feed_id)
+        document.add_integer("seq", entry.seq)
+        document.add_integer("at", entry.at)
+        for field, words in (("title", title), ("author", author)):
+            document.add_text(field, " ".join(words))
+        for words in (title, author, body):
+            document.add_text("words", " ".join(words))
+        found = stems.make_stems(f"{entry.title}\n{entry.text}", entry.language)
+        document.add_text("stems", " ".join(found))
+        return document
+
+    def delete_entries(self, feed_id: int, entry_ids: Iterable[int]) -> None:
+        """Delete entries of a feed; entries that have moved to another feed stay."""
+        with _translated():
+            for entry_id in entry_ids:
+                self._delete((tantivy.Occur.Must, self._term("id", entry_id)), feed_id=feed_id)
+
+    def delete_feed(self, feed_id: int) -> None:
+        """Delete all entries of a feed."""
+        with _translated():
+            self._writer.delete_documents_by_term("feed", feed_id)
+
+    def delete_below(self, feed_id: int, seq: int, keep: Collection[int]) -> None:
+        """Delete a feed's entries with numbers below ``seq``, except the ids in ``keep``."""
+        integer = tantivy.FieldType.Integer
+        with _translated():
+            below = tantivy.Query.range_query(self._schema, "seq", integer, None, seq, include_upper=False)
+            kept = tantivy.Query.term_set_query(self._schema, "id", list(keep))
+            self._delete((tantivy.Occur.Must, below), (tantivy.Occur.MustNot, kept), feed_id=feed_id)
+
+    def _delete(self, *parts: Any, feed_id: int) -> None:
+        query = [(tantivy.Occur.Must, self._term("feed", feed_id)), *parts]
+        self._writer.delete_documents_by_query(tantivy.Query.boolean_query(query))
+
+    def _term(self, field: str, value: int) -> Any:
+        return tantivy.Query.term_query(self._schema, field, value, index_option="basic")
+
+    def commit_batch(self) -> None:
+        """Make all changes durable and visible."""
+        with _translated():
+            self._writer.commit()
+
+    def close(self) -> None:
+        """Release the lock; changes since the last commit are lost."""
+        self._writer = None
+
+
+def _cut(words: list[str], limit: int) -> list[str]:
+    """Return the words before the first one that would be one different word too many."""
+    seen: set[str] = set()
+    for at, word in enumerate(words):
+        seen.add(word)
+        if len(seen) > limit:
+            return words[:at]
+    return words
+
+
+class IndexReader:
+    """Finds entries. It sees the last commit before its last :meth:`reload`.
+
+    Raises:
+        SearchUnavailableError: the folder has no readable index.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if tantivy is None:
+            raise SearchUnavailableError
+        self.folder = folder
+        self._version: object = None
+        with _translated():
+            self._index = tantivy.Index.open(str(folder))
+            self._index.config_reader("manual")
+            self._schema = self._index.schema
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the last commit, if there is a newer one: the writer replaces the file then."""
+        with _translated():
+            found = (self.folder / META).stat()
+            version = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if version != self._version:
+                self._index.reload()
+                self._version = version
+
+    def count(self) -> int:
+        """Return the number of entries."""
+        return int(self._index.searcher().num_docs)
+
+    def count_feed(self, feed_id: int) -> int:
+        """Return the number of a feed's entries."""
+        with _translated():
+            query = tantivy.Query.term_query(self._schema, "feed", feed_id, index_option="basic")
+            return int(self._index.searcher().search(query, 1, count=True).count)  # type: ignore[attr-defined]
+
+    def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
+        """Return about ``limit`` matching entries in order."""
+        if not wanted.feeds:
+            return SearchResult([])
+        with _translated():
+            searcher = self._index.searcher()
+            query = _Query(self._schema, searcher).build(wanted)
+            if wanted.by_relevance:
+                return self._rank(searcher, query, limit, wanted)
+            most = limit + _BEYOND
+            while True:
+                keys = self._read(searcher, query, most, wanted)
+                if len(keys) < most:
+                    return SearchResult(_sorted(wanted, keys))
+                edge = keys[-1].at
+                if keys[0].at != edge:
+                    # More entries may have the time of the last key, and their order is by id.
+                    step = 1 if wanted.newest_first else -1
+                    found = [key for key in keys if key.at != edge]
+                    return SearchResult(_sorted(wanted, found), _beyond(edge + step, wanted))
+                most *= _GROWTH
+
+    def _rank(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
+        skipped = wanted.after[0] if wanted.after else 0
+        hits = searcher.search(query, limit, count=False, offset=skipped).hits
+        keys = [key for key in _load_keys(searcher, hits) if wanted.is_match(key)]
+        return SearchResult(keys, (skipped + limit, 0) if len(hits) == limit else None)
+
+    def _read(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> list[EntryKey]:
+        order = tantivy.Order.Desc if wanted.newest_first else tantivy.Order.Asc
+        hits = searcher.search(query, limit, count=False, order_by_field="at", order=order).hits
+        return _load_keys(searcher, hits)
+
+
+def _load_keys(searcher: Any, hits: Sequence[tuple[Any, Any]]) -> list[EntryKey]:
+    addresses = [address for _, address in hits]
+    columns = [searcher.fast_field_values(name, addresses) for name in ("id", "feed", "seq", "at")]
+    return [EntryKey(*row) for row in zip(*columns, strict=True)]
+
+
+def _sorted(wanted: SearchRequest, keys: Sequence[EntryKey]) -> list[EntryKey]:
+    return sorted((k for k in keys if wanted.is_match(k)), key=wanted.make_sort_key)
+
+
+def _beyond(at: int, wanted: SearchRequest) -> tuple[int, int]:
+    """Return the position after all entries on the near side of a time."""
+    return (at, 0) if wanted.newest_first else (at, 1 << 53)
+
+
+class _Query:
+    """Builds the query of one search."""
+
+    def __init__(self, schema: Any, searcher: Any) -> None:
+        self._schema, self._searcher = schema, searcher
+
+    def build(self, wanted: SearchRequest) -> Any:
+        must, must_not = tantivy.Occur.Must, tantivy.Occur.MustNot
+        parts = [(must, self._term(term)) for term in wanted.terms]
+        parts += [(must, self._set("feed", list(wanted.feeds)))]
+        if wanted.ids is not None:
+            parts.append((must, self._set("id", list(wanted.ids))))
+        if (bounds := _bounds(wanted)) != (None, None):
+            integer = tantivy.FieldType.Integer
+            parts.append((must, tantivy.Query.range_query(self._schema, "at", integer, *bounds)))
+        parts += [(must_not, self._term(term)) for term in wanted.without]
+        return tantivy.Query.boolean_query(parts)
+
+    def _set(self, field: str, values: list[Any]) -> Any:
+        return tantivy.Query.term_set_query(self._schema, field, values)
+
+    def _exact(self, field: str, word: str) -> Any:
+        return tantivy.Query.term_query(self._schema, field, word, index_option="freq")
+
+    def _term(self, term: Term) -> Any:
+        field = _FIELDS[term.where]
+        words: list[Any] = [*term.words]
+        if term.is_prefix:
+            return self._prefix(field, words)
+        if len(words) > 1:
+            return tantivy.Query.phrase_query(self._schema, field, words)
+        exact = self._exact(field, words[0])
+        found = [s for s in stems.find_possible_stems(term.typed) if self._searcher.doc_freq("stems", s)]
+        if not term.typed or not found:
+            return exact
+        should = tantivy.Occur.Should
+        return tantivy.Query.boolean_query(
+            [(should, tantivy.Query.boost_query(exact, _EXACT)), (should, self._set("stems", found))]
+        )
+
+    def _prefix(self, field: str, words: list[Any]) -> Any:
+        rows = self._searcher.terms_with_prefix(field, words[-1], limit=EXPANSIONS)
+        found = [word for word, _ in rows]
+        if len(words) == 1 or not found:
+            return self._set(field, found)
+        should = tantivy.Occur.Should
+        phrases = [tantivy.Query.phrase_query(self._schema, field, [*words[:-1], word]) for word in found]
+        return tantivy.Query.boolean_query([(should, phrase) for phrase in phrases])
+
+
+def _bounds(wanted: SearchRequest) -> tuple[int | None, int | None]:
+    """Return the first and last time of the entries that remain."""
+    low, high = wanted.since, wanted.until
+    if wanted.by_relevance:
+        return low, high
+    if wanted.after is not None and wanted.newest_first:
+        high = wanted.after[0] if high is None else min(high, wanted.after[0])
+    elif wanted.after is not None:
+        low = wanted.after[0] if low is None else max(low, wanted.after[0])
+    return low, high

@@ -1,0 +1,115 @@
+"""Stems: what the forms of a word have in common, by language. The only module with PyStemmer.
+
+A stem is folded like a word and marked with its language: ``de:haus``. So a stem of one language never meets
+another language's.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection
+from typing import Any
+
+from app.models.reading.languages import LANGUAGES, find_script, guess_language
+from app.models.reading.tokenizer import LONGEST, find_plain_words, fold_text
+
+#: Language → Snowball's name of it.
+_ALGORITHMS = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "eo": "esperanto",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+    "yi": "yiddish",
+}
+#: Words whose stems a process remembers, per language; then it starts anew.
+_REMEMBERED = 50_000
+#: Letters at the beginning that forms of a word have in common.
+_ALIKE = 2
+#: Arabic conjunctions, prepositions and articles, which are written as part of the word.
+_ARABIC_PREFIX = re.compile("(?:[وف]?(?:[بك]?ال|لل)|و)(?=.{3})")
+
+
+def make_stems(text: str, stated: str = "") -> list[str]:
+    """Return the different stems of a text's words, marked with the language; empty: unknown language."""
+    words = find_plain_words(text)
+    language = guess_language(text, words, stated)
+    return list({*_stem_all(language, words)}) if language else []
+
+
+def find_possible_stems(word: str) -> set[str]:
+    """Return the stems that a typed word may have, in all languages of its script."""
+    forms = {word, fold_text(word)[:LONGEST]}
+    return {stem for name in LANGUAGES.get(find_script(word), ()) for stem in _stem_all(name, forms)}
+
+
+def share_stem(typed: str, word: str) -> bool:
+    """Return whether a word of a text may be a form of a typed word."""
+    # Forms begin alike, but Arabic ones may have an article.
+    if word[:_ALIKE] != fold_text(typed)[:_ALIKE] and find_script(word) != "arabic":
+        return False
+    return not find_possible_stems(typed).isdisjoint(find_possible_stems(word))
+
+
+def _stem_all(language: str, words: Collection[str]) -> list[str]:
+    algorithm = _ALGORITHMS.get(language)
+    stemmer = _find_stemmer(algorithm) if algorithm else None
+    if stemmer is None:
+        return []
+    known = _find_known(language)
+    if len(known) > _REMEMBERED:
+        known.clear()
+    for word in words:
+        if word not in known:
+            known[word] = f"{language}:{fold_text(stemmer.stemWord(_bare(language, word)))[:LONGEST]}"
+    return [known[word] for word in words]
+
+
+def _bare(language: str, word: str) -> str:
+    return _ARABIC_PREFIX.sub("", word, count=1) if language == "ar" and _ARABIC_PREFIX.match(word) else word
+
+
+@functools.cache
+def _find_known(_language: str) -> dict[str, str]:
+    return {}
+
+
+@functools.cache
+def _find_stemmer(algorithm: str) -> Any:
+    try:
+        import Stemmer  # 1 MB, which most processes don't need
+    except ImportError:  # no wheel for this platform
+        return None
+    if algorithm not in Stemmer.algorithms():
+        return None
+    stemmer = Stemmer.Stemmer(algorithm)
+    stemmer.maxCacheSize = 0  # ours is faster
+    return stemmer

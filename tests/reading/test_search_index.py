@@ -1,0 +1,442 @@
+"""The search index on disk: word forms, rebuilds, killed writers, damage, and a second server."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pymongo.database import Database
+
+from app import clock
+from app.adapters.search.local import LocalSearch
+from app.adapters.search.tantivy_index import IndexReader, IndexWriter
+from app.bootstrap import services as bootstrap
+from app.commands.search import build_server
+from app.config import Settings
+from app.errors import SearchUnavailableError
+from app.mappers.reading.entry_keys import from_millis
+from app.models.accounts.actor import Actor
+from app.models.reading.entry import EntryChange
+from app.models.reading.search import SearchDocument, SearchRequest, Term, parse_query
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.tokenizer import split_words
+from tests.conftest import Eventually
+from tests.reading.test_search import count_indexed, found, index, library, remove_index, say
+from tests.support.database import NOW, World, guid
+from tests.support.indexing import index_and_die, index_on_full_disk
+
+__all__ = ["library"]
+
+FEED = 11
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[LocalSearch]:
+    """An empty index."""
+    made = LocalSearch(settings.home, max_words=1000)
+    made.open(answer_early=True)
+    yield made
+    made.close()
+
+
+def find(engine: LocalSearch, query: str, feeds: range = range(FEED, FEED + 1)) -> set[int]:
+    parsed = parse_query(query)
+    wanted = SearchRequest(
+        feeds={feed: (1, 1 << 30) for feed in feeds}, newest=99, terms=parsed.terms, without=parsed.without
+    )
+    return {key.id for key in engine.find(wanted, 5000).keys}
+
+
+# -- word forms
+TEXTS = (
+    ("de", "Die Häuser der Stadt sind alt, und das ist nicht mit dem neuen Hafen zu vergleichen."),
+    ("en", "The runners were running to the houses, and that is the end of it."),
+    ("fr", "Les chevaux sont dans les prairies, et une école pour les enfants est aux portes."),
+    ("ru", "Новые книги о выборах вышли в городах."),
+    ("ar", "قرأ الطالب الكتاب في المدينة"),
+    ("es", "Las ciudades más grandes del mundo, y los caminos que se hacen con el tiempo."),
+    ("ja", "東京の記事を読む"),
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "query"),
+    [
+        ("de", "haus"),
+        ("de", "häusern"),
+        ("de", "neue städte"),
+        ("en", "house"),
+        ("en", "run"),
+        ("fr", "cheval"),
+        ("fr", "prairie"),
+        ("ru", "книга"),
+        ("ru", "новый город"),
+        ("ru", "выборы"),
+        ("ar", "كتاب"),
+        ("ar", "والكتاب"),
+        ("ar", "مدينة"),
+        ("es", "camino"),
+        ("ja", "東京"),
+        ("ja", "記事"),
+    ],
+)
+def test_other_forms_of_a_word_are_found_but_not_in_quotes(
+    engine: LocalSearch, language: str, query: str
+) -> None:
+    engine.add(
+        [
+            SearchDocument(id=n, feed_id=FEED, seq=n, at=n, title="", text=text)
+            for n, (_, text) in enumerate(TEXTS, 1)
+        ]
+    )
+    engine.commit_batch(())
+    expected = {n for n, (name, _) in enumerate(TEXTS, 1) if name == language}
+    assert find(engine, query) == expected
+    quoted = " ".join(f'"{word}"' for word in query.split())
+    assert find(engine, quoted) == (expected if language == "ja" else set())
+
+
+def test_a_word_with_a_star_finds_words_that_begin_like_it(engine: LocalSearch) -> None:
+    texts = ("The garden", "Gardening at sea level", "Guards", "sea lions", "東京の記事")
+    engine.add(
+        [SearchDocument(id=n, feed_id=FEED, seq=n, at=n, title=text) for n, text in enumerate(texts, 1)]
+    )
+    engine.commit_batch(())
+    assert find(engine, "gard*") == {1, 2}
+    assert find(engine, "title:GÄR*") == {1, 2}
+    assert find(engine, "g* -garden*") == {3}
+    assert find(engine, "sea-l*") == {2, 4}
+    assert find(engine, "東*") == {5}
+    assert find(engine, "gard") == set()
+    assert find(engine, "zzz*") == set()
+
+
+def test_a_phrase_does_not_cross_title_author_and_text(engine: LocalSearch) -> None:
+    engine.add([SearchDocument(id=1, feed_id=FEED, seq=1, at=1, title="Sea", author="Level", text="Ice age")])
+    engine.commit_batch(())
+    assert find(engine, '"sea level"') == set()
+    assert find(engine, '"level ice"') == set()
+    assert find(engine, '"ice age"') == {1}
+
+
+def test_a_thousand_feeds_are_searched_at_once(engine: LocalSearch) -> None:
+    rows = [
+        SearchDocument(id=n, feed_id=n % 2000 + 1, seq=1, at=n, title="sea" if n % 3 else "ice")
+        for n in range(1, 4001)
+    ]
+    engine.add(rows)
+    engine.commit_batch(())
+    feeds = range(500, 1500)
+    assert find(engine, "sea", feeds) == {r.id for r in rows if r.feed_id in feeds and r.title == "sea"}
+
+
+# -- changes against a naive index
+WORDS = ("ice", "house", "houses", "Häuser", "sea")
+_changes = st.one_of(
+    *[st.tuples(st.just("add"), st.integers(1, 4), st.integers(1, 3), st.sampled_from(WORDS))] * 3,
+    st.tuples(st.just("remove_entry"), st.integers(1, 4), st.integers(1, 3), st.none()),
+    st.tuples(st.just("remove_feed"), st.none(), st.integers(1, 3), st.none()),
+    st.tuples(st.just("remove_below"), st.integers(1, 4), st.integers(1, 3), st.none()),
+    st.tuples(st.just("commit"), st.none(), st.none(), st.none()),
+)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(changes=st.lists(_changes, max_size=14))
+def test_the_index_has_what_a_naive_one_has_after_any_changes(
+    engine: LocalSearch, changes: list[tuple[str, Any, Any, Any]]
+) -> None:
+    for feed in range(1, 4):
+        engine.remove_feed(feed)
+    naive: dict[int, tuple[int, str]] = {}
+    for what, number, feed, word in changes:
+        if what == "add":
+            engine.add([SearchDocument(id=number, feed_id=feed, seq=number, at=number, title=word)])
+            naive[number] = (feed, word)
+        elif what == "remove_entry":
+            engine.remove_entries(feed, [number])
+            naive = {n: row for n, row in naive.items() if (n, row[0]) != (number, feed)}
+        elif what == "remove_feed":
+            engine.remove_feed(feed)
+            naive = {n: row for n, row in naive.items() if row[0] != feed}
+        elif what == "remove_below":
+            engine.remove(feed, number, [2])
+            naive = {n: row for n, row in naive.items() if row[0] != feed or n >= number or n == 2}
+        else:
+            engine.commit_batch(())
+    engine.commit_batch(())
+    for word in WORDS:
+        expected = {n for n, row in naive.items() if split_words(row[1]) == split_words(word)}
+        assert find(engine, f'"{word}"', range(1, 4)) == expected
+
+
+def test_the_best_match_comes_first(world: World, alice: Actor) -> None:
+    feed = world.services.subscriptions.subscribe(alice, "https://nature.example.org/feed")
+    texts = (
+        "Ice",
+        "Much is said here of other things. " * 9 + "Ice.",
+        "Ice on ice, ice under ice",
+        "Sea",
+    )
+    world.store(
+        feed.subscription.feed_id, [say(n, f"Number {n}", text, age=n) for n, text in enumerate(texts, 1)]
+    )
+    index(world)
+    assert found(world, alice, "ice", Sort.RELEVANCE)[0] == "Number 3"
+    reading, titles = world.services.reading, []
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef(StreamKind.SEARCH, query="ice"), Sort.RELEVANCE, limit=1)
+        while True:
+            page = reading.load_page(alice, query)
+            titles += [row.title for row in page.rows]
+            if page.cursor is None:
+                break
+            query = dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+    assert sorted(titles) == ["Number 1", "Number 2", "Number 3"]
+
+
+# -- writers that die
+@pytest.mark.parametrize(
+    "moment", ["before a batch", "before a commit", "between commit and marks", "after the marks"]
+)
+def test_a_killed_writer_loses_no_news(library: World, alice: Actor, moment: str) -> None:
+    library.services.search_index.close()  # its lock is for the other process
+    nature, sport = library.feed("nature"), library.feed("sport")
+    library.store(nature, [say(20 + n, f"Fresh {n}", "water") for n in range(4)])
+    library.store(
+        sport, [say(30, "Fresh as well", "water")], changed=[EntryChange(guid_hash=guid(4), title="Ball")]
+    )
+    index_and_die(library.services.settings, moment)
+    assert library.services.indexing.find_due_jobs(NOW) or moment == "after the marks"
+    index(library)
+    assert len(found(library, alice, "water")) == 5
+    assert found(library, alice, "hockey") == []
+    assert count_indexed(library) == {"nature": 7, "sport": 3, "other": 1}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["before a commit", "before the position of a rebuild", "before the switch", "after the switch"],
+)
+def test_a_killed_rebuild_continues_while_the_old_index_answers(
+    library: World, alice: Actor, moment: str
+) -> None:
+    library.services.search_index.close()
+    library.services.indexing.rebuild(NOW)
+    index_and_die(library.services.settings, moment)
+    assert len(found(library, alice, "ice")) == 3
+    assert len(library.services.indexing.find_due_jobs(NOW)) == 1
+    library.store(library.feed("nature"), [say(9, "New ice")])
+    index(library)
+    assert len(found(library, alice, "ice")) == 4
+    assert count_indexed(library) == {"nature": 4, "sport": 2, "other": 1}
+    assert len(list_generations(library)) == 1, "the old one is deleted"
+    assert library.services.indexing.get_state().total == 0
+
+
+def list_generations(world: World) -> list[str]:
+    root = world.services.settings.home / "search"
+    return sorted(path.name for path in root.iterdir() if path.is_dir())
+
+
+def test_feeds_of_an_unfinished_batch_are_indexed_anew(library: World, alice: Actor) -> None:
+    """Whatever such a batch has left in the index, none of it stays."""
+    writer = library.services.search_index
+    stray = SearchDocument(id=5, feed_id=library.feed("nature"), seq=3, at=1, title="Stray ice")
+    writer.add([stray])
+    writer.commit_batch([library.feed("nature")])
+    writer.close()
+    assert count_indexed(library)["nature"] == 4
+    assert index(library) == {"feeds": 1, "entries": 3}
+    assert count_indexed(library)["nature"] == 3
+
+
+def test_a_second_writer_is_refused(library: World) -> None:
+    [name] = list_generations(library)
+    with pytest.raises(SearchUnavailableError):
+        IndexWriter(library.services.settings.home / "search" / name, max_words=10)
+
+
+def test_a_full_disk_stops_commits_and_keeps_marks(library: World, alice: Actor) -> None:
+    library.services.search_index.close()
+    library.store(library.feed("nature"), [say(9, "Fresh")])
+    index_on_full_disk(library.services.settings)
+    assert len(found(library, alice, "ice")) == 3, "searching goes on"
+    assert len(library.services.indexing.find_due_jobs(NOW)) == 1
+    index(library)
+    assert found(library, alice, "fresh") == ["Fresh"]
+
+
+def test_a_commit_that_fails_keeps_the_marks(
+    library: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.store(library.feed("nature"), [say(9, "Fresh")])
+
+    def failing(*_: object) -> None:
+        raise SearchUnavailableError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexWriter, "commit_batch", failing)
+        with pytest.raises(SearchUnavailableError):
+            index(library)
+    assert len(library.services.indexing.find_due_jobs(NOW)) == 1
+    index(library)
+    assert found(library, alice, "fresh") == ["Fresh"]
+
+
+def test_a_damaged_index_is_built_anew(library: World, alice: Actor) -> None:
+    services = library.services
+    services.search_index.close()
+    [name] = list_generations(library)
+    for path in (services.settings.home / "search" / name).glob("*.term"):
+        path.unlink()
+    with bootstrap_search(services.settings) as other, pytest.raises(SearchUnavailableError):
+        other.search.find(SearchRequest(feeds={1: (1, 9)}, newest=9), 9)
+    assert len(services.indexing.find_due_jobs(NOW)) == 1, "the search has told the writer"
+    index(library)
+    assert len(found(library, alice, "ice")) == 3
+    assert list_generations(library) != [name]
+
+
+class bootstrap_search:
+    """Services of another process on the same folder."""
+
+    def __init__(self, given: Settings) -> None:
+        self._services = bootstrap.build(given)
+
+    def __enter__(self) -> Any:
+        return self._services
+
+    def __exit__(self, *_: object) -> None:
+        self._services.close()
+
+
+def test_entries_that_the_index_lacks_are_found_within_the_hour(library: World, alice: Actor) -> None:
+    services = library.services
+    services.search_index.remove_feed(library.feed("sport"))
+    services.search_index.commit_batch(())
+    assert index(library, NOW + dt.timedelta(minutes=59))["feeds"] == 0
+    later = NOW + dt.timedelta(hours=1)
+    assert len(services.indexing.find_due_jobs(later)) == 1
+    index(library, later)
+    assert index(library, later) == {"feeds": 1, "entries": 2}
+    assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
+
+
+# -- rebuilds
+def test_a_rebuild_shows_its_progress_and_news_reaches_both_indexes(library: World, alice: Actor) -> None:
+    services = library.services
+    assert services.indexing.rebuild(NOW) == 3
+    services.indexing.run(NOW, 0.0)  # one feed
+    state = services.indexing.get_state()
+    assert (state.done, state.total, state.percent) == (1, 3, 33)
+    assert len(list_generations(library)) == 2
+    library.store(library.feed("nature"), [say(9, "New ice")])
+    services.indexing.run(NOW, 0.0)
+    assert len(found(library, alice, "ice")) == 4, "news comes first, and the old index answers"
+    index(library)
+    assert services.indexing.get_state().total == 0
+    assert len(found(library, alice, "ice")) == 4
+    assert len(list_generations(library)) == 1
+
+
+def test_an_index_of_an_earlier_version_answers_until_there_is_a_new_one(
+    library: World, alice: Actor, db: Database[Any]
+) -> None:
+    services, nature = library.services, library.feed("nature")
+    remove_index(library)
+    db.index_state.delete_many({})
+    db.searchables.create_index(
+        [("words", 1), ("feed_id", 1), ("at", -1), ("_id", -1), ("seq", 1)], name="words"
+    )
+    entry = db.entries.find_one({"feed_id": nature, "seq": 1})
+    at = from_millis(int(entry["at"].timestamp() * 1000))
+    db.searchables.insert_one(
+        {"_id": entry["_id"], "feed_id": nature, "at": at, "seq": 1, "words": ["", "old"]}
+    )
+    assert len(found(library, alice, "old")) == 1
+    assert len(services.indexing.find_due_jobs(NOW)) == 1
+    services.indexing.run(NOW, 0.0)
+    assert len(found(library, alice, "old")) == 1, "the new index isn't complete"
+    index(library)
+    assert "searchables" not in db.list_collection_names()
+    assert found(library, alice, "old") == []
+    assert len(found(library, alice, "ice")) == 3
+
+
+# -- removals
+def test_removed_shares_and_erased_streams_leave_the_index(library: World, db: Database[Any]) -> None:
+    queue = library.services.mappers.index_marks
+    nature, sport = library.feed("nature"), library.feed("sport")
+    entry = db.entries.find_one({"feed_id": nature, "seq": 1})["_id"]
+    queue.add_removals([(nature, entry), (sport, None), (library.feed("other"), entry)])
+    assert len(library.services.indexing.find_due_jobs(NOW)) == 1
+    index(library)
+    assert count_indexed(library) == {"nature": 2, "sport": 0, "other": 1}
+    assert library.services.indexing.find_due_jobs(NOW) == []
+
+
+# -- several servers
+@pytest.fixture
+def address(settings: Settings) -> Iterator[str]:
+    """The address of a process that answers from this server's index."""
+    with build_server(settings, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_another_server_asks_the_one_with_the_index(
+    library: World, alice: Actor, address: str, tmp_path: Path
+) -> None:
+    away = dataclasses.replace(library.services.settings, search=address, home=tmp_path / "away")
+    query = StreamQuery(
+        StreamRef(StreamKind.SEARCH, query='ice -"sea level" is:unread'), Sort.NEWEST, limit=9
+    )
+    with bootstrap_search(away) as other, clock.set_source(lambda: NOW):
+        assert [row.title for row in other.reading.load_page(alice, query).rows] == ["Ice hockey"]
+    wrong = dataclasses.replace(away, secret_key="x" * 32)
+    with bootstrap_search(wrong) as other, pytest.raises(SearchUnavailableError):
+        other.reading.load_page(alice, query)
+
+
+def test_two_servers_never_share_the_news(library: World, alice: Actor, tmp_path: Path) -> None:
+    """Each would get a part of it; the second one takes over when the first has been silent for hours."""
+    library.store(library.feed("nature"), [say(9, "Fresh")])
+    with bootstrap_search(dataclasses.replace(library.services.settings, home=tmp_path / "two")) as other:
+        assert other.indexing.run(NOW, 60.0) == {"feeds": 0, "entries": 0}
+        assert len(library.services.indexing.find_due_jobs(NOW)) == 1
+        assert index(library)["feeds"] == 1
+        later = NOW + dt.timedelta(hours=3)
+        assert other.indexing.run(later, 60.0)["feeds"] == 3
+        assert index(library, later) == {"feeds": 0, "entries": 0}
+
+
+def test_a_server_without_its_search_goes_on_reading(library: World, alice: Actor, tmp_path: Path) -> None:
+    away = dataclasses.replace(library.services.settings, search="http://127.0.0.1:9", home=tmp_path / "away")
+    with bootstrap_search(away) as other, clock.set_source(lambda: NOW):
+        with pytest.raises(SearchUnavailableError):
+            other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.SEARCH, query="ice")))
+        assert other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows
+
+
+def test_readers_see_a_commit_of_another_process(library: World, eventually: Eventually) -> None:
+    """They look at most once a second."""
+    services, nature = library.services, library.feed("nature")
+    reader = LocalSearch(services.settings.home, max_words=10)
+    wanted = SearchRequest(feeds={nature: (1, 99)}, newest=1, terms=(Term(("fresh",)),))
+    assert reader.find(wanted, 9).keys == []
+    library.store(nature, [say(9, "Fresh")])
+    index(library, NOW + dt.timedelta(seconds=1))
+    assert eventually(lambda: reader.find(wanted, 9).keys)
+    [name] = list_generations(library)
+    assert IndexReader(services.settings.home / "search" / name).count() == 7

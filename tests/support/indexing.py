@@ -1,0 +1,81 @@
+"""Index workers that die: a process of its own that indexes, and is killed at a certain moment."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from app.adapters.search.generations import Generations
+from app.adapters.search.tantivy_index import IndexWriter
+from app.bootstrap import services as bootstrap
+from app.config import Settings
+from app.errors import SearchUnavailableError
+from app.gateways.reading.indexing import IndexingGateway
+from app.services.reading import indexing
+from tests.support.database import NOW
+
+#: Moment → the call before which, or after which, the process dies, and which of these calls that is.
+MOMENTS: dict[str, tuple[type, str, bool, int]] = {
+    "before a batch": (Generations, "set_batch", False, 1),
+    "before a commit": (IndexWriter, "commit_batch", False, 1),
+    "between commit and marks": (IndexWriter, "commit_batch", True, 1),
+    "after the marks": (IndexingGateway, "mark_indexed", True, 1),
+    "before the position of a rebuild": (Generations, "set_position", False, 2),
+    "before the switch": (Generations, "switch_to", False, 1),
+    "after the switch": (Generations, "switch_to", True, 1),
+}
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([__name__])
+
+
+def index_and_die(settings: Settings, moment: str) -> None:
+    """Index in another process, with small batches, that is killed at the given moment."""
+    assert _run(_index_until, settings, moment) == -signal.SIGKILL
+
+
+def index_on_full_disk(settings: Settings) -> None:
+    """Index in another process that cannot write files; it must say that the search is unavailable."""
+    assert _run(_index_without_room, settings) == 0
+
+
+def _run(target: Callable[..., None], *args: Any) -> int | None:
+    process = _CONTEXT.Process(target=target, args=args)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def _index_until(settings: Settings, moment: str) -> None:
+    owner, name, is_after, times = MOMENTS[moment]
+    original, calls = getattr(owner, name), 0
+
+    def dying(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == times and not is_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*args)
+        if calls == times:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, dying)
+    indexing.COMMIT_ENTRIES = 5  # so that a batch has a whole feed and a part of the next one
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        services.indexing.run(NOW, 60.0)
+
+
+def _index_without_room(settings: Settings) -> None:
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        services.indexing.get_state()  # MongoDB's part works
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        try:
+            services.indexing.run(NOW, 60.0)
+        except SearchUnavailableError:
+            return
+        os._exit(3)
