@@ -165,15 +165,20 @@ def test_a_mark_counts_as_reading_once_a_day(
         assert world.feeds.get(feed_id).read_at == NOW + dt.timedelta(hours=noted)
 
 
+@pytest.mark.parametrize(
+    ("stream", "reads"),
+    [("folder", ["load_page", "get_tree"]), ("feed", ["_load_all"]), ("all", ["_load_all"])],
+)
 def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
-    services: Services, monkeypatch: pytest.MonkeyPatch
+    services: Services, monkeypatch: pytest.MonkeyPatch, stream: str, reads: list[str]
 ) -> None:
     from app.models.reading.stream import StreamQuery, StreamRef
     from tests.support.reader import SAMPLE, follow
 
     actor = Actor(1)
+    folder = services.folders.create(actor, "Folder")
     address = f"https://feeds.example/{SAMPLE[0]}"
-    feed_id = services.subscriptions.subscribe(actor, address).subscription.feed_id
+    feed_id = services.subscriptions.subscribe(actor, address, folder_id=folder.id).subscription.feed_id
     reading, calls = services.reading, []
 
     def interleaved(name: str) -> None:
@@ -183,18 +188,21 @@ def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
             found = real(*args)
             calls.append(name)
             if len(calls) == 1:
-                follow(services, actor, SAMPLE[:1])  # the first pull ends between the two reads
+                follow(services, actor, SAMPLE[:1])  # the first pull ends after the first read
             return found
 
         monkeypatch.setattr(reading, name, call)
 
-    interleaved("get_tree")
-    interleaved("load_page")
+    for name in reads:
+        interleaved(name)
+    ref = {"folder": f"folder/{folder.id}", "feed": f"feed/{feed_id}", "all": "all"}[stream]
 
-    tree, page = reading.load_tree_and_page(actor, StreamQuery(StreamRef.parse(f"feed/{feed_id}")))
+    tree, page = reading.load_tree_and_page(actor, StreamQuery(StreamRef.parse(ref)))
 
-    assert len(calls) == 2
-    assert not page.rows or tree.feeds[0].unread
+    assert calls == reads
+    unread = sum(feed.unread for feed in (*tree.feeds, *tree.folders[0].feeds))
+    assert len(page.rows) <= unread
+    assert reading.load_page(actor, StreamQuery(StreamRef.parse(ref))).rows, "the pull brought entries"
 
 
 @pytest.mark.parametrize("kind", [AutoReconnect, OperationFailure])
