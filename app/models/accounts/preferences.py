@@ -40,7 +40,7 @@ class Preferences:
     times: str = _choice("relative", "relative", "absolute")
     view: str = _choice("panes", "panes", "list", "expanded")
     density: str = _choice("cozy", "compact", "cozy", "card", "expanded")
-    sort: str = _choice("unread-on-top", "unread-on-top", "newest", "oldest", "relevance")
+    sort: str = _choice("unread-on-top", "unread-on-top", "newest", "oldest")
     show: str = _choice("all", "all", "unread")
     font: str = _choice("system", "system", "serif", "legible")
     text_size: int = _number(18, 16, 24)

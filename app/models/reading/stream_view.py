@@ -9,6 +9,7 @@ from app.errors import InvalidError
 from app.models.accounts.preferences import Preferences, check
 
 FIELDS = ("view", "density", "sort", "show")
+RELEVANCE = "relevance"
 PANES, LIST, EXPANDED = "panes", "list", "expanded"
 
 
@@ -59,9 +60,20 @@ def complete_changes(changes: Mapping[str, str], before: StreamView) -> dict[str
     return found
 
 
+def check_setting(name: str, value: str) -> str:
+    """Return the value of a stream's setting; a stream may also have the order of search results.
+
+    Raises:
+        InvalidError: the setting doesn't exist, or the value isn't valid for it.
+    """
+    if (name, value) == ("sort", RELEVANCE):
+        return value
+    return str(check(name, value))
+
+
 def _fits(name: str, value: str) -> bool:
     try:
-        check(name, value)
+        check_setting(name, value)
     except InvalidError:
         return False
     return name in FIELDS

@@ -8,9 +8,9 @@ from app import clock, logs
 from app.errors import InvalidError
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.accounts.preferences import Preferences, check
+from app.models.accounts.preferences import Preferences
 from app.models.reading.stream import StreamRef
-from app.models.reading.stream_view import FIELDS, StreamView, complete_changes, merge_settings
+from app.models.reading.stream_view import FIELDS, StreamView, check_setting, complete_changes, merge_settings
 from app.services.access import require_permission
 
 log = logs.get(__name__)
@@ -50,7 +50,7 @@ class StreamViewService:
         require_permission(actor, Permission.PREFERENCE_EDIT)
         if unknown := set(changes) - set(FIELDS):
             raise InvalidError("This setting doesn't exist.", field=min(unknown))
-        checked: dict[str, str] = {name: check(name, value) for name, value in changes.items()}
+        checked: dict[str, str] = {name: check_setting(name, value) for name, value in changes.items()}
         now = merge_settings(preferences, self._views.get(actor.user_id, ref))
         if checked:
             self._views.set(actor.user_id, ref, complete_changes(checked, now), clock.now())

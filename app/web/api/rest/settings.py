@@ -24,6 +24,10 @@ TAG = "Settings"
 View = Literal["panes", "list", "expanded"]
 Density = Literal["compact", "cozy", "card", "expanded"]
 Order = Literal["unread-on-top", "newest", "oldest"]
+StreamOrder = Annotated[
+    Literal["unread-on-top", "newest", "oldest", "relevance"],
+    Meta(description="`relevance` is for search results; in other streams it means `newest`."),
+]
 Filter = Literal["all", "unread"]
 Language = Annotated[
     Literal["", "en", "de", "ru", "ar", "en-XA"],
@@ -134,7 +138,7 @@ class StreamLook(Shape, frozen=True):
 
     view: View
     density: Density
-    sort: Order
+    sort: StreamOrder
     show: Filter
 
 
@@ -143,7 +147,7 @@ class StreamLookChange(Body, frozen=True):
 
     view: View | UnsetType = UNSET
     density: Density | UnsetType = UNSET
-    sort: Order | UnsetType = UNSET
+    sort: StreamOrder | UnsetType = UNSET
     show: Filter | UnsetType = UNSET
 
 
