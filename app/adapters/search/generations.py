@@ -58,7 +58,8 @@ class Generations:
         """Create the folder of a new index, which is complete up to no feed."""
         number = max((_number(folder) for folder in self._list()), default=0) + 1
         folder = self.root / f"{SCHEMA}-{number}"
-        folder.mkdir(parents=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
         self.set_position(folder, 0)
         return folder
 

@@ -101,9 +101,14 @@ class LocalSearch:
         if folder is None:
             self._reader = None
             raise SearchUnavailableError
-        if reader is None or reader.folder != folder:
-            return cast("IndexReader", _load_engine().IndexReader(folder))
-        reader.reload()
+        try:
+            if reader is None or reader.folder != folder:
+                return cast("IndexReader", _load_engine().IndexReader(folder))
+            reader.reload()
+        except SearchUnavailableError:
+            if folder == self._generations.find_current():
+                raise
+            return self._refresh(None)  # a rebuild has just replaced it
         return reader
 
     # -- writing

@@ -67,7 +67,3 @@ class IndexingGateway(IndexQueueMapper):
         """Request a new index of all feeds; return their number."""
         self.request_rebuild(now)
         return self.count_feeds()
-
-    def report_progress(self, position: int, total: int) -> None:
-        """Record up to which feed a new index is built."""
-        self.record_progress(self.count_feeds(position), total)

@@ -42,12 +42,14 @@ class _Batch:
     Attributes:
         feeds: with news; their marks are removed after the commit.
         position: the last feed that the new index has completely.
+        built: number of feeds that it has completely since the last commit.
         since: when the first change was made.
     """
 
     feeds: dict[int, UnindexedFeed] = dataclasses.field(default_factory=dict)
     removals: list[IndexRemoval] = dataclasses.field(default_factory=list)
     position: int | None = None
+    built: int = 0
     entries: int = 0
     since: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -56,7 +58,7 @@ class _Batch:
         return not (self.feeds or self.removals or self.entries) and self.position is None
 
     def clear(self) -> None:
-        self.feeds, self.removals, self.position, self.entries = {}, [], None, 0
+        self.feeds, self.removals, self.position, self.built, self.entries = {}, [], None, 0, 0
         self.since = time.monotonic()
 
     @property
@@ -72,7 +74,7 @@ class IndexService:
     def __init__(self, gateway: IndexingGateway, index: SearchIndexPort) -> None:
         self._gateway = gateway
         self._index = index
-        self._total = 0
+        self._built = self._total = 0  # feeds of a new index
         self._committed = -COMMIT_SECONDS
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -119,18 +121,20 @@ class IndexService:
         return False
 
     def _open(self, now: dt.datetime) -> None:
+        state = self._gateway.get_state()
+        if state.checked_at is None and not state.total:
+            self._index.close()  # a search has failed: opening it finds what is wrong
         unfinished = self._index.open(answer_early=not self._gateway.has_old_index())
         if unfinished:
             # The last writer was killed between commit and marks.
             log.warning("index_batch_repeated", feeds=len(unfinished))
             self._gateway.unindex_feeds(unfinished, now)
             self._index.finish_batch()
-        state = self._gateway.get_state()
         if state.wanted_at is not None:
             self._index.begin_build()
         if (position := self._index.position) is not None:
-            self._total = self._gateway.count_feeds()
-            self._gateway.report_progress(position, self._total)
+            self._built, self._total = self._gateway.count_feeds(position), self._gateway.count_feeds()
+            self._gateway.record_progress(self._built, self._total)
 
     def _work(self, now: dt.datetime, done: dict[str, int], is_over: Callable[[], bool]) -> None:
         batch = self._remove_gone()
@@ -199,6 +203,7 @@ class IndexService:
                 batch.feeds[feed.id] = feed
         if is_build:
             batch.position = feed.id
+            batch.built += 1
         return number
 
     def _read(self, feed: UnindexedFeed, *, is_build: bool) -> Iterator[list[SearchDocument]]:
@@ -237,7 +242,8 @@ class IndexService:
             self._gateway.forget_removals(batch.removals)
             self._index.finish_batch()
             if batch.position is not None:
-                self._gateway.report_progress(batch.position, self._total)
+                self._built += batch.built
+                self._gateway.record_progress(self._built, self._total)
             self._committed = time.monotonic()
         batch.clear()
 
