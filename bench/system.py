@@ -239,7 +239,7 @@ def _publish_one(bench: Bench, whole: Whole) -> dict[str, float]:
 
 
 def _measure_disk(bench: Bench, whole: Whole) -> dict[str, float]:
-    """Return the size of everything on disk per entry, without the logs of the databases; note its parts."""
+    """Return the size of all data on disk per entry, without logs and journals; note its parts."""
     entries = whole.farm.corpus.total() + whole.farm.epoch * whole.farm.feeds
     parts: dict[str, float] = {}
     settings = embedded.resolve_addresses(whole.settings)
@@ -249,8 +249,8 @@ def _measure_disk(bench: Bench, whole: Whole) -> dict[str, float]:
         for name in database.list_collection_names():
             stats = database.command("collStats", name)
             parts[name] = (stats["storageSize"] + stats["totalIndexSize"]) / entries
-    for folder in whole.data.iterdir():
-        if folder.is_dir() and folder.name not in ("mongodb", "redis"):
+    for folder in [*whole.home.glob("var/*"), *whole.home.glob("var/data/*")]:
+        if folder.is_dir() and folder.name not in ("data", "log", "run", "mongodb", "redis"):
             parts[folder.name] = sum(map(_size, folder.rglob("*"))) / entries
     bench.note(_list("bytes on disk per entry", parts))
     return {"entry_bytes": sum(parts.values())}

@@ -71,11 +71,6 @@ class Whole:
         return self._up.port
 
     @property
-    def data(self) -> Path:
-        """The folder of all data."""
-        return self._up.settings.home / "data"
-
-    @property
     def settings(self) -> Any:
         return self._up.settings
 
