@@ -18,7 +18,7 @@ from rq.serializers import JSONSerializer
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import StoreError
+from app.errors import NotFoundError, StoreError
 from app.feeds.opml import opml
 from app.gateways.feeds.digest import CUT
 from app.models.accounts.actor import Actor
@@ -429,16 +429,22 @@ def test_a_retried_outline_that_is_refused_keeps_its_feed_and_a_new_one_has_none
     assert services.imports.unsubscribe(alice, one.id)[1] == 1
 
 
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
 def test_a_run_that_loses_the_store_leaves_its_outlines_to_the_next(
-    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     one, subscriptions = _started(services, alice, "a"), services.gateways.subscriptions
 
     def unreachable(*_: Any) -> Any:
         raise StoreError
 
+    def refused(*_: Any) -> Any:
+        raise NotFoundError
+
     with monkeypatch.context() as patched:
-        patched.setattr(subscriptions, "add", unreachable)
+        patched.setattr(subscriptions, "add_many", unreachable if together else refused)
+        if not together:
+            patched.setattr(subscriptions, "add", unreachable)
         with pytest.raises(StoreError):
             run(services, one, Pulling(services, feeds("a")))
     assert _counts(services, one) == {"waiting": 1}
