@@ -80,9 +80,11 @@ def format_integer(number: int) -> str:
 
 def get_language() -> str:
     """Return this page's language code: the account's choice, the device's, or the browser's."""
-    if "language" not in g:
-        g.language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
-    return str(g.language)
+    # A list asks a hundred times; each access to ``g`` costs 1 µs.
+    language = g.get("language")
+    if language is None:
+        g.language = language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
+    return str(language)
 
 
 def get_direction() -> str:
@@ -92,18 +94,33 @@ def get_direction() -> str:
 
 def get_locale() -> Locale:
     """Return the locale for this page's dates, numbers and plurals."""
-    return translations.get_locale(get_language() if has_request_context() else "en")
+    return translations.get_locale(_get_code())
+
+
+def get_locale_name() -> str:
+    """Return the name of that locale, such as "en_GB"."""
+    return _name_locale(_get_code())
+
+
+def _get_code() -> str:
+    return get_language() if has_request_context() else "en"
+
+
+@functools.cache
+def _name_locale(code: str) -> str:
+    return str(translations.get_locale(code))
 
 
 def get_timezone() -> dt.tzinfo:
     """Return the zone for times: the account's choice, the device's zone, else UTC."""
     if not has_request_context():
         return dt.UTC
-    if "timezone" not in g:
+    zone: dt.tzinfo | None = g.get("timezone")
+    if zone is None:
         person = find_user()
         chosen = person.preferences.time_zone if person else ""
-        g.timezone = _zone(chosen) or _zone(request.cookies.get(ZONE_COOKIE, "")) or dt.UTC
-    return g.timezone  # type: ignore[no-any-return]  # set above
+        g.timezone = zone = _zone(chosen) or _zone(request.cookies.get(ZONE_COOKIE, "")) or dt.UTC
+    return zone
 
 
 @functools.lru_cache(maxsize=1024)

@@ -167,7 +167,7 @@ def format_milliseconds(value: float) -> str:
 
 
 def _locale() -> str:
-    return str(i18n.get_locale())
+    return i18n.get_locale_name()
 
 
 def _unit_locale() -> str:
