@@ -35,13 +35,11 @@ function table() {
   return map;
 }
 
-// A field whose dialog closes may keep the focus until the next frame; nobody types into what can't be seen.
-const typesIn = (target) => target.closest(FIELDS)?.checkVisibility() ?? false;
-
 function meant(event) {
   const { key, target } = event;
   if (event.defaultPrevented || !isKey(event) || (event.altKey && !altGr(event))) return false;
-  if (typesIn(target) || document.querySelector("dialog[open]")) return false;
+  // A field whose dialog closes may keep the focus until the next frame; nobody types into what can't be seen.
+  if (target.closest(FIELDS)?.checkVisibility() || document.querySelector("dialog[open]")) return false;
   if (key === "Escape") return !document.querySelector("details.menu[open]");
   if (key === "Enter") return !target.closest("a, button, summary");
   return key !== " " || !target.closest("button, summary, audio, video");

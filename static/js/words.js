@@ -3,10 +3,8 @@ const words = JSON.parse(document.querySelector('meta[name="words"]')?.content ?
 const rules = new Intl.PluralRules(document.documentElement.lang || "en");
 const KINDS = ["zero", "one", "two", "few", "many", "other"];
 
-const numbers = new Intl.NumberFormat(document.documentElement.lang || "en", { numberingSystem: "latn" });
-
 // 1234 → "1,234", as the server writes it.
-export const number = (value) => numbers.format(value);
+export const number = new Intl.NumberFormat(document.documentElement.lang, { numberingSystem: "latn" }).format;
 
 const shown = (value) => (typeof value === "number" ? number(value) : value);
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => shown(values[name]) ?? whole);

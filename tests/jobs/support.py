@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import psutil
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings, build_env_name
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
@@ -151,6 +152,28 @@ def effects(count: int, seconds: float = 0.0, start: int = 0) -> list[Job]:
         Job(Task.EFFECT, {"keys": [key], "seconds": seconds}, Queue.PULL)
         for key in range(start, start + count)
     ]
+
+
+def crash_to_death(jobs: RedisJobs, client: redis.Redis, how: str, *, first: int) -> set[str]:
+    """Let a job bring its workers down until it is given up, beside others that are done; return its ends.
+
+    Args:
+        first: the first key of the other jobs.
+    """
+    others = jobs.enqueue_many(effects(20, seconds=0.3, start=first))
+    poison = jobs.enqueue(Job(Task.CRASH, {"how": how}, Queue.PULL))
+    found = {outcome.id: outcome.error for outcome in jobs.await_many([*others, poison], 90)}
+    assert found.pop(poison.id) == "crashed"
+    assert collections.Counter(found.values()) == {None: 20}
+    view = jobs.get_status(poison.id)
+    assert (view.state, view.crashes, view.failures) == (State.FAILED, 3, 0)
+    history = client.hget(redis_keys.make_job_key(poison.id), "history")
+    assert isinstance(history, bytes)
+    crashes = history.splitlines()
+    assert len(crashes) == 3
+    # The innocent share the first crash at most: from then on the guilty one runs alone.
+    assert max(jobs.get_status(ticket.id).crashes for ticket in others) <= 1
+    return {json.loads(line)["where"] for line in crashes}
 
 
 def traces(client: redis.Redis) -> list[tuple[int, str]]:

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import collections
-import json
 from typing import Any
 
 import pytest
 
-from app.models.jobs import redis_keys
-from app.models.jobs.jobs import Job, Queue, State, Task
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 
-SETTINGS = {"worker_stall": 4.0, "worker_memory": 200 << 20}
+SETTINGS = {"worker_stall": 4.0}
 GROUPS = '\n[solo]\nqueues = ["maintenance"]\nmode = "solo"\n'
 
 
-WAYS = {"kill": "signal 9", "segfault": "signal 11", "stall": "stall", "hog": "memory"}
+WAYS = {"kill": "signal 9", "segfault": "signal 11", "stall": "stall"}
 
 
 @pytest.mark.parametrize("how", WAYS)
 def test_who_brings_its_worker_down_ends_dead_after_three_crashes_alone(engine: Engine, how: str) -> None:
-    start = 1000 * (1 + list(WAYS).index(how))
-    others = engine.jobs.enqueue_many(support.effects(20, seconds=0.3, start=start))
-    poison = engine.jobs.enqueue(Job(Task.CRASH, {"how": how}, Queue.PULL))
-    ends = {outcome.id: outcome.error for outcome in engine.jobs.await_many([*others, poison], 90)}
-    assert ends.pop(poison.id) == "crashed"
-    assert collections.Counter(ends.values()) == {None: 20}
-    view = engine.jobs.get_status(poison.id)
-    assert (view.state, view.crashes, view.failures) == (State.FAILED, 3, 0)
-    history = engine.client.hget(redis_keys.make_job_key(poison.id), "history")
-    assert isinstance(history, bytes)
-    ways = [json.loads(line)["where"] for line in history.splitlines()]
-    assert len(ways) == 3
-    # Where the machine has no memory or time at hand, a hog stands still before it has had its fill.
-    assert {WAYS[how]} <= set(ways) <= {WAYS[how], *({"stall"} if how == "hog" else ())}
-    # The innocent share the first crash at most: from then on the guilty one runs alone.
-    assert max(engine.jobs.get_status(ticket.id).crashes for ticket in others) <= 1
+    first = 1000 * (1 + list(WAYS).index(how))
+    assert support.crash_to_death(engine.jobs, engine.client, how, first=first) == {WAYS[how]}
 
 
 def test_of_a_poisonous_batch_only_the_guilty_part_is_given_up(engine: Engine, eventually: Any) -> None:
