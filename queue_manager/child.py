@@ -7,10 +7,12 @@ import dataclasses
 import importlib
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -35,6 +37,7 @@ _log = logs.get(__name__)
 ENTRY = "workers.main"
 _LOADED = "workers.preload"
 _PACKET = 4096
+_RESIDENT = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _context = multiprocessing.get_context("forkserver")
 
 
@@ -55,6 +58,22 @@ def warm_up() -> None:
 
 def _nothing() -> None:
     """Do nothing; the fork is the purpose."""
+
+
+def measure_memory(process: psutil.Process) -> int:
+    """Return a process' resident bytes.
+
+    On Linux, mapped files such as the search index don't count: the system can take their memory back. Shared
+    memory without a file counts. Source: proc(5), ``/proc/pid/status``.
+
+    Raises:
+        psutil.NoSuchProcess: it has ended.
+    """
+    with contextlib.suppress(OSError):
+        found = _RESIDENT.findall(Path(f"/proc/{process.pid}/status").read_bytes())
+        if len(found) == 2:
+            return sum(map(int, found)) << 10
+    return int(process.memory_info().rss)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,12 +147,10 @@ class WorkerProcess:
         )
 
     def measure(self) -> None:
-        """Measure the resident memory; takes 15 µs."""
+        """Measure the resident memory; takes 40 µs."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._watched = self._watched or psutil.Process(self.pid)
-            memory = self._watched.memory_info()
-            # Without mapped files, such as the search index: the system can take their memory back.
-            self._rss = max(0, memory.rss - getattr(memory, "shared", 0))
+            self._rss = measure_memory(self._watched)
 
     def read_messages(self) -> None:
         """Read all messages that have arrived."""

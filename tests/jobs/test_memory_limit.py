@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from queue_manager.child import measure_memory
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 
 # On a busy machine a job may take long to fill the memory, which must not look like a stall.
 SETTINGS = {"worker_stall": 60.0, "worker_memory": 200 << 20}
+SIZE = 64 << 20
+HOLDER = """
+import mmap, sys
+kind, path, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if kind == "file":
+    with open(path, "r+b") as file:
+        held = mmap.mmap(file.fileno(), size)
+    sum(held[at] for at in range(0, size, 4096))
+elif kind == "shared":
+    held = mmap.mmap(-1, size)
+    held.write(b"x" * size)
+else:
+    held = b"x" * size
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_who_fills_the_memory_ends_dead_after_three_crashes_alone(engine: Engine) -> None:
     assert support.crash_to_death(engine.jobs, engine.client, "hog", first=1000) == {"memory"}
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("own", True), ("shared", True), ("file", False)])
+def test_memory_counts_without_mapped_files(tmp_path: Path, kind: str, counts: bool) -> None:
+    path = tmp_path / "mapped"
+    path.write_bytes(b"x" * SIZE)
+    command = [sys.executable, "-c", HOLDER, kind, str(path), str(SIZE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        found = psutil.Process(process.pid)
+        assert found.memory_info().rss > SIZE
+        assert (measure_memory(found) > SIZE) is counts
+        process.stdin.close()
