@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from app.models.reading.entry import EntryChange
 from app.models.reading.search import SearchDocument, SearchRequest, Term, parse_query
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.tokenizer import split_words
+from app.monitoring.health import Severity, check_search
 from tests.conftest import Eventually
 from tests.reading.test_search import count_indexed, found, index, library, remove_index, say
 from tests.support.database import NOW, World, guid
@@ -427,6 +429,40 @@ def test_a_server_without_its_search_goes_on_reading(library: World, alice: Acto
         with pytest.raises(SearchUnavailableError):
             other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.SEARCH, query="ice")))
         assert other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows
+
+
+@pytest.fixture
+def without_tantivy(library: World) -> Iterator[None]:
+    """As on a platform for which there is no build of it."""
+    name = "app.adapters.search.tantivy_index"
+    kept = {key: sys.modules.pop(key, None) for key in (name, "tantivy")}
+    sys.modules["tantivy"] = None  # type: ignore[assignment]
+    yield
+    for key, module in kept.items():
+        sys.modules.pop(key, None)
+        if module is not None:
+            sys.modules[key] = module
+
+
+@pytest.mark.usefixtures("without_tantivy")
+def test_without_the_engine_all_but_the_search_works(library: World, alice: Actor) -> None:
+    library.store(library.feed("nature"), [say(9, "Fresh")])
+    with bootstrap_search(library.services.settings) as other, clock.set_source(lambda: NOW):
+        assert other.indexing.run(NOW, 60.0) == {"feeds": 0, "entries": 0}, "the news waits"
+        assert len(other.indexing.find_due_jobs(NOW)) == 1
+        with pytest.raises(SearchUnavailableError):
+            other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.SEARCH, query="fresh")))
+        rows = other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows
+        assert "Fresh" in [row.title for row in rows]
+        said = check_search(other.settings)
+    assert said.word is Severity.WARN
+    assert "pip install tantivy" in said.text
+
+
+def test_entries_that_the_store_lacks_are_not_shown(library: World, alice: Actor, db: Database[Any]) -> None:
+    """As after a restore of an older backup."""
+    db["entries"].delete_one({"title": "Ice cores"})
+    assert found(library, alice, "ice") == ["Ice hockey", "Sea level report"]
 
 
 def test_readers_see_a_commit_of_another_process(library: World, eventually: Eventually) -> None:
