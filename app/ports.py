@@ -181,8 +181,8 @@ class SearchIndexPort(Protocol):
         """Return whether an index answers."""
         ...
 
-    def count_entries(self, feed_ids: Iterable[int]) -> dict[int, int]:
-        """Return the number of indexed entries of each feed."""
+    def count_entries(self, feeds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Return the number of indexed entries of each feed, from its first to its last number."""
         ...
 
     def begin_build(self) -> None:

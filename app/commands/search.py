@@ -24,6 +24,8 @@ _log = logs.get(__name__)
 
 #: Seconds that a server gets to send its request.
 _PATIENCE = 5.0
+#: Connections that wait to be accepted.
+_WAITING = 256
 
 
 @click.group()
@@ -65,6 +67,10 @@ def serve(host: str, port: int) -> None:
     _log.info("ended")
 
 
+def _is_length(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10 and int(text) <= remote.LONGEST
+
+
 def build_server(settings: Settings, host: str, port: int) -> http.server.ThreadingHTTPServer:
     """Return a server that answers searches from this server's index; it listens already.
 
@@ -87,7 +93,7 @@ def build_server(settings: Settings, host: str, port: int) -> http.server.Thread
             if not hmac.compare_digest(given.encode(), expected.encode()):
                 return self._respond(HTTPStatus.UNAUTHORIZED)
             length = self.headers.get("Content-Length", "")
-            if self.path != remote.PATH or not length.isdecimal() or int(length) > remote.LONGEST:
+            if self.path != remote.PATH or not _is_length(length):
                 return self._respond(HTTPStatus.BAD_REQUEST)
             try:
                 wanted, limit = remote.decode_request(self.rfile.read(int(length)))
@@ -107,4 +113,9 @@ def build_server(settings: Settings, host: str, port: int) -> http.server.Thread
         def log_message(self, format: str, *args: Any) -> None:
             _log.debug("search_answered", line=format % args)
 
-    return http.server.ThreadingHTTPServer((host, port), Handler)
+    class Server(http.server.ThreadingHTTPServer):
+        """Each search is a connection of its own, and many may arrive at once."""
+
+        request_queue_size = _WAITING
+
+    return Server((host, port), Handler)

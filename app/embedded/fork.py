@@ -71,7 +71,11 @@ class ForkedProcess:
 
     def _reap(self, options: int) -> int | None:
         if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # the kernel reaps children of a process that ignores SIGCHLD
+                self.returncode = 0
+                return self.returncode
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode

@@ -40,6 +40,7 @@ class WeightedCache(Generic[K, V]):
 
     def add(self, key: K, value: V, weight: int) -> None:
         """Keep a value instead of the key's last one; values that weren't used for longest make room."""
+        weight = max(weight, 1)  # an empty value takes room, too
         with self._lock:
             _, before = self._values.pop(key, (None, 0))
             self._weight -= before

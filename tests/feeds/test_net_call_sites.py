@@ -30,8 +30,9 @@ ALLOWED = {
     "app/feeds/fetch/resolver.py": {"getaddrinfo"},  # its resolver
     "app/commands/ports.py": {"getaddrinfo", "socket"},  # binds, to see whether a port is free
     "app/commands/web_address.py": {"http.client"},  # asks our own web tier whether it is up
-    "app/commands/check.py": {"http.client", "ssl"},  # the operator looks through his own proxy, by hand
+    "app/commands/check.py": {"http.client", "ssl"},  # the operator looks through their own proxy, by hand
     "app/commands/repl/link.py": {"create_connection"},  # the operator's line to our own manager
+    "app/adapters/search/remote.py": {"http.client"},  # asks the search of our own other server
     "queue_manager/control/listen.py": {"socket"},  # listens on loopback for it
     "controller/handed_sockets.py": {"socket"},  # takes over connections that our web tier accepted
 }

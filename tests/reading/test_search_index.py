@@ -332,6 +332,29 @@ def test_entries_that_the_index_lacks_are_found_within_the_hour(library: World, 
     assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
 
 
+def test_entries_outside_of_the_feeds_numbers_do_not_count(engine: LocalSearch) -> None:
+    """Old ones that are kept for a star would hide that new ones are missing."""
+    engine.add([SearchDocument(id=n, feed_id=FEED, seq=n, at=n, title="Title") for n in range(1, 6)])
+    engine.commit_batch(())
+    assert engine.count_entries({FEED: (3, 9), FEED + 1: (1, 9)}) == {FEED: 3, FEED + 1: 0}
+
+
+@pytest.mark.parametrize("at", ["999999999999999", "10000", "-5"])
+def test_a_place_far_down_in_the_best_matches_is_empty(library: World, alice: Actor, at: str) -> None:
+    """The engine reserves memory for all results before it; a made-up cursor would end the process."""
+    query = StreamQuery(StreamRef(StreamKind.SEARCH, query="ice"), Sort.RELEVANCE, limit=1)
+    with clock.set_source(lambda: NOW):
+        first = library.services.reading.load_page(alice, query)
+        beyond = dataclasses.replace(query, cursor=f"a.{at}.1.1", snapshot=first.snapshot)
+        assert first.rows
+        assert not library.services.reading.load_page(alice, beyond).rows
+    wanted = SearchRequest(
+        feeds={library.feed("nature"): (1, 99)}, newest=1, terms=(Term(("ice",)),), by_relevance=True
+    )
+    engine = library.services.search_index
+    assert engine.find(dataclasses.replace(wanted, after=(int(at), 0)), 9).keys == []
+
+
 # -- rebuilds
 def test_a_rebuild_shows_its_progress_and_news_reaches_both_indexes(library: World, alice: Actor) -> None:
     services = library.services

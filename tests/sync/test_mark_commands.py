@@ -17,7 +17,9 @@ from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways.reading import recent_keys
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.sharing.conftest import People
 from tests.support.commands import add_listener
 from tests.sync.conftest import READ, Reader, password_of
@@ -196,7 +198,19 @@ def test_a_mark_of_a_hidden_share_doesnt_mark_the_shared_entry(people: People, a
     assert people.services.reading.find_read_states(ann, [entry]) == {entry: False}
 
 
-@pytest.mark.parametrize("error", ["lost", "write concern"])
+def test_a_mark_of_a_share_in_a_closed_stream_doesnt_mark_the_shared_entry(
+    people: People, ann: Actor
+) -> None:
+    bob = people.join("bob")
+    (entry,) = people.blog([ann, bob])
+    share = people.services.sharing.share(bob, entry).share.id
+    people.follow(ann, "bob")
+    people.open(bob, Audience.PRIVATE)
+    assert people.services.reading.mark(ann, [share], True).deltas == {}
+    assert people.services.reading.find_read_states(ann, [entry]) == {entry: False}
+
+
+@pytest.mark.parametrize("error", ["lost", "write concern", "unnoticed"])
 def test_marks_survive_a_crash_between_the_first_write_and_the_last(
     services: Services,
     people: People,
@@ -221,6 +235,9 @@ def test_marks_survive_a_crash_between_the_first_write_and_the_last(
                     database["subscriptions"].replace_one({"_id": doc["_id"]}, doc)
                 if error == "lost":
                     raise AutoReconnect("connection closed")
+                if error == "unnoticed":
+                    monkeypatch.setattr(SubscriptionMapper, "get_election", lambda self: "next")
+                    return reply
                 return {**reply, "writeConcernError": {"code": 91, "errmsg": "shutting down"}}
         return reply
 

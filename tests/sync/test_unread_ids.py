@@ -153,14 +153,14 @@ def test_a_full_cache_starts_again(
     services: Services, recent: RecentKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "now", lambda: NOW)
-    monkeypatch.setattr(recent_keys, "PLACES", 1000)
+    monkeypatch.setattr(recent_keys, "PLACES", 2000)
     chance = Chance(services, 9)
     for _ in range(4):
         assert _all(services, ANN, 30) == _naive(services, ANN)
         for feed in chance.feeds:
             chance.publish(feed, 10)
-    assert 0 < recent._places <= 1000
-    assert recent._places == sum(len(keys.ids) for keys in recent._known.values())
+    assert 0 < recent._places <= 2000
+    assert recent._places == sum(map(recent_keys._weigh, recent._known.values()))
 
 
 def test_removed_and_restored_shares_leave_and_return(services: Services, recent: RecentKeys) -> None:

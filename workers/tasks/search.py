@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import clock
-from app.models.jobs.jobs import Task
+from app.models.jobs.jobs import Queue, Task
 from workers.context import Context
 from workers.registry import register_task
 
@@ -18,8 +18,15 @@ def index_later(ctx: Context) -> dict[str, int]:
 @register_task(Task.INDEX, mode="solo", timeout=90)
 def index(ctx: Context) -> dict[str, int]:
     """Index new and changed entries, at most one commit every few seconds."""
+    if ctx.settings.search != "local":
+        # A crashed job came here. The updater queues it again for the server with the index.
+        return {"feeds": 0, "entries": 0}
     indexing = ctx.services.indexing
     ctx.stopping.wait(indexing.get_wait())
     if ctx.stopping.is_set():
         return {"feeds": 0, "entries": 0}
-    return indexing.run(clock.now(), seconds=30.0, is_stopping=ctx.stopping.is_set)
+    try:
+        return indexing.run(clock.now(), seconds=30.0, is_stopping=ctx.stopping.is_set)
+    finally:
+        if ctx.job.queue == Queue.SUSPECTS:
+            indexing.close()  # this worker has the job once; the index's own worker needs the lock

@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +31,14 @@ RELOAD_SECONDS = 1.0
 def _load_engine() -> ModuleType:
     """Return the module with the engine, which takes 4 MB: most processes neither search nor write."""
     return importlib.import_module("app.adapters.search.tantivy_index")
+
+
+@contextlib.contextmanager
+def _translate_disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise SearchUnavailableError from e
 
 
 def read_identity(home: Path) -> str:
@@ -70,10 +78,8 @@ class LocalSearch:
 
     def get_identity(self) -> str:
         """Return the name of this server's data folder."""
-        try:
+        with _translate_disk_errors():
             return read_identity(self._generations.root.parent)
-        except OSError as e:
-            raise SearchUnavailableError from e
 
     # -- finding
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
@@ -84,10 +90,10 @@ class LocalSearch:
         """Return whether an index answers."""
         return self._generations.find_current() is not None
 
-    def count_entries(self, feed_ids: Iterable[int]) -> dict[int, int]:
-        """Return the number of indexed entries of each feed."""
+    def count_entries(self, feeds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Return the number of indexed entries of each feed, from its first to its last number."""
         reader = self._get_reader()
-        return {feed_id: reader.count_feed(feed_id) for feed_id in feed_ids}
+        return {feed_id: reader.count_feed(feed_id, *within) for feed_id, within in feeds.items()}
 
     def _get_reader(self) -> IndexReader:
         with self._lock:
@@ -117,10 +123,8 @@ class LocalSearch:
         if self._is_open():
             return []
         self.close()
-        try:
+        with _translate_disk_errors():
             return self._open(answer_early)
-        except OSError as e:
-            raise SearchUnavailableError from e
 
     def _is_open(self) -> bool:
         """Return whether the open index is still there: someone may have deleted or replaced its folder."""
@@ -175,16 +179,18 @@ class LocalSearch:
         """Begin a new index; the present one answers until :meth:`finish_build`."""
         if self._building is not None and self._building is not self._current:
             self._building.close()
-        self._building = _load_engine().IndexWriter(self._generations.create(), max_words=self._most)
-        kept = [writer.folder for writer in self._writers()]
-        self._generations.remove_others(self._generations.find_current(), *kept)
+        with _translate_disk_errors():
+            self._building = _load_engine().IndexWriter(self._generations.create(), max_words=self._most)
+            kept = [writer.folder for writer in self._writers()]
+            self._generations.remove_others(self._generations.find_current(), *kept)
 
     def finish_build(self) -> None:
         """Let the new index answer from now on, and delete its predecessor."""
         if (built := self._building) is None:
             return
-        self._generations.switch_to(built.folder)
-        self._generations.set_position(built.folder, None)
+        with _translate_disk_errors():
+            self._generations.switch_to(built.folder)
+            self._generations.set_position(built.folder, None)
         if self._current is not None and self._current is not built:
             self._current.close()
         self._current, self._building, self._answering = built, None, built.folder
@@ -218,20 +224,19 @@ class LocalSearch:
 
     def commit_batch(self, feed_ids: Collection[int], position: int | None = None) -> None:
         """Make all changes durable and visible."""
-        try:
+        with _translate_disk_errors():
             for writer in self._writers():
                 self._generations.set_batch(writer.folder, feed_ids)
                 writer.commit_batch()
             if position is not None and self._building is not None:
                 self._generations.set_position(self._building.folder, position)
-        except OSError as e:
-            raise SearchUnavailableError from e
         self._looked = 0.0
 
     def finish_batch(self) -> None:
         """Record that the marks of the committed feeds are removed."""
-        for writer in self._writers():
-            self._generations.set_batch(writer.folder, ())
+        with _translate_disk_errors():
+            for writer in self._writers():
+                self._generations.set_batch(writer.folder, ())
 
     def close(self) -> None:
         """Release the index; changes since the last commit are lost."""

@@ -15,7 +15,14 @@ from app.adapters.search.generations import META
 from app.errors import SearchUnavailableError
 from app.models.reading import stems
 from app.models.reading.entry import EntryKey
-from app.models.reading.search import SearchDocument, SearchRequest, SearchResult, Term, TermField
+from app.models.reading.search import (
+    RANKED_MAX,
+    SearchDocument,
+    SearchRequest,
+    SearchResult,
+    Term,
+    TermField,
+)
 from app.models.reading.tokenizer import split_words
 
 try:
@@ -25,8 +32,9 @@ except ImportError:  # no wheel for this platform
 
 #: Memory for documents that aren't committed yet, in bytes.
 HEAP: Final = 50_000_000
-#: Words that a prefix stands for, at most.
+#: Words that a prefix stands for, at most; and the last word of a phrase, which costs more.
 EXPANSIONS: Final = 200
+PHRASE_EXPANSIONS: Final = 20
 #: Entries that are read beyond a page, so that entries of the same time rarely cost a second search.
 _BEYOND, _GROWTH = 16, 8
 _FIELDS = {TermField.ANY: "words", TermField.TITLE: "title", TermField.AUTHOR: "author"}
@@ -36,10 +44,14 @@ _EXACT = 2.0
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
-    """Turn the errors of Tantivy, all of them ValueError, and of the disk into ours."""
+    """Turn the errors of Tantivy, of the disk, and panics at damaged files into ours."""
     try:
         yield
-    except (ValueError, OSError) as e:
+    except (ValueError, OSError, OverflowError) as e:
+        raise SearchUnavailableError from e
+    except BaseException as e:
+        if type(e).__name__ != "PanicException":  # the bindings export no name for it
+            raise
         raise SearchUnavailableError from e
 
 
@@ -180,10 +192,13 @@ class IndexReader:
         """Return the number of entries."""
         return int(self._index.searcher().num_docs)
 
-    def count_feed(self, feed_id: int) -> int:
-        """Return the number of a feed's entries."""
+    def count_feed(self, feed_id: int, first: int, last: int) -> int:
+        """Return the number of a feed's entries with numbers from ``first`` to ``last``."""
+        must, integer = tantivy.Occur.Must, tantivy.FieldType.Integer
         with _translated():
-            query = tantivy.Query.term_query(self._schema, "feed", feed_id, index_option="basic")
+            feed = tantivy.Query.term_query(self._schema, "feed", feed_id, index_option="basic")
+            numbers = tantivy.Query.range_query(self._schema, "seq", integer, first, last)
+            query = tantivy.Query.boolean_query([(must, feed), (must, numbers)])
             return int(self._index.searcher().search(query, 1, count=True).count)  # type: ignore[attr-defined]
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
@@ -210,9 +225,12 @@ class IndexReader:
 
     def _rank(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
         skipped = wanted.after[0] if wanted.after else 0
+        if not 0 <= skipped < RANKED_MAX:
+            return SearchResult([])  # the engine reserves memory for all of them
         hits = searcher.search(query, limit, count=False, offset=skipped).hits
         keys = [key for key in _load_keys(searcher, hits) if wanted.is_match(key)]
-        return SearchResult(keys, (skipped + limit, 0) if len(hits) == limit else None)
+        is_more = len(hits) == limit and skipped + limit < RANKED_MAX
+        return SearchResult(keys, (skipped + limit, 0) if is_more else None)
 
     def _read(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> list[EntryKey]:
         order = tantivy.Order.Desc if wanted.newest_first else tantivy.Order.Asc
@@ -276,7 +294,8 @@ class _Query:
         )
 
     def _prefix(self, field: str, words: list[Any]) -> Any:
-        rows = self._searcher.terms_with_prefix(field, words[-1], limit=EXPANSIONS)
+        limit = EXPANSIONS if len(words) == 1 else PHRASE_EXPANSIONS
+        rows = self._searcher.terms_with_prefix(field, words[-1], limit=limit)
         found = [word for word, _ in rows]
         if len(words) == 1 or not found:
             return self._set(field, found)

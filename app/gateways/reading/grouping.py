@@ -198,6 +198,11 @@ class GroupingGateway:
         feed_ids = list({key.feed_id for key in keys} - set(people))
         own = {s.feed_id for s in self._subscriptions.find_by_user(user_id, feed_ids)} if feed_ids else set()
         keys = [key for key in keys if key.feed_id in own or key.feed_id in people]
+        if shared := {key.id for key in keys if key.feed_id in people}:
+            hidden = self._sight.find_hidden(
+                user_id, shared
+            )  # people whom the user follows may close their stream
+            keys = [key for key in keys if key.id not in hidden]
         origins = self._entries.find_origins(keys)
         roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
         known = {k.id for k in keys}

@@ -64,15 +64,16 @@ class ReadMarkGateway:
     def _write_marks(
         self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool, synced: bool
     ) -> dict[int, ReadState]:
-        if synced or len(seqs) > 1:
+        election = self._subscriptions.get_election()
+        if election is not None and (synced or len(seqs) > 1):
             if synced:
                 self._changes.record_changes(user_id, seqs, awaited=False)
             found = self._subscriptions.mark_together(user_id, seqs, read=read)
-            if found is not None:
+            if found is not None and self._subscriptions.get_election() == election:
                 return found
             log.warning("marks_repeated", user_id=user_id)
-            if synced:
-                self._changes.record_changes(user_id, seqs)
+        if synced:
+            self._changes.record_changes(user_id, seqs)
         states = {f: self._subscriptions.mark(user_id, f, numbers, read=read) for f, numbers in seqs.items()}
         return {f: state for f, state in states.items() if state is not None}
 

@@ -35,6 +35,8 @@ from app.models.reading.stream import SourceFeed
 
 #: Places of keys in the cache, 24 bytes each.
 PLACES = 400_000
+#: Places that the objects of a feed's keys take.
+FEED_PLACES = 16
 #: Before any entry.
 EVER = -(1 << 62)
 #: Factor of the estimated time for short pages.
@@ -137,12 +139,12 @@ class RecentKeys:
         return found
 
     def _remember(self, found: Mapping[int, FeedKeys]) -> None:
-        size = sum(len(keys.ids) for keys in found.values())
+        size = sum(map(_weigh, found.values()))
         with self._lock:
             if self._places + size > PLACES:
                 self._known.clear()
                 self._places = 0
-            self._places += size - sum(len(self._known[f].ids) for f in found if f in self._known)
+            self._places += size - sum(_weigh(self._known[f]) for f in found if f in self._known)
             self._known.update(found)
 
     def clear(self) -> None:
@@ -150,6 +152,10 @@ class RecentKeys:
         with self._lock:
             self._known.clear()
             self._places = 0
+
+
+def _weigh(keys: FeedKeys) -> int:
+    return FEED_PLACES + len(keys.ids)
 
 
 def _covers(known: FeedKeys | None, feed: SourceFeed, low: int, now: float) -> bool:

@@ -170,6 +170,7 @@ class SharingGateway:
             feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at)
         )
         self._entries.add_share(numbered, share.id, of, session, stars=stars, revised=revised)
+        self._index_queue.cancel_removal(feed_id, share.id, session)
         # A root is counted like a starred entry: retention keeps it.
         if not share.is_post and not self._entries.change_star_count(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)

@@ -47,6 +47,8 @@ class ErasureMapper:
             for name in ("subscriptions", "entries", OLD_INDEX):
                 self._database[name].delete_many({"feed_id": {"$in": feeds}})
             self._database["feeds"].delete_many({"_id": {"$in": feeds}})
+            # And again, for an indexing job that read the entries before they were deleted.
+            self._queue.add_removals([(feed_id, None) for feed_id in feeds])
         self._database["ties"].delete_many({"to": user_id})
         self._database["reports"].delete_many({"whom": user_id})
 

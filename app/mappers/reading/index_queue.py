@@ -110,6 +110,11 @@ class IndexQueueMapper:
             self._removals.insert_many(docs, session=session)
 
     @translate_errors
+    def cancel_removal(self, feed_id: int, entry_id: int, session: Session) -> None:
+        """Delete the record of an entry that is back."""
+        self._removals.delete_many({"feed_id": feed_id, "entry_id": entry_id}, session=session)
+
+    @translate_errors
     def find_removals(self, limit: int) -> list[IndexRemoval]:
         """Return entries to remove, oldest first."""
         found = self._removals.find({}).sort("_id").limit(limit)

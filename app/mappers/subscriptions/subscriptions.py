@@ -337,6 +337,13 @@ class SubscriptionMapper:
         doc = self._subscriptions.find_one_and_update(query, update, projection=_STATE)
         return _read_state(doc) if doc else None
 
+    def get_election(self) -> object:
+        """Return an id that changes with each restart and failover; None: there may be several logs."""
+        for server in self._subscriptions.database.client.topology_description.server_descriptions().values():
+            if server.server_type_name == "RSPrimary":
+                return server.election_id, (server.topology_version or {}).get("processId")
+        return None
+
     @translate_errors
     def mark_together(
         self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool
@@ -345,7 +352,8 @@ class SubscriptionMapper:
 
         MongoDB's log is sequential, so the confirmation of the last write includes all writes before it, also
         those of other collections. This isn't true if the server restarts in between and the driver repeats
-        the last write. So these writes aren't repeated.
+        the last write. So these writes aren't repeated. The driver may also notice a restart between two
+        writes and send the second one to the new server: callers compare :meth:`get_election`.
 
         Returns:
             The states before, by feed; None: the connection broke, and none of the writes is certain.

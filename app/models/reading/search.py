@@ -25,6 +25,8 @@ from app.models.reading.tokenizer import find_plain_words, fold_text, split_word
 QUERY_MAX = 256
 #: Most terms of a query; further terms are ignored, with a note.
 TERMS_MAX = 24
+#: Results in the order by relevance.
+RANKED_MAX = 10_000
 
 _PART = re.compile(
     r"""(?P<minus>-?)(?:(?P<name>[^\W\d_]{2,12}):(?!//))?(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]*))"""

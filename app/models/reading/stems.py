@@ -87,10 +87,14 @@ def _stem_all(language: str, words: Collection[str]) -> list[str]:
     known = _find_known(language)
     if len(known) > _REMEMBERED:
         known.clear()
+    stems = []
     for word in words:
-        if word not in known:
-            known[word] = f"{language}:{fold_text(stemmer.stemWord(_bare(language, word)))[:LONGEST]}"
-    return [known[word] for word in words]
+        stem = known.get(word)  # another thread may clear them at any time
+        if stem is None:
+            stem = f"{language}:{fold_text(stemmer.stemWord(_bare(language, word)))[:LONGEST]}"
+            known[word] = stem
+        stems.append(stem)
+    return stems
 
 
 def _bare(language: str, word: str) -> str:

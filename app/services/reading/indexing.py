@@ -116,6 +116,10 @@ class IndexService:
         if state.holder == identity and is_recent:
             return True
         if self._gateway.claim_index(identity, now, now - HELD_FOR):
+            if state.holder is not None and state.holder != identity:
+                # What this server may have is as old as the other one's turn.
+                self._gateway.begin_rebuild(now)
+                return self._gateway.claim_index(identity, now, now - HELD_FOR)
             return True
         log.warning("search_index_elsewhere", holder=state.holder)
         return False
@@ -156,7 +160,8 @@ class IndexService:
         That happens after a restore, or when an earlier version of Eventr ran meanwhile.
         """
         feeds = self._gateway.find_indexed(self._gateway.get_state().compared, COMPARED)
-        counts = self._index.count_entries([feed.id for feed in feeds])
+        # Entries below the first number, which are kept for their marks, would hide that others are missing.
+        counts = self._index.count_entries({feed.id: (feed.first_seq, feed.upto) for feed in feeds})
         lacking = [feed.id for feed in feeds if counts[feed.id] < feed.upto - feed.first_seq + 1]
         if lacking:
             log.warning("search_index_lacks_entries", feeds=len(lacking))
@@ -251,6 +256,10 @@ class IndexService:
         self._index.finish_build()
         self._gateway.drop_old_index()
         log.info("search_index_built", feeds=self._total)
+
+    def close(self) -> None:
+        """Release the index for another process; changes since the last commit are read again."""
+        self._index.close()
 
     def rebuild(self, now: dt.datetime) -> int:
         """Request a new index of all feeds; return their number."""

@@ -13,6 +13,7 @@ from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import EntryKey
 from app.models.reading.search import (
+    RANKED_MAX,
     NameFilter,
     SearchQuery,
     SearchRequest,
@@ -127,6 +128,8 @@ class EntrySearch:
         self, snapshot: Snapshot, query: SearchQuery, wanted: SearchRequest, cursor: Cursor | None, limit: int
     ) -> KeyPage:
         """Return the best matches after ``cursor``; a page with filtered entries may be shorter."""
+        if cursor and not 0 <= cursor.at < RANKED_MAX:
+            return KeyPage([], None, None)
         after: tuple[int, int] | None = (cursor.at, 0) if cursor else None
         end = time.monotonic() + self._patience
         while True:

@@ -17,7 +17,7 @@ from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 from app.runtime.lazy import lazy
 from app.runtime.weighted_cache import WeightedCache
 from app.web.view.present import format_count
-from app.web.view.views import compute_shape, iter_feeds
+from app.web.view.views import compute_shape, iter_folders
 
 #: Number of colors of the letter tiles; the same as in ``static/css/tree.css``.
 HUES = 10
@@ -43,11 +43,12 @@ class TreeRenderer:
     changed.
 
     Args:
-        feeds_max: Number of feeds in kept trees, of all users together.
+        lines_max: Number of lines in kept trees, of all users together; a feed has one in each of its
+            folders.
     """
 
-    def __init__(self, feeds_max: int) -> None:
-        self._kept = WeightedCache[int, _Rendered](feeds_max)
+    def __init__(self, lines_max: int) -> None:
+        self._kept = WeightedCache[int, _Rendered](lines_max)
 
     def render(self, user_id: int, tree: Tree, current: str, icons: Icons) -> Markup:
         """Return the lists inside ``<ul class="tree">``.
@@ -58,7 +59,8 @@ class TreeRenderer:
         rendered = self._get(user_id, tree)
         html = rendered.pages.get(icons)
         if html is None:
-            html = rendered.pages[icons] = _render(tree, icons)
+            html = _render(tree, icons)
+            rendered.pages = {icons: html}  # in one language: few people read in several at once
         return Markup(_mark_current(html, current))  # noqa: S704 — built from escaped parts only
 
     def compute_shape(self, user_id: int, tree: Tree) -> str:
@@ -69,7 +71,8 @@ class TreeRenderer:
         found = self._kept.get(user_id)
         if found is None or found.tree is not tree:
             found = _Rendered(tree)
-            self._kept.add(user_id, found, sum(1 for _ in iter_feeds(tree)))
+            lines = len(tree.feeds) + sum(1 + len(folder.feeds) for folder in iter_folders(tree))
+            self._kept.add(user_id, found, lines)
         return found
 
 
@@ -82,7 +85,7 @@ class Icons(NamedTuple):
 
 
 class _Rendered:
-    """A tree with its shape, and its HTML in each language that was asked for."""
+    """A tree with its shape, and its HTML in the language that was asked for last."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

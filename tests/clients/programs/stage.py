@@ -27,7 +27,7 @@ from tests.sync.conftest import password_of
 Eventually = Callable[..., Any]
 
 #: As long as anything here is waited for: programs start slowly where other tests burn the processor.
-PATIENCE = 60.0
+PATIENCE = 180.0
 #: Few entries each, since newsboat takes twenty of a feed; old ones of the second are read from the start.
 LOOSE = ("feeds/rss/blog.kagamino.dev-1b8d1d.xml", "feeds/rss/pooriat.com-b8208e.xml")
 FILED = ("feeds/rss/zhubert.com-5a452b.xml", "feeds/rss/koerant.co.za-03f457.xml")
