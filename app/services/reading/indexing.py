@@ -117,7 +117,7 @@ class IndexService:
             return True
         if self._gateway.claim_index(identity, now, now - HELD_FOR):
             if state.holder is not None and state.holder != identity:
-                # What this server may have is as old as the other one's turn.
+                # This server's own index may be as old as the turn of the other server.
                 self._gateway.begin_rebuild(now)
                 return self._gateway.claim_index(identity, now, now - HELD_FOR)
             return True
