@@ -81,7 +81,8 @@ def test_H07_a_video_asks_its_site_for_nothing_before_it_is_wanted(site: Site, v
     play.wait_for()
     page.wait_for_load_state("networkidle")
     assert asked == []
-    play.click()
+    with page.expect_request("https://www.youtube-nocookie.com/**"):
+        play.click()
     expect(page.locator("#article iframe")).to_be_focused()
     assert asked == ["https://www.youtube-nocookie.com/embed/dQw4w9WgXcQ"]
     expect(play).to_have_count(0)
