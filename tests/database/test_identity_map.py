@@ -34,16 +34,6 @@ Logged = tuple[Services, CommandLog]
 
 
 @pytest.fixture
-def people(services: Services) -> People:
-    return People(services)
-
-
-@pytest.fixture
-def ann(people: People) -> Actor:
-    return people.join("ann")
-
-
-@pytest.fixture
 def logged(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Logged]:
     with build_logged_services(services.settings, monkeypatch) as both:
         yield both
