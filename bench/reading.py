@@ -29,9 +29,9 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.embedded.child import poll
 from app.models.accounts.actor import Actor
-from app.models.reading.stream import Page, StreamKind, StreamQuery, StreamRef
+from app.models.reading.stream import MassMarkResult, Page, StreamKind, StreamQuery, StreamRef
 from app.models.subscriptions.read_state import make_state
-from bench.harness import Bench, benchmark
+from bench.harness import Bench, benchmark, time_call
 
 USER = 1
 FOLDER, FOLDER_FEEDS = 7, 150
@@ -177,21 +177,15 @@ class Reader:
     def _mark_all(self, operations: int) -> list[float]:
         found = []
         for _ in range(max(3, operations // 4)):
-            started = time.perf_counter()
-            marked = self._reading.mark_all(self._actor, ALL)
-            found.append((time.perf_counter() - started) * 1000)
-            self._reading.undo_mass_mark(self._actor, marked.undo)
+            marks: list[MassMarkResult] = []
+            found.append(time_call(lambda: marks.append(self._reading.mark_all(self._actor, ALL))))  # noqa: B023
+            self._reading.undo_mass_mark(self._actor, marks[0].undo)
         return found
 
 
 def _times(operations: int, call: Callable[[], object]) -> list[float]:
     call()
-    found = []
-    for _ in range(operations):
-        started = time.perf_counter()
-        call()
-        found.append((time.perf_counter() - started) * 1000)
-    return found
+    return [time_call(call) for _ in range(operations)]
 
 
 @benchmark("reading")

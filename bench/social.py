@@ -32,7 +32,7 @@ from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.sharing.sharing import Profile
 from bench.browser import chromium
 from bench.engine import SECRET
-from bench.harness import Bench, benchmark
+from bench.harness import Bench, benchmark, time_call
 from tests.support import live
 
 FOLLOWERS, PEOPLE, ENTRIES, EACH = 100_000, 500, 2000, 10
@@ -118,12 +118,7 @@ def _entry(number: int, at: dt.datetime) -> NewEntry:
 
 
 def _median(work: Callable[[], Any], times: int = OPERATIONS) -> float:
-    found = []
-    for _ in range(times):
-        started = time.perf_counter()
-        work()
-        found.append((time.perf_counter() - started) * 1000)
-    return statistics.median(found)
+    return statistics.median(time_call(work) for _ in range(times))
 
 
 def _shares(bench: Bench, crowd: Crowd) -> None:
