@@ -32,12 +32,12 @@ from app.gateways.operations.feed_lists import FeedListGateway
 from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.privacy.exports import PersonalExportGateway
 from app.gateways.privacy.personal_data import PersonalDataGateway
+from app.gateways.reading.arrival_order import ArrivalOrder
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
-from app.gateways.reading.recent_keys import RecentKeys
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
@@ -345,9 +345,8 @@ class Gateways:
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
-        merged = KeyMerger(m.entry_keys)
         self.streams = StreamGateway(
-            m.feeds, m.entries, m.marks, m.snapshots, merged, feeds_max=settings.tree_cache
+            m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.entry_keys), feeds_max=settings.tree_cache
         )
         self.tags = TagGateway(
             store=store,
@@ -361,8 +360,7 @@ class Gateways:
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
         self.sync = SyncStreamGateway(
-            merger=merged,
-            recent=RecentKeys(m.entry_keys),
+            arrived=ArrivalOrder(m.arrivals, m.entry_keys),
             keys=m.entry_keys,
             arrivals=m.arrivals,
             changes=m.changes,

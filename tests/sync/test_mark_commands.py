@@ -16,7 +16,6 @@ from pymongo.errors import AutoReconnect
 from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.gateways.reading import recent_keys
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience
@@ -146,9 +145,8 @@ def test_marking_entries_of_several_feeds_waits_for_the_disk_once(
 
 
 def test_ids_of_unread_entries_read_no_entries_again(
-    logged: Logged, people: People, ann: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch
+    logged: Logged, people: People, ann: Actor, entries: list[int]
 ) -> None:
-    monkeypatch.setattr(recent_keys, "FEW", 0)  # as for an app with hundreds of unread entries
     services, app, log = logged
     reader = Reader(app.test_client(), "ann", password_of(services, ann))
     reader.log_in()
@@ -156,7 +154,7 @@ def test_ids_of_unread_entries_read_no_entries_again(
     log.names.clear()
     people.services.reading.mark(ann, entries[:2], True)
     assert set(reader.ids(xt=READ)) == set(entries[2:])
-    assert log.names == [*CALLER, *SUBSCRIPTIONS, "find folders", "find tags"]
+    assert log.names == [*CALLER, *SUBSCRIPTIONS]
     more = people.blog([], 1)
     log.names.clear()
     assert set(reader.ids(xt=READ)) == set(more) - set(entries[:2])

@@ -1,138 +1,186 @@
-"""The ids of unread entries are those of a naive computation, whatever happened to feeds and marks."""
+"""The ids that apps get are those of a naive computation, whatever happened to feeds and marks."""
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from bson.binary import Binary
+from bson.int64 import Int64
 
 from app import clock
 from app.bootstrap.services import Services
 from app.gateways.feeds.retention import RetentionGateway
-from app.gateways.reading import recent_keys
-from app.gateways.reading.recent_keys import RecentKeys
+from app.gateways.reading import arrival_order
+from app.gateways.reading.arrival_order import ArrivalOrder
 from app.gateways.sync import streams
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.reading.entry_keys import to_millis
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamRef
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
-from app.models.sync.sync import SyncCursor, SyncQuery, SyncStream, SyncStreamKind
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
 from tests.sharing.conftest import People
 from tests.support.database import NOW, World
 
 READING, READ = SyncStream(SyncStreamKind.READING), SyncStream(SyncStreamKind.READ)
 ANN, BEN = Actor(1_700_000_000_000_001), Actor(1_700_000_000_000_002)
+MINUTE = 60_000_000
+#: The latest id of an entry so far; ids of feeds and subscriptions are later.
+BEGIN = 1_772_000_000_000_000
+#: The queries of apps by the read state that they want.
+QUERIES = {
+    None: SyncQuery((READING,)),
+    False: SyncQuery((READING,), exclude=(READ,)),
+    True: SyncQuery((READ,)),
+}
 
 
 @pytest.fixture
-def recent(services: Services, monkeypatch: pytest.MonkeyPatch) -> RecentKeys:
-    """The cache, used for pages as short as those of these tests."""
-    monkeypatch.setattr(recent_keys, "FEW", 0)
+def order(services: Services, monkeypatch: pytest.MonkeyPatch) -> ArrivalOrder:
+    """The cache, which narrows even the short pages of these tests."""
+    monkeypatch.setattr(arrival_order, "SORTED", 0)
     monkeypatch.setattr(streams, "STRIDE", 1)
-    found: RecentKeys = services.gateways.sync._recent
+    found: ArrivalOrder = services.gateways.sync._arrived
     return found
-
-
-def _ids(services: Services, who: Actor, limit: int) -> Iterator[list[int]]:
-    after: SyncCursor | None = None
-    while True:
-        query = SyncQuery((READING,), exclude=(READ,), limit=limit, after=after)
-        keys, after = services.sync.load_page(who, query)
-        yield [key.id for key in keys]
-        if after is None:
-            return
-
-
-def _all(services: Services, who: Actor, limit: int) -> list[int]:
-    return [entry for page in _ids(services, who, limit) for entry in page]
-
-
-def _naive(services: Services, who: Actor) -> list[int]:
-    """Return the unread entries of unmuted feeds one by one, newest first."""
-    database, found = services.store.database, []
-    for mine in services.gateways.subscriptions.find_by_user(who.user_id):
-        feed = database["feeds"].find_one({"_id": mine.feed_id})
-        assert feed is not None
-        for doc in database["entries"].find({"feed_id": mine.feed_id}):
-            inside = feed["first_seq"] <= doc["seq"] <= feed["last_seq"]
-            if inside and not mine.muted and not mine.state.is_read(doc["seq"]):
-                found.append((to_millis(doc["at"]), doc["_id"]))
-    return [entry for _, entry in sorted(found, reverse=True)]
 
 
 class Chance:
     """Does things at random to feeds and to what two people have read of them."""
 
-    def __init__(self, services: Services, seed: int) -> None:
+    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         self.services, self.random, self.world = services, random.Random(seed), World(services)
-        self.feeds = [self.world.feed() for _ in range(12)]
+        self.database = services.store.database
+        self.now = BEGIN
+        monkeypatch.setattr(clock, "now", lambda: dt.datetime.fromtimestamp(self.now / 1e6, dt.UTC))
+        self.guids = itertools.count()
+        self.feeds = [self.world.feed() for _ in range(6)]
         for feed in self.feeds:
-            self.publish(feed, self.random.randrange(1, 150))
+            self.publish(feed, self.random.randrange(1, 90))
             for who in (ANN, BEN):
                 services.gateways.subscriptions.add(
                     Subscription(0, who.user_id, feed), services.gateways.feeds.get(feed), NOW
                 )
 
     def publish(self, feed: int, count: int) -> None:
-        """Publish entries: some in order, some with the same time, some much older."""
-        kind, r = self.random.randrange(3), self.random
-        if kind == 0:
-            ages = sorted((r.randrange(40_000) for _ in range(count)), reverse=True)
-        elif kind == 1:
-            ages = [r.choice((5, 60, 600)) for _ in range(count)]
-        else:
-            ages = [r.randrange(40_000) for _ in range(count)]
-        self.world.publish(feed, self.world.minutes(*ages))
+        """Let entries arrive: mostly in the order of their numbers, and dates in no order.
+
+        Some have ids out of order, as after a change of the server's clock, or when a later pull reveals what
+        a dying one left.
+        """
+        r = self.random
+        self.now += r.randrange(1, 3000) * MINUTE
+        ids = [self.now - count + n for n in range(count)]
+        if r.random() < 0.3:
+            ids = [i - r.randrange(4000) * MINUTE - 1000 * next(self.guids) for i in ids]
+        last = self.services.gateways.feeds.get(feed).last_seq
+        self.database["entries"].insert_many([self._entry(feed, last + 1 + n, i) for n, i in enumerate(ids)])
+        self.database["feeds"].update_one({"_id": feed}, {"$set": {"last_seq": Int64(last + count)}})
+
+    def _entry(self, feed: int, seq: int, entry_id: int) -> dict[str, Any]:
+        guid = Binary(next(self.guids).to_bytes(8, "big"))
+        at = NOW - dt.timedelta(minutes=self.random.randrange(40_000))
+        return {"_id": entry_id, "feed_id": feed, "seq": seq, "guid_hash": guid, "at": at, "title": "Entry"}
 
     def change(self) -> None:
         """Do one thing."""
-        r, services = self.random, self.services
+        r, reading = self.random, self.services.reading
         who, feed = r.choice((ANN, BEN)), r.choice(self.feeds)
-        docs = list(services.store.database["entries"].find({"feed_id": feed}, {"_id": 1}))
+        docs = list(self.database["entries"].find({"feed_id": feed}, {"_id": 1}))
         some = [doc["_id"] for doc in r.sample(docs, min(len(docs), r.randrange(1, 40)))]
         match r.randrange(8):
             case 0 | 1:
-                services.reading.mark(who, some, True)
+                reading.mark(who, some, True)
             case 2:
-                services.reading.mark(who, some, False)  # also below where everything is read
+                reading.mark(who, some, False)  # also below where everything is read
             case 3:
-                services.reading.mark_all(who, StreamRef.parse(f"feed/{feed}"))
-                services.reading.mark(who, some, False)
+                reading.mark_all(who, StreamRef.parse(f"feed/{feed}"))
+                reading.mark(who, some, False)
             case 4:
-                services.reading.set_starred(who, some[0], True)
+                reading.set_starred(who, some[0], True)
             case 5:
-                database = services.store.database
-                RetentionGateway(
-                    FeedMapper(database), EntryMapper(database), keep=r.randrange(20, 80)
-                ).apply_retention(feed)
+                feeds, entries = FeedMapper(self.database), EntryMapper(self.database)
+                RetentionGateway(feeds, entries, keep=r.randrange(20, 80)).apply_retention(feed)
             case 6:
                 query = {"user_id": who.user_id, "feed_id": feed}
-                services.store.database["subscriptions"].update_one(
-                    query, {"$set": {"muted": r.random() < 0.5}}
-                )
+                self.database["subscriptions"].update_one(query, {"$set": {"muted": r.random() < 0.5}})
             case _:
                 self.publish(feed, r.randrange(1, 30))
 
+    def compute(self, who: Actor, read: bool | None) -> list[int]:
+        """Return the entries of unmuted feeds one by one, latest arrival first."""
+        mine = {s.feed_id: s for s in self.services.gateways.subscriptions.find_by_user(who.user_id)}
+        ranges = {
+            doc["_id"]: (doc["first_seq"], doc["last_seq"])
+            for doc in self.database["feeds"].find({}, {"first_seq": 1, "last_seq": 1})
+        }
+        return sorted(
+            (
+                doc["_id"]
+                for doc in self.database["entries"].find({}, {"feed_id": 1, "seq": 1})
+                if (feed := mine[doc["feed_id"]]) and not feed.muted
+                if ranges[feed.feed_id][0] <= doc["seq"] <= ranges[feed.feed_id][1]
+                if read is None or feed.state.is_read(doc["seq"]) is read
+            ),
+            reverse=True,
+        )
 
-@pytest.mark.parametrize("seed", range(6))
-def test_unread_ids_are_those_of_a_naive_computation(
-    services: Services, recent: RecentKeys, monkeypatch: pytest.MonkeyPatch, seed: int
+    def check(self, who: Actor) -> None:
+        """Compare the pages of random sizes, in both orders, with the computation."""
+        for read, query in QUERIES.items():
+            expected = self.compute(who, read)
+            oldest_first = self.random.random() < 0.4
+            if oldest_first:
+                expected.reverse()
+            find: Callable[..., Any] = self.random.choice((self.services.sync.load_ids, self._load_keys))
+            found: list[int] = []
+            after: int | None = None
+            size = self.random.choice((7, 25, 60, 10_000))
+            for _ in range(3 if size < 60 else 20):
+                page = SyncQuery(
+                    query.streams, (), query.exclude, newest_first=not oldest_first, limit=size, after=after
+                )
+                ids, after = find(who, page)
+                found += ids
+                if after is None:
+                    assert found == expected
+                    break
+                assert (len(ids), after) == (size, ids[-1])
+            assert found == expected[: len(found)]
+        assert self.services.sync.list_unread_ids(who) == sorted(self.compute(who, False))
+
+    def _load_keys(self, who: Actor, query: SyncQuery) -> tuple[list[int], int | None]:
+        keys, end = self.services.sync.load_page(who, query)
+        seqs = {
+            doc["_id"]: (doc["feed_id"], doc["seq"])
+            for doc in self.database["entries"].find({"_id": {"$in": [key.id for key in keys]}})
+        }
+        assert [(key.feed_id, key.seq) for key in keys] == [seqs[key.id] for key in keys]
+        return [key.id for key in keys], end
+
+
+@pytest.mark.parametrize(
+    ("seed", "rows"), [(0, 10_000), (1, 10_000), (2, 10_000), (3, 120), (4, 120), (5, 0)]
+)
+def test_ids_are_those_of_a_naive_computation(
+    services: Services, order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
 ) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOW)
-    chance = Chance(services, seed)
-    for _ in range(12):
+    """``rows``: for a reader of few entries, of more than the cache holds, and without a cache."""
+    monkeypatch.setattr(arrival_order, "ROWS", rows)
+    monkeypatch.setattr(arrival_order, "AGES", (2000 * MINUTE, 9000 * MINUTE))
+    monkeypatch.setattr(arrival_order, "STRIDE", 50)
+    chance = Chance(services, monkeypatch, seed)
+    for _ in range(6):
         for who in (ANN, BEN):
-            expected = _naive(services, who)
-            assert next(_ids(services, who, 50)) == expected[:50]
-            assert _all(services, who, chance.random.choice((7, 60, 10_000))) == expected
+            chance.check(who)
         for _ in range(4):
             chance.change()
-    assert recent._known
+    assert bool(order._known) is bool(rows)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -150,59 +198,57 @@ def test_unread_bits_are_those_of_each_number(seed: int) -> None:
 
 
 def test_a_full_cache_starts_again(
-    services: Services, recent: RecentKeys, monkeypatch: pytest.MonkeyPatch
+    services: Services, order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOW)
-    monkeypatch.setattr(recent_keys, "PLACES", 2000)
-    chance = Chance(services, 9)
+    monkeypatch.setattr(arrival_order, "PLACES", 700)
+    chance = Chance(services, monkeypatch, 9)
     for _ in range(4):
-        assert _all(services, ANN, 30) == _naive(services, ANN)
+        chance.check(ANN)
         for feed in chance.feeds:
             chance.publish(feed, 10)
-    assert 0 < recent._places <= 2000
-    assert recent._places == sum(map(recent_keys._weigh, recent._known.values()))
+    assert 0 < order._places <= 700
+    assert order._places == sum(map(arrival_order._weigh, order._known.values()))
 
 
-def test_removed_and_restored_shares_leave_and_return(services: Services, recent: RecentKeys) -> None:
+def test_removed_and_restored_shares_leave_and_return(services: Services, order: ArrivalOrder) -> None:
     """Shares of people aren't cached: a removed share loses its entry, and gets it back when restored."""
     people = People(services)
     ann, ben = people.join("ann"), people.join("ben")
     entries = people.blog([ann, ben], 3)
     share, _ = (services.sharing.share(ben, entry).share.id for entry in entries[:2])
     people.follow(ann, "ben")
-    before = set(_all(services, ann, 50))
+    query = QUERIES[False]
+    before = set(services.sync.load_ids(ann, query)[0])
     assert share in before
     undo = services.sharing.unshare(ben, entries[0])
-    recent.clear()  # as in another process, which has never seen the share
-    assert set(_all(services, ann, 50)) == before - {share}
+    assert set(services.sync.load_ids(ann, query)[0]) == before - {share}
+    order.clear()  # as in another process, which has never seen the share
+    assert set(services.sync.load_ids(ann, query)[0]) == before - {share}
     assert undo is not None
     services.sharing.restore_share(ben, undo)
-    assert share in set(_all(services, ann, 50))
+    assert share in set(services.sync.load_ids(ann, query)[0])
 
 
-def test_keys_are_read_again_after_a_while(
-    services: Services, recent: RecentKeys, monkeypatch: pytest.MonkeyPatch
+def test_ids_are_read_again_after_a_while(
+    services: Services, order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a failover another entry may have the number of one that this process has seen."""
-    monkeypatch.setattr(clock, "now", lambda: NOW)
-    chance = Chance(services, 4)
-    before = _all(services, ANN, 10_000)
+    chance = Chance(services, monkeypatch, 4)
+    before = services.sync.load_ids(ANN, QUERIES[None])[0]
     entries = services.store.database["entries"]
     found = entries.find_one({"_id": before[0]})
     assert found is not None
     entries.delete_one({"_id": before[0]})
-    later = before[0] + 1
-    entries.insert_one({**found, "_id": later, "at": found["at"] + dt.timedelta(milliseconds=1)})
+    entries.insert_one({**found, "_id": before[0] + 1})
     for feed in chance.feeds:
-        recent._known[feed] = recent._known[feed]._replace(until=0)
-    assert _all(services, ANN, 10_000)[0] == later
+        order._known[feed] = order._known[feed]._replace(until=0)
+    assert services.sync.load_ids(ANN, QUERIES[None])[0][0] == before[0] + 1
 
 
 def test_numbers_far_apart_arent_cached(
-    services: Services, recent: RecentKeys, monkeypatch: pytest.MonkeyPatch
+    services: Services, order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOW)
-    monkeypatch.setattr(recent_keys, "PLACES", 10)
-    Chance(services, 5)
-    assert _all(services, ANN, 30) == _naive(services, ANN)
-    assert not recent._known
+    monkeypatch.setattr(arrival_order, "PLACES", 10)
+    chance = Chance(services, monkeypatch, 5)
+    chance.check(ANN)
+    assert not order._known

@@ -29,15 +29,31 @@ class SyncScope:
     """The part of a user's data that a query needs: subscriptions with titles and counts, folders, tags.
 
     Attributes:
+        find_folders, find_tags: load the user's folders and tags, which most queries don't need.
         visited: streams of people whom the user doesn't follow; visibility is checked per share.
     """
 
     user_id: int
     sources: Sources
     feeds: Mapping[int, SourceFeed]
-    folders: Sequence[Folder]
-    tags: Sequence[Tag]
+    find_folders: Callable[[], Sequence[Folder]]
+    find_tags: Callable[[], Sequence[Tag]]
     visited: Collection[int] = ()
+
+    @property
+    def folders(self) -> Sequence[Folder]:
+        """The user's folders."""
+        return self.find_folders()
+
+    @property
+    def tags(self) -> Sequence[Tag]:
+        """The user's tags."""
+        return self.find_tags()
+
+    @property
+    def people(self) -> Collection[int]:
+        """The feeds of people, whose entries can be removed and restored."""
+        return {f for f, mine in self.sources.subscriptions.items() if mine.person or not mine.id}
 
     def find_labelled_feeds(self, name: str) -> list[int]:
         """Return the feeds in folders with this name."""

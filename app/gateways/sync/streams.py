@@ -1,20 +1,22 @@
 """Streams as sync apps request them: combined, filtered, or changed since a time; keys only.
 
+All are in the order of arrival, which is the order of the ids: apps stop at the first id that they know, or
+ask for what arrived since their last request. In an order by date they would miss what arrives late.
+
 There are two methods. Changes since a time are gathered completely, from arrivals, revisions and the user's
-changes, and sorted here. Every other query walks along the merged streams
-(:mod:`app.gateways.reading.stream_merge`) and skips keys that don't match. Too many changes to gather also
-use the walk.
+changes, and sorted here. Every other query walks along the arrivals
+(:mod:`app.gateways.reading.arrival_order`) and skips keys that don't match. It also serves when there are too
+many changes to gather.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from app.config import Settings
-from app.gateways.reading.recent_keys import RecentKeys
-from app.gateways.reading.stream_merge import SEEK, KeyMerger, KeyRequest
+from app.gateways.reading.arrival_order import ArrivalOrder, ArrivalRequest
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.sync.filters import EntryFilter, FilterDataReader, SyncScope, to_micros
 from app.mappers.discussion.comments import CommentMapper
@@ -26,8 +28,7 @@ from app.mappers.reading.entry_keys import EntryKeyMapper, TimeRange, from_milli
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
-from app.models.reading.stream import SourceFeed
-from app.models.sync.sync import SyncCursor, SyncQuery, SyncStream, SyncStreamKind
+from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
 
 #: Fewest keys per step of a walk.
 STRIDE = 1000
@@ -43,8 +44,7 @@ class SyncStreamGateway:
     def __init__(
         self,
         *,
-        merger: KeyMerger,
-        recent: RecentKeys,
+        arrived: ArrivalOrder,
         keys: EntryKeyMapper,
         arrivals: ArrivalMapper,
         changes: ChangeMapper,
@@ -56,26 +56,40 @@ class SyncStreamGateway:
         visibility: VisibilityGateway,
         settings: Settings,
     ) -> None:
-        self._recent = recent
-        self._merger, self._keys, self._arrivals, self._changes = merger, keys, arrivals, changes
+        self._arrived = arrived
+        self._keys, self._arrivals, self._changes = keys, arrivals, changes
         self._marks, self._shares, self._likes = marks, shares, likes
         self._look = FilterDataReader(entries, marks, likes, comments, visibility)
         self._most = settings.sync_gather_max
 
     # -- pages
-    def load_page(self, scope: SyncScope, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
-        """Return the keys of a page in their order, and the cursor of the next page if there may be one."""
+    def load_page(self, scope: SyncScope, query: SyncQuery) -> tuple[list[EntryKey], int | None]:
+        """Return the keys of a page in their order, and its last id if there may be a next page.
+
+        ``at`` of a key may be the time of arrival.
+        """
         sieve = EntryFilter(scope, query, self._look)
         found = self._gathered(scope, query, sieve)
         keys = self._walked(query, sieve) if found is None else found
         shown = keys[: query.limit]
-        return shown, SyncCursor(shown[-1].at, shown[-1].id) if len(keys) > query.limit else None
+        return shown, shown[-1].id if len(keys) > query.limit else None
+
+    def load_ids(self, scope: SyncScope, query: SyncQuery) -> tuple[list[int], int | None]:
+        """Return the ids of :meth:`load_page`; without a step for each, if the query is simple."""
+        sieve = EntryFilter(scope, query, self._look)
+        if query.since is not None or not sieve.is_simple:
+            keys, end = self.load_page(scope, query)
+            return [key.id for key in keys], end
+        wanted = _request(query, sieve, query.limit + 1)
+        found = self._arrived.find_ids(sieve.feeds.values(), wanted, scope.people)
+        shown = found[: query.limit]
+        return shown, shown[-1] if len(found) > query.limit else None
 
     def count_entries(self, scope: SyncScope, query: SyncQuery) -> tuple[int, dt.datetime | None]:
-        """Return how many entries match a query, and the sort time of the newest."""
+        """Return how many entries match a query, and when the newest was published or arrived."""
         sieve = EntryFilter(scope, query, self._look)
         if sieve.is_simple and query.since is None:
-            wanted = KeyRequest(0, read=sieve.read)
+            wanted = ArrivalRequest(0, read=sieve.read)
             newest = max((feed.newest for feed in sieve.feeds.values()), default=0)
             return sum(map(wanted.count_entries, sieve.feeds.values())), from_millis(
                 newest
@@ -90,37 +104,24 @@ class SyncStreamGateway:
             query = dataclasses.replace(query, after=end)
 
     def _walked(self, query: SyncQuery, entry_filter: EntryFilter) -> list[EntryKey]:
-        """Walk along the streams until there is one key more than a page, or no more keys."""
-        after = None if query.after is None else (query.after.at, query.after.id)
-        wanted = KeyRequest(max(query.limit + 1, STRIDE), query.newest_first, entry_filter.read, after)
-        marked = sorted(filter(wanted.is_after, self._marked(entry_filter)), key=wanted.make_sort_key)
+        """Walk along the arrivals until there is one key more than a page, or no more keys."""
+        simple = entry_filter.is_simple
+        wanted = _request(query, entry_filter, query.limit + 1 if simple else max(query.limit + 1, STRIDE))
+        feeds, people = entry_filter.feeds.values(), entry_filter.shelf.people
+        marked = self._marked(entry_filter)
         found: list[EntryKey] = []
         while True:
-            taken = self._merged(entry_filter, wanted) if entry_filter.feeds else []
+            taken = self._arrived.find_keys(feeds, wanted, people) if feeds else []
             more = len(taken) >= wanted.count
-            both = {key.id: key for key in (*taken, *marked)} if marked else {}
-            step = sorted(both.values(), key=wanted.make_sort_key) if both else taken
-            if more and marked:
-                border = wanted.make_sort_key(taken[-1])
-                step = [key for key in step if wanted.make_sort_key(key) <= border]
+            rest = wanted.continue_after(taken[-1].id) if more else None
+            step = taken
+            if marked:
+                both = {key.id: key for key in (*taken, *marked) if wanted.is_inside(key.id)}
+                step = [key for key in _sorted(both.values(), query) if not (rest and rest.is_inside(key.id))]
             found += entry_filter.filter_keys(step)
-            if len(found) > query.limit or not more:
+            if len(found) > query.limit or rest is None:
                 return found
-            wanted = dataclasses.replace(wanted, after=(taken[-1].at, taken[-1].id))
-            marked = [key for key in marked if wanted.is_after(key)]
-
-    def _merged(self, entry_filter: EntryFilter, wanted: KeyRequest) -> list[EntryKey]:
-        """Return the first keys of the filter's feeds, from the cache if possible."""
-        feeds, mine = entry_filter.feeds, entry_filter.shelf.sources.subscriptions
-        if wanted.read is False and wanted.newest_first:
-            found = self._recent.find_unread(
-                (feed for f, feed in feeds.items() if not mine[f].person), wanted
-            )
-            if found is not None:
-                people = self._merger.merge_keys([f for i, f in feeds.items() if mine[i].person], wanted)
-                both = sorted((*found, *people), key=wanted.make_sort_key) if people else found
-                return both[: wanted.count]
-        return self._merger.merge_keys(feeds.values(), wanted)
+            wanted = rest
 
     def _marked(self, entry_filter: EntryFilter) -> list[EntryKey]:
         """Return the keys of the entries with the marks that the query covers."""
@@ -178,8 +179,10 @@ class SyncStreamGateway:
         # A reopened stream counts as new in full, like a new subscription.
         begins, cards = scope.sources.subscriptions, scope.sources.cards
         new = {f for f in feeds if begins[f].id >= since or cards[f].shown_ms * 1000 >= since}
-        begun = self._merger.merge_keys(
-            [entry_filter.feeds[f] for f in new], KeyRequest(self._most, True, entry_filter.read)
+        begun = self._arrived.find_keys(
+            [entry_filter.feeds[f] for f in new],
+            ArrivalRequest(self._most, read=entry_filter.read),
+            entry_filter.shelf.people,
         )
         touched = {f: sorted(n) for f, n in numbers.items() if f in entry_filter.feeds}
         if max(len(arrived), len(revised), len(begun), sum(map(len, touched.values()))) >= self._most:
@@ -196,39 +199,22 @@ class SyncStreamGateway:
         ]
         revised = [k for k in revised if k.feed_id in entry_filter.feeds]
         found = {k.id: k for k in (*arrived, *revised, *begun, *byhand, *named)}
-        after = None if query.after is None else (query.after.at, query.after.id)
-        wanted = KeyRequest(len(found), query.newest_first, None, after)
-        return sorted(
-            filter(wanted.is_after, entry_filter.filter_keys(list(found.values()))), key=wanted.make_sort_key
-        )
+        wanted = _request(query, entry_filter, len(found))
+        after = [key for key in found.values() if wanted.is_inside(key.id)]
+        return _sorted(entry_filter.filter_keys(after), query)
 
-    # -- by arrival
     def find_arrived(
         self, scope: SyncScope, above: int, below: int, limit: int, *, newest_first: bool
     ) -> list[EntryKey]:
-        """Return the first keys of a scope's feeds between two ids, in the order of the ids."""
-        found: list[EntryKey] = []
-        while len(found) < limit:
-            size = limit - len(found)
-            some = self._arrivals.find_between(
-                list(scope.feeds), above, below, size, newest_first=newest_first
-            )
-            # Below the first number are only starred entries that retention kept.
-            found += [k for k in some if _is_there(scope.feeds[k.feed_id], k.seq)]
-            if len(some) < size:
-                break
-            above, below = (above, some[-1].id) if newest_first else (some[-1].id, below)
-        return found
+        """Return the first keys of a scope's feeds between two ids."""
+        wanted = ArrivalRequest(limit, newest_first, None, above, below)
+        return self._arrived.find_keys(scope.feeds.values(), wanted, scope.people)
 
     def find_unread_ids(self, scope: SyncScope) -> list[int]:
         """Return the ids of all unread entries in a scope, ascending."""
-        feeds = {f: feed for f, feed in scope.feeds.items() if feed.unread}
-        number, total = (sum(getattr(f, what) for f in feeds.values()) for what in ("unread", "total"))
-        if number * SEEK < total:
-            numbers = {f: feed.state.find_seqs(feed.first_seq, feed.last_seq) for f, feed in feeds.items()}
-            return sorted(key.id for key in self._keys.find_by_seqs(numbers))
-        rows = self._keys.find_window(list(feeds), TimeRange(), 0) if feeds else []
-        return sorted(ident for feed_id, _, ident, seq in rows if _is_unread(feeds[feed_id], seq))
+        number = sum(feed.unread for feed in scope.feeds.values())
+        wanted = ArrivalRequest(number, newest_first=False, read=False)
+        return self._arrived.find_ids(scope.feeds.values(), wanted, scope.people)
 
     def find_starred_ids(self, scope: SyncScope) -> list[int]:
         """Return the ids of all starred entries and of their shares in a scope, ascending."""
@@ -250,9 +236,11 @@ class SyncStreamGateway:
         return f"{revised and revised.timestamp()}.{self._changes.find_last_id(user_id)}"
 
 
-def _is_unread(feed: SourceFeed, seq: int) -> bool:
-    return _is_there(feed, seq) and not feed.state.is_read(seq)
+def _request(query: SyncQuery, entry_filter: EntryFilter, count: int) -> ArrivalRequest:
+    """Return the request for the keys of a query's feeds after the previous page."""
+    wanted = ArrivalRequest(count, query.newest_first, entry_filter.read)
+    return wanted if query.after is None else wanted.continue_after(query.after)
 
 
-def _is_there(feed: SourceFeed, seq: int) -> bool:
-    return feed.first_seq <= seq <= feed.last_seq
+def _sorted(keys: Iterable[EntryKey], query: SyncQuery) -> list[EntryKey]:
+    return sorted(keys, key=lambda key: key.id, reverse=query.newest_first)

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import functools
-import itertools
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-import bson
-from bson.codec_options import CodecOptions
 from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.clock import UTC
 from app.mappers.mongo import raw_replies
+from app.mappers.mongo.covered_rows import DATE, INT32, INT64, CoveredRows
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc
 from app.models.reading.entry import EntryKey
@@ -33,20 +29,11 @@ BRANCHES = 50
 #: Unwanted numbers, per wanted one and in addition, up to which one range is used for all feeds.
 IDLE_EACH, IDLE = 2, 500
 
-# A result from the index alone has the index's order and types: int64 (0x12), a date (0x09), and the number
-# as int32 (0x10).
-_NAMES = (b"\x12feed_id\0", b"\x09at\0", b"\x12_id\0", b"\x10seq\0")
-_LAYOUT = struct.Struct("<i9sq4sq5sq5six")
-
-#: Offsets of the first letter of each name, which identifies the field order.
-_PLACES = tuple(zip((5, 22, 34, 47), _NAMES, strict=True))
-
 #: A key in the order of the index: feed id, sort time in milliseconds, id, number.
 Row = tuple[int, int, int, int]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 _MS = dt.timedelta(milliseconds=1)
-_AWARE: CodecOptions[Doc] = CodecOptions(tz_aware=True)
 _KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
 _ROOT = {"_id": 1, "feed_id": 1, "seq": 1, "of": 1}
 
@@ -107,11 +94,7 @@ class EntryKeyMapper:
         unwanted, so no objects are created for them.
         """
         query = {"feed_id": {"$in": list(feed_ids)}, **within.to_query()}
-        found = raw_replies.fetch_reply(self._entries, query, _KEY, hint="stream", limit=limit)
-        if not isinstance(found, bytes):
-            return [_covered(raw) for raw in found]
-        rows = _together(found)
-        return [_covered(raw) for raw in raw_replies.split_documents(found)] if rows is None else rows
+        return _ROWS.unpack(raw_replies.fetch_reply(self._entries, query, _KEY, hint="stream", limit=limit))
 
     @translate_errors
     def find_by_seqs(self, seqs: Mapping[int, Sequence[int]]) -> list[EntryKey]:
@@ -175,35 +158,12 @@ def from_millis(ms: int) -> dt.datetime:
     return _EPOCH + ms * _MS
 
 
-def _together(array: bytes) -> Iterable[Row] | None:
-    """Return the keys in a reply from the index alone; None: the layout is unexpected."""
-    blocks = raw_replies.split_blocks(array, _LAYOUT.size)
-    if blocks is None:
-        return None
-    for before, block in blocks:
-        layout = _layout(before)
-        count = len(block) // layout.size
-        for offset, name in _PLACES:
-            if block[before + offset :: layout.size] != name[1:2] * count:
-                return None
-    return itertools.chain.from_iterable(_layout(before).iter_unpack(block) for before, block in blocks)
-
-
-@functools.cache
-def _layout(before: int) -> struct.Struct:
-    """Return the struct that unpacks a key after ``before`` bytes of an array, skipping the names."""
-    skipped = "".join(f"{len(name)}x{kind}" for name, kind in zip(_NAMES, "qqqi", strict=True))
-    return struct.Struct(f"<{before}x4x{skipped}x")
-
-
-def _covered(raw: bytes) -> Row:
-    row = _LAYOUT.unpack(raw) if len(raw) == _LAYOUT.size else ()
-    if row[1::2] != _NAMES:
-        key = _key(bson.decode(raw, _AWARE))
-        return key.feed_id, key.at, key.id, key.seq
-    _, _, feed_id, _, at, _, ident, _, seq = row
-    return feed_id, at, ident, seq
-
-
 def _key(doc: Doc) -> EntryKey:
     return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], to_millis(doc["at"]))
+
+
+def _row(doc: Doc) -> Row:
+    return doc["feed_id"], to_millis(doc["at"]), doc["_id"], doc["seq"]
+
+
+_ROWS = CoveredRows((("feed_id", INT64), ("at", DATE), ("_id", INT64), ("seq", INT32)), _row)

@@ -42,13 +42,6 @@ class SyncStream(NamedTuple):
     name: str = ""
 
 
-class SyncCursor(NamedTuple):
-    """The last key of a page; ``at`` in milliseconds."""
-
-    at: int
-    id: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class SyncQuery:
     """Which entries, in which order.
@@ -59,7 +52,8 @@ class SyncQuery:
         exclude: and in none of these streams.
         since: that arrived or changed since then, or whose feed the user subscribed to since then.
         until: that arrived before then.
-        after: the end of the previous page.
+        newest_first: in the order of arrival, which is the order of the ids, latest first.
+        after: the last id of the previous page.
     """
 
     streams: tuple[SyncStream, ...]
@@ -69,7 +63,7 @@ class SyncQuery:
     until: dt.datetime | None = None
     newest_first: bool = True
     limit: int = 20
-    after: SyncCursor | None = None
+    after: int | None = None
 
 
 class SyncFeed(NamedTuple):

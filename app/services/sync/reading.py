@@ -23,7 +23,7 @@ from app.models.reading.stream import MAX_ID
 from app.models.reading.tag import Tag
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.muting import exclude_muted, is_in_mixed_lists
-from app.models.sync.sync import SyncCursor, SyncFeed, SyncItem, SyncQuery, UnreadCounts
+from app.models.sync.sync import SyncFeed, SyncItem, SyncQuery, UnreadCounts
 from app.services.access import require_permission
 from app.services.sync.scope import SyncScopeBuilder
 
@@ -153,8 +153,8 @@ class SyncService:
         return UnreadCounts(feeds, labels, total, friends, people)
 
     # -- streams
-    def load_page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], SyncCursor | None]:
-        """Return the keys of a page, and the cursor of the next page if there may be one.
+    def load_page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], int | None]:
+        """Return the keys of a page, and its last id if there may be a next page.
 
         Raises:
             NotFoundError: the actor has no such feed or label.
@@ -163,8 +163,17 @@ class SyncService:
         require_permission(actor, Permission.ENTRY_READ)
         return self._sync.load_page(self._shelves.build_for_query(actor, query), query)
 
-    def load_contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], SyncCursor | None]:
-        """Return the items of a page, and the cursor of the next page if there may be one.
+    def load_ids(self, actor: Actor, query: SyncQuery) -> tuple[list[int], int | None]:
+        """Return the ids of a page, and the last of them if there may be a next page.
+
+        Raises:
+            As :meth:`load_page`.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._sync.load_ids(self._shelves.build_for_query(actor, query), query)
+
+    def load_contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], int | None]:
+        """Return the items of a page, and its last id if there may be a next page.
 
         Raises:
             As :meth:`load_page`.
@@ -187,7 +196,7 @@ class SyncService:
     def load_items(
         self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True
     ) -> list[SyncItem]:
-        """Return items by id, sorted by time; ids that are gone or hidden from the actor are left out.
+        """Return items by id, sorted by arrival; ids that are gone or hidden from the actor are left out.
 
         Raises:
             TooLargeError: more than :data:`IDS_MAX` ids.
@@ -195,7 +204,7 @@ class SyncService:
         require_permission(actor, Permission.ENTRY_READ)
         _check_count(entry_ids)
         keys = self._items.find_keys(actor.user_id, list(dict.fromkeys(entry_ids)))
-        keys.sort(key=lambda k: (k.at, k.id), reverse=newest_first)
+        keys.sort(key=lambda k: k.id, reverse=newest_first)
         return self._items.load_items(actor.user_id, keys, self._folders.find_by_user(actor.user_id))
 
     def load_arrived(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.grouping import ALL_READ, GroupingGateway
@@ -77,9 +78,11 @@ class SyncScopeBuilder:
         Args:
             visited: feeds of people whose streams the actor visits without following.
         """
+        user_id = actor.user_id
         sources = self._streams.load_sources(subscriptions)
-        folders, tags = self._folders.find_by_user(actor.user_id), self._tags.find_by_user(actor.user_id)
-        return SyncScope(actor.user_id, sources, sources.feeds, folders, tags, visited)
+        folders = partial(self._folders.find_by_user, user_id)
+        tags = partial(self._tags.find_by_user, user_id)
+        return SyncScope(user_id, sources, sources.feeds, folders, tags, visited)
 
 
 def _has(scope: SyncScope, name: str) -> bool:

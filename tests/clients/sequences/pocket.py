@@ -86,7 +86,7 @@ def netnewswire(app: App) -> Shown:
 
 
 def reeder(app: App) -> Shown:
-    """``T=x``; dates from ``timestampUsec``; counts."""
+    """``T=x``; times of arrival from ``timestampUsec``; counts."""
     app.agent = "Reeder/5.4 (macOS)"
     log_in(
         app,
@@ -107,7 +107,7 @@ def reeder(app: App) -> Shown:
     starred = numbers(app.get(f"{_API}/stream/items/ids?s={escaped(STARRED)}&n=10000").json(REFS)["itemRefs"])
     body = "&".join(f"i={each}" for each in sorted(unread)) + "&T=x"
     for item in app.post(f"{_API}/stream/items/contents?output=json", body).json(STREAM)["items"]:
-        assert int(item["timestampUsec"]) // 1_000_000 == item["published"]
+        assert int(item["timestampUsec"]) // 1000 == int(item["crawlTimeMsec"])
     first, second = sorted(unread)[:2]
     app.post(f"{_API}/edit-tag", f"i={first}&i={second}&a={escaped(READ)}&T=x").done()
     app.post(

@@ -10,7 +10,7 @@ from typing import Final
 from lxml import etree
 
 from app import clock
-from app.models.sync.sync import SyncCursor, SyncItem
+from app.models.sync.sync import SyncItem
 from app.web.api.greader import names, shapes
 from app.web.context import get_web
 
@@ -22,7 +22,7 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_stream(
-    stream_id: str, title: str, items: Sequence[SyncItem], end: SyncCursor | None, *, social: bool
+    stream_id: str, title: str, items: Sequence[SyncItem], end: int | None, *, social: bool
 ) -> bytes:
     """Return a stream's page. An entry's id is its long item id, which apps send back unchanged."""
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)

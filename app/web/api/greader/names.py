@@ -12,7 +12,7 @@ from typing import Final
 from app.errors import InvalidError
 from app.models.names import normalise_name
 from app.models.reading.stream import MAX_ID
-from app.models.sync.sync import SyncCursor, SyncStream, SyncStreamKind
+from app.models.sync.sync import SyncStream, SyncStreamKind
 
 ITEM: Final = "tag:google.com,2005:reader/item/"
 STATE: Final = "user/-/state/com.google/"
@@ -21,11 +21,9 @@ LABEL: Final = "user/-/label/"
 _DECIMAL = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _USER = re.compile(r"user/([^/]+)/(state/com\.google|label)/(.+)", re.DOTALL)
-_PLACE = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
+_PLACE = re.compile(r"[0-9]{1,16}", re.ASCII)
 #: The number for a foreign id. It is smaller than any entry's id, so it matches no entry.
 _FOREIGN: Final = 1
-#: Milliseconds of the last day that a date can represent.
-_LAST_AT: Final = 253_402_300_799_999
 #: Characters that apps may not use in new labels: some apps cut the name there or fail.
 _FORBIDDEN = frozenset('"^<>?&\\/,')
 #: newsboat mistakes a label of this name for a state.
@@ -168,12 +166,12 @@ def build_own_stream(name: str) -> SyncStream:
     return SyncStream(get_state_kind(name))
 
 
-def format_continuation(cursor: SyncCursor) -> str:
+def format_continuation(last_id: int) -> str:
     """Return the cursor of a page's end, for the next request."""
-    return f"{cursor.at}.{cursor.id}"
+    return str(last_id)
 
 
-def parse_continuation(text: str) -> SyncCursor | None:
+def parse_continuation(text: str) -> int | None:
     """Read the cursor of the previous page's end; None: this is the first page.
 
     Raises:
@@ -181,7 +179,6 @@ def parse_continuation(text: str) -> SyncCursor | None:
     """
     if not text:
         return None
-    found = _PLACE.fullmatch(text)
-    if not found or not -_LAST_AT // 100 <= int(found[1]) <= _LAST_AT:
+    if not _PLACE.fullmatch(text):
         raise InvalidError("Can't load more of this list. Reload it.", field="c", given=text[:64])
-    return SyncCursor(int(found[1]), int(found[2]))
+    return int(text)

@@ -72,7 +72,7 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
     shape: dict[str, Any] = {
         "id": names.format_item_id(entry.id),
         "crawlTimeMsec": str(entry.id // 1000),
-        "timestampUsec": str(published * 1_000_000),
+        "timestampUsec": str(entry.id),
         "published": published,
         "updated": max(published, to_epoch_seconds(entry.updated)) if entry.updated else published,
         "title": entry.title or _lost(found),

@@ -219,17 +219,19 @@ def list_item_ids() -> Response:
     etag = _etag(wanted) if not read_field("ot") and not read_field("nt") else None
     if same := _unchanged(etag):
         return same
-    keys, end = get_services().sync.load_page(get_actor(), _query(wanted, KEYS_MAX))
+    query = _query(wanted, KEYS_MAX)
     if read_field("includeAllDirectStreamIds") == "true":
+        keys, end = get_services().sync.load_page(get_actor(), query)
         refs = ",".join(
             f'{{"id":"{k.id}","directStreamIds":["{names.format_feed_id(k.feed_id)}"],'
-            f'"timestampUsec":"{k.at * 1000}"}}'
+            f'"timestampUsec":"{k.id}"}}'
             for k in keys
         )
     else:
         # Exactly one field each: Readrops fails on more.
-        joined = '"},{"id":"'.join([str(k.id) for k in keys])
-        refs = f'{{"id":"{joined}"}}' if keys else ""
+        ids, end = get_services().sync.load_ids(get_actor(), query)
+        joined = '"},{"id":"'.join(map(str, ids))
+        refs = f'{{"id":"{joined}"}}' if ids else ""
     # Ten thousand plain numbers: formatting them directly is faster than a JSON encoder.
     more = "" if end is None else f',"continuation":"{names.format_continuation(end)}"'
     answer = Response(f'{{"itemRefs":[{refs}]{more}}}', content_type=JSON)
