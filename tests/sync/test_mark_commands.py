@@ -24,8 +24,8 @@ from tests.support.commands import add_listener
 from tests.sync.conftest import READ, Reader, password_of
 from tests.sync.rest.conftest import Program, token_for
 
-#: Who sends the request: the token and its user.
-CALLER = ["find tokens", "find users"]
+#: Who sends the request: the token with its user.
+CALLER = ["aggregate tokens"]
 #: A user's subscriptions and their feeds' cards.
 SUBSCRIPTIONS = ["find subscriptions", "find feeds"]
 #: The place of the entry, the record for other apps, and the mark, which is also waited for.
@@ -104,7 +104,7 @@ def _fever(services: Services, app: Flask, who: Actor) -> Callable[[int], object
 
 
 @pytest.mark.parametrize("through", [_patch, _post, _edit_tag])
-def test_one_mark_sends_six_commands_and_waits_for_the_disk_once(
+def test_one_mark_sends_five_commands_and_waits_for_the_disk_once(
     logged: Logged, ann: Actor, entries: list[int], through: Callable[..., Callable[[int], object]]
 ) -> None:
     services, app, log = logged
@@ -161,7 +161,7 @@ def test_ids_of_unread_entries_read_no_entries_again(
     assert log.names.count("find entries") == 1
 
 
-def test_the_list_of_subscriptions_sends_five_commands(
+def test_the_list_of_subscriptions_sends_four_commands(
     logged: Logged, ann: Actor, entries: list[int]
 ) -> None:
     services, app, log = logged

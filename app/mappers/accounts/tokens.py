@@ -17,11 +17,23 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
+from app.mappers.accounts.users import keep_user
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.accounts.token import Scope, Secrets, Token, TokenKind
 from app.runtime import identity_map
+
+#: The user of each token, as :meth:`app.mappers.accounts.users.UserMapper.find` reads them.
+_WITH_USER: Doc = {
+    "$lookup": {
+        "from": "users",
+        "localField": "user_id",
+        "foreignField": "_id",
+        "pipeline": [{"$match": {"leaving": None}}, {"$project": {"password": 0}}],
+        "as": "user",
+    }
+}
 
 
 class TokenMapper:
@@ -74,8 +86,13 @@ class TokenMapper:
         return self._one({"fever": Binary(key)})
 
     def _one(self, query: Doc) -> Token | None:
-        doc = self._tokens.find_one(query)
-        return _token(doc) if doc else None
+        """Return a token; its user is read by the same command and kept for this request."""
+        version = identity_map.get_version("users")
+        doc = next(iter(self._tokens.aggregate([{"$match": query}, _WITH_USER, {"$limit": 1}])), None)
+        if doc is None:
+            return None
+        keep_user(version, doc["user_id"], next(iter(doc["user"]), None))
+        return _token(doc)
 
     @translate_errors
     def find_by_user(self, user_id: int) -> list[Token]:

@@ -52,9 +52,11 @@ class SyncScopeBuilder:
         mine = self._subscriptions.find_by_user(actor.user_id, feed_ids if alone else None)
         others = self._others(actor, feed_ids, mine)
         mine += others
-        if any(part.kind is SyncStreamKind.SHARED for part in parts):
+        own = any(part.kind is SyncStreamKind.SHARED for part in parts)
+        if own:
             mine += self._gathering.make_own_subscriptions(actor.user_id)
-        shelf = self.build(actor, mine, [s.feed_id for s in others])
+        is_whole = not (alone or others or own)
+        shelf = self.build(actor, mine, [s.feed_id for s in others], is_whole=is_whole)
         for part in query.streams:
             if part.kind is SyncStreamKind.FEED and part.id not in shelf.sources.subscriptions:
                 raise NotFoundError("You aren't subscribed to this feed.", feed_id=part.id)
@@ -71,15 +73,24 @@ class SyncScopeBuilder:
         return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
 
     def build(
-        self, actor: Actor, subscriptions: Sequence[Subscription], visited: Collection[int] = ()
+        self,
+        actor: Actor,
+        subscriptions: Sequence[Subscription],
+        visited: Collection[int] = (),
+        *,
+        is_whole: bool = False,
     ) -> SyncScope:
         """Return the scope of these subscriptions, with the actor's folders and tags.
 
         Args:
             visited: feeds of people whose streams the actor visits without following.
+            is_whole: whether these are all of the actor's subscriptions; their counts are kept.
         """
         user_id = actor.user_id
-        sources = self._streams.load_sources(subscriptions)
+        if is_whole:
+            sources = self._streams.load_all_sources(user_id, subscriptions)
+        else:
+            sources = self._streams.load_sources(subscriptions)
         folders = partial(self._folders.find_by_user, user_id)
         tags = partial(self._tags.find_by_user, user_id)
         return SyncScope(user_id, sources, sources.feeds, folders, tags, visited)
