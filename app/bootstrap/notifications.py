@@ -8,6 +8,7 @@ from app.services.notifications import texts
 from app.services.notifications.event_passes import EventPassService
 from app.services.notifications.notifications import NotificationService
 from app.services.notifications.notifier import Notifier
+from app.services.notifications.page_frame import PageFrameService
 from app.services.notifications.push import PushService
 
 
@@ -44,3 +45,8 @@ class NotificationServices(Base):
     def notifications(self) -> NotificationService:
         """The notifications page."""
         return NotificationService(self.gateways.notifications, self.events)
+
+    @lazy
+    def page_frame(self) -> PageFrameService:
+        """The short lists around the content of every page."""
+        return PageFrameService(self.gateways.page_frame)

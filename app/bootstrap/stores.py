@@ -28,6 +28,7 @@ from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.packs import PackGateway
 from app.gateways.notifications.devices import DeviceGateway
 from app.gateways.notifications.notifications import NotificationGateway
+from app.gateways.notifications.page_frame import PageFrameGateway
 from app.gateways.operations.feed_lists import FeedListGateway
 from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.privacy.exports import PersonalExportGateway
@@ -386,6 +387,14 @@ class Gateways:
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
+        self.page_frame = PageFrameGateway(
+            folders=m.folders,
+            tags=m.tags,
+            searches=m.searches,
+            stream_views=m.stream_views,
+            imports=m.imports,
+            notifications=m.notifications,
+        )
         belongings = PersonalDataGateway(
             personal_data=m.personal_data,
             shares=m.shares,

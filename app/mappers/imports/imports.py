@@ -18,7 +18,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import Doc, Part, Session
+from app.mappers.mongo.together import ListRead
 from app.models.imports.imports import (
     ACTIVE,
     ActiveImport,
@@ -97,9 +98,24 @@ class ImportMapper:
     @translate_errors
     def find_active_by_user(self, user_id: int) -> Import | None:
         """Return the user's newest import that is running or queued, without its folders."""
-        query = {"user_id": user_id, "state": {"$in": _ACTIVE}}
-        doc = self._imports.find_one(query, _HEAD, sort=[("created", DESCENDING)])
-        return _import(doc) if doc else None
+
+        def _fetch() -> Import | None:
+            query = {"user_id": user_id, "state": {"$in": _ACTIVE}}
+            doc = self._imports.find_one(query, _HEAD, sort=[("created", DESCENDING)])
+            return _import(doc) if doc else None
+
+        return identity_map.find_once("imports", "active", user_id, _fetch)
+
+    def plan_active_by_user(self, user_id: int) -> ListRead:
+        """Return the read of :meth:`find_active_by_user`, to be sent with others."""
+        pipeline: list[Doc] = [
+            {"$match": {"user_id": user_id, "state": {"$in": _ACTIVE}}},
+            {"$sort": {"created": -1}},
+            {"$limit": 1},
+            {"$project": _HEAD},
+        ]
+        part = Part(self._imports, pipeline, "user_created")
+        return ListRead(part, "active", user_id, lambda docs: _import(docs[0]) if docs else None)
 
     @translate_errors
     def find_items(

@@ -19,7 +19,8 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc
+from app.mappers.mongo.store import Doc, Part
+from app.mappers.mongo.together import ListRead
 from app.mappers.reading.entry_keys import from_millis, to_millis
 from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.runtime import identity_map
@@ -141,6 +142,12 @@ class NotificationMapper:
             return [_note(d) for d in found]
 
         return list(identity_map.find_once("notifications", "unread", (user_id, limit), _fetch))
+
+    def plan_unread(self, user_id: int, limit: int) -> ListRead:
+        """Return the read of :meth:`find_unread`, to be sent with others."""
+        pipeline: list[Doc] = [{"$match": {"user_id": user_id, "read": False}}, {"$limit": limit}]
+        part = Part(self._notes, pipeline, "unread")
+        return ListRead(part, "unread", (user_id, limit), lambda docs: list(map(_note, docs)))
 
     @translate_errors
     def find_by_kind(

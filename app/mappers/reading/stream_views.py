@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc
+from app.mappers.mongo.store import Doc, Part
+from app.mappers.mongo.together import ListRead
 from app.models.reading.stream import StreamRef
 from app.models.reading.stream_view import FIELDS
+from app.runtime import identity_map
 
 
 class StreamViewMapper:
@@ -23,8 +25,17 @@ class StreamViewMapper:
     @translate_errors
     def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
         """Return the stored settings of a stream."""
-        found = self._views.find_one({"user_id": user_id, "stream": str(ref)}) or {}
-        return {name: found[name] for name in FIELDS if name in found}
+
+        def _fetch() -> Mapping[str, str]:
+            found = self._views.find_one({"user_id": user_id, "stream": str(ref)})
+            return _settings([found] if found else [])
+
+        return identity_map.find_once("streamviews", "of", (user_id, str(ref)), _fetch)
+
+    def plan(self, user_id: int, ref: StreamRef) -> ListRead:
+        """Return the read of :meth:`get`, to be sent with others."""
+        part = Part(self._views, [{"$match": {"user_id": user_id, "stream": str(ref)}}], "user_stream")
+        return ListRead(part, "of", (user_id, str(ref)), _settings)
 
     @translate_errors
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
@@ -41,3 +52,7 @@ class StreamViewMapper:
         streams = [doc["stream"] for doc in old]
         if streams:
             self._views.delete_many({"user_id": user_id, "stream": {"$in": streams}})
+
+
+def _settings(docs: Sequence[Doc]) -> Mapping[str, str]:
+    return {name: doc[name] for doc in docs for name in FIELDS if name in doc}

@@ -13,7 +13,8 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session, is_duplicate
+from app.mappers.mongo.store import Doc, Part, Session, is_duplicate
+from app.mappers.mongo.together import ListRead
 from app.models.reading.tag import SavedSearch, Tag, make_tag_key
 from app.runtime import identity_map
 
@@ -38,6 +39,11 @@ class TagMapper:
             return [_tag(d) for d in found]
 
         return _fetch() if session else list(identity_map.find_once("tags", "of", user_id, _fetch))
+
+    def plan_by_user(self, user_id: int) -> ListRead:
+        """Return the read of :meth:`find_by_user`, to be sent with others."""
+        part = Part(self._tags, [{"$match": {"user_id": user_id}}, {"$sort": {"key": 1}}], "user_key")
+        return ListRead(part, "of", user_id, lambda docs: list(map(_tag, docs)))
 
     @translate_errors
     def add(self, user_id: int, name: str, session: Session) -> Tag:
@@ -112,6 +118,11 @@ class SavedSearchMapper:
             return [_saved(doc) for doc in found]
 
         return _fetch() if session else list(identity_map.find_once("searches", "of", user_id, _fetch))
+
+    def plan_by_user(self, user_id: int) -> ListRead:
+        """Return the read of :meth:`find_by_user`, to be sent with others."""
+        part = Part(self._searches, [{"$match": {"user_id": user_id}}, {"$sort": {"name": 1}}], "user_name")
+        return ListRead(part, "of", user_id, lambda docs: list(map(_saved, docs)))
 
     @translate_errors
     def put(self, user_id: int, name: str, query: str) -> SavedSearch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pymongo import UpdateOne
@@ -12,7 +12,8 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session
+from app.mappers.mongo.store import Doc, Part, Session
+from app.mappers.mongo.together import ListRead
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.sort_key import rank
 from app.runtime import identity_map
@@ -54,10 +55,14 @@ class FolderMapper:
             identity_map.forget(self._folders.name)
 
         def _fetch() -> list[Folder]:
-            found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
-            return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
+            return _in_order(self._folders.find({"user_id": user_id}, session=session))
 
         return _fetch() if session else list(identity_map.find_once("folders", "of", user_id, _fetch))
+
+    def plan_by_user(self, user_id: int) -> ListRead:
+        """Return the read of :meth:`find_by_user`, to be sent with others."""
+        part = Part(self._folders, [{"$match": {"user_id": user_id}}], "user")
+        return ListRead(part, "of", user_id, _in_order)
 
     @translate_errors
     def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
@@ -113,6 +118,10 @@ class FolderMapper:
     def remove(self, user_id: int, folder_id: int) -> bool:
         """Delete a folder; return False if the user has no such folder."""
         return bool(self._folders.delete_one({"_id": folder_id, "user_id": user_id}).deleted_count)
+
+
+def _in_order(docs: Iterable[Doc]) -> list[Folder]:
+    return sorted(map(_folder, docs), key=lambda f: rank(f.order, f.name, f.id))
 
 
 def _folder(doc: Doc) -> Folder:

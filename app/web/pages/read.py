@@ -46,13 +46,16 @@ class Query:
 @bp.get("/read")
 def show_tree() -> str:
     """Show the tree alone on narrow screens, beside the list of all entries on wide ones."""
-    return _whole_page(StreamRef(StreamKind.ALL), Query(), pane="tree")
+    ref = StreamRef(StreamKind.ALL)
+    get_services().page_frame.prefetch_stream(get_actor(), ref)
+    return _whole_page(ref, Query(), pane="tree")
 
 
 @bp.get("/read/tree")
 def show_tree_alone() -> str:
     """Show the tree without a list, for pages whose tree is out of date."""
     actor = get_actor()
+    get_services().page_frame.prefetch_stream(actor)
     tree, tags = get_services().reading.get_tree(actor), get_services().tags
     return render_page(
         "parts/tree.html",
@@ -83,6 +86,7 @@ def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str
         return _article(ref, asked.entry)
     if wanted == "more":
         return _more(ref, asked)
+    get_services().page_frame.prefetch_stream(get_actor(), ref, whole=wanted != "stream")
     try:
         if wanted == "stream":
             return _panes(ref, asked)

@@ -68,6 +68,7 @@ def show_subscriptions() -> str:
 
 def render_manager(asked: Query, error: Exception | None = None) -> str:
     """Return the page; ``error`` appears at its top."""
+    get_services().page_frame.prefetch_counts(get_actor(), with_folders=True)
     found = get_services().bulk_edit.load_page(get_actor(), _query(asked, asked.after))
     return render_page(
         "pages/subscriptions.html",
