@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 import zoneinfo
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -19,9 +20,11 @@ from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
 from jinja2 import pass_context
 from jinja2.runtime import Context
+from markupsafe import Markup
 
 from app.errors import EventrError, fill_placeholders, get_feed_sentence, get_search_sentence
 from app.models.accounts.preferences import list_time_zones
+from app.models.sharing.sharing import ShareVisibility
 from app.runtime import translations
 from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudolocalise_text
 from app.web import problems
@@ -33,6 +36,8 @@ COOKIE = "language"
 #: The zone of this device, set by ``static/js/zone.js``, such as "Europe/Berlin".
 ZONE_COOKIE = "zone"
 _SCRIPTS = "static/js/"
+#: BCP 47 tags, as feeds contain them.
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 #: Values of errors that are counts; others may be ids and codes, which have no separators.
 _LIMITS = ("limit", "most")
 
@@ -85,6 +90,20 @@ def get_language() -> str:
     if language is None:
         g.language = language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
     return str(language)
+
+
+def render_lang(code: str | None) -> Markup:
+    """Return the ``lang`` attribute for a foreign text, empty if it is in the page's language."""
+    if not code or not _TAG.fullmatch(code) or code.lower() == get_language():
+        return Markup()
+    return Markup(' lang="{}"').format(code)
+
+
+def describe_lost(link: str | None) -> str:
+    """Return the text in place of a shared entry that isn't shown; empty if the entry is shown."""
+    if not link:
+        return ""
+    return str(gettext("private share") if link == ShareVisibility.PRIVATE else gettext("removed share"))
 
 
 def get_direction() -> str:

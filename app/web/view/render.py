@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from flask import Flask, current_app, g, render_template, request
@@ -15,8 +16,8 @@ from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
 from app.models.imports.imports import Import
-from app.models.reading.stream import Tree
-from app.models.sharing.sharing import ShareVisibility
+from app.models.reading.stream import Article, Page, Tree
+from app.models.reading.stream_view import StreamView
 from app.models.subscriptions.folder import build_folder_paths
 from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
@@ -24,6 +25,7 @@ from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
 from app.web.view import chart, embeds, highlight, i18n, present
 from app.web.view import tree as treeview
+from app.web.view.rows import RowRenderer
 from app.web.view.templates import LanguageTemplates
 
 #: The sections of the settings: address below /settings, icon, title.
@@ -37,8 +39,6 @@ SETTINGS_SECTIONS = (
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
-#: BCP 47 tags, as feeds contain them.
-_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 #: Icons that point in the text's direction: mirrored in right-to-left languages.
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
@@ -84,8 +84,9 @@ def install(app: Flask, tree_cache: int) -> None:
         feed_message=describe_feed_error,
         search_message=lambda word: i18n.translate_search_error(get_visible_word(word)),
         feed_fix=lambda word: _(get_feed_fix(get_visible_word(word))),
-        lost=describe_lost,
+        lost=i18n.describe_lost,
         nested_tree=render_tree,
+        row_renderer=make_row_renderer,
         tree_shape=compute_tree_shape,
         player=embeds.find_player,
         tile=treeview.render_tile_html,
@@ -103,7 +104,7 @@ def install(app: Flask, tree_cache: int) -> None:
         percent=present.format_percentage,
         milliseconds=present.format_milliseconds,
         said=i18n.translate_error,
-        lang=render_lang,
+        lang=i18n.render_lang,
         moment=present.format_moment,
         iso=present.format_iso,
         http=present.keep_http_url,
@@ -140,25 +141,39 @@ def _icon(name: str, label: str, sprite: str) -> Markup:
     return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
 
 
-def render_lang(code: str | None) -> Markup:
-    """Return the ``lang`` attribute for a foreign text, empty if it is in the page's language."""
-    if not code or not _TAG.fullmatch(code) or code.lower() == i18n.get_language():
-        return Markup()
-    return Markup(' lang="{}"').format(code)
-
-
-def describe_lost(link: str | None) -> str:
-    """Return the text in place of a shared entry that isn't shown; empty if the entry is shown."""
-    if not link:
-        return ""
-    return str(_("private share") if link == ShareVisibility.PRIVATE else _("removed share"))
-
-
 def render_tree(tree: Tree, current: str) -> Markup:
     """Return the folders and feeds of this person's tree."""
     warn = str(render_icon("warn", _("Has an error"))).replace("icon", "icon warn", 1)
     icons = treeview.Icons(i18n.get_language(), str(render_icon("chevron")), warn)
     return _get_trees().render(get_user().actor.user_id, tree, current, icons)
+
+
+def make_row_renderer(
+    page: Page,
+    look: StreamView,
+    here: str,
+    stars: Mapping[bool, str],
+    *,
+    first: bool,
+    article: Article | None,
+) -> RowRenderer:
+    """Return what renders the rows of a list.
+
+    Args:
+        here: address of the list.
+        stars: the star button by its state, with ``{id}`` in place of the entry's id.
+        first: the rows begin a list, above which "All caught up" may stand instead of a heading.
+        article: the open entry, if any.
+    """
+    return RowRenderer(
+        page,
+        here=here,
+        stars=stars,
+        open_id=article.entry.id if article else None,
+        density=look.density,
+        view=look.view,
+        divided=not (first and page.split == 0),
+    )
 
 
 def compute_tree_shape(tree: Tree) -> str:
@@ -269,7 +284,11 @@ def pop_notices() -> tuple[Any, ...]:
 def find_running_import() -> Import | None:
     """Return this person's import that is running or queued."""
     current = find_user()
-    return get_services().imports.find_active(current.actor) if current else None
+    if current is None:
+        return None
+    # A whole page shows both; one command reads them, unless the view has read them already.
+    get_services().page_frame.prefetch_counts(current.actor)
+    return get_services().imports.find_active(current.actor)
 
 
 def count_unread_notifications() -> int:

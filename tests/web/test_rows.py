@@ -1,0 +1,92 @@
+"""Rows of lists: what feeds and people wrote is only text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+
+import lxml.html
+import pytest
+from flask import Flask
+from jinja2 import Environment
+
+from app.models.reading.stream import EntryRow, Page
+from app.models.reading.tag import Tag
+from app.models.sharing.sharing import Sharer
+from app.web.view import i18n
+from app.web.view.rows import RowRenderer, truncate_text
+
+EVIL = "<i title='x\" onload=\"y'>&amp;</i>"
+AT = dt.datetime(2026, 3, 14, 9, 5, tzinfo=dt.UTC)
+
+
+def _make_row(**changes: object) -> EntryRow:
+    fields: dict[str, object] = {
+        "id": 5,
+        "feed_id": 7,
+        "feed_title": EVIL,
+        "language": "de",
+        "title": EVIL,
+        "url": None,
+        "author": EVIL,
+        "excerpt": EVIL,
+        "at": AT,
+        "published": None,
+        "read": False,
+        "starred": True,
+        "image": f"https://site.example/{EVIL.replace(' ', '')}",
+        "tags": (Tag(1, 1, EVIL, 1),),
+    }
+    return EntryRow(**(fields | changes))  # type: ignore[arg-type]
+
+
+def _render(row: EntryRow, *, split: int | None = None, divided: bool = True) -> str:
+    app = Flask(__name__)
+    i18n.install(app)
+    with app.test_request_context("/"):
+        page = Page((row,), None, "token", split, None)
+        stars = {True: "<b>{id} on</b>", False: "<b>{id} off</b>"}
+        renderer = RowRenderer(
+            page, here="/read/all?a=1", stars=stars, open_id=5, density="card", view="panes", divided=divided
+        )
+        return str(renderer.render())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_H16_rows_show_foreign_values_as_text(shared: bool) -> None:
+    sharers = tuple(Sharer(n, n, EVIL, EVIL, note="" if n == 1 else f"Note {EVIL}") for n in range(1, 6))
+    html = _render(_make_row(sharers=sharers if shared else ()))
+    row = lxml.html.fromstring(html)
+    assert not row.xpath("//*[@onload] | //i[@title]")
+    assert row.xpath("string(//h2/a)") == f"Unread: {EVIL}"
+    assert EVIL in row.xpath("string(//bdi[@class='src'])")
+    assert row.xpath("string(//span[@class='tag'])") == EVIL
+    assert row.xpath("//h2/a/@href") == ["/read/all?a=1&entry=5"]
+    assert row.xpath("//article/@aria-current") == ["true"]
+    assert "5 on" in html
+    if shared:
+        assert row.xpath("string(//bdi[@class='src'])").endswith("+2")
+        assert len(row.xpath("//bdi[@class='faces']/i")) == 4
+        assert row.xpath("string(//span[@class='said'])") == f" “Note {EVIL}”"
+
+
+def test_rows_without_a_title_show_their_text() -> None:
+    long = "word " * 60
+    row = lxml.html.fromstring(_render(_make_row(title="", excerpt=long, read=True, markable=False)))
+    assert row.xpath("string(//h2/a)") == truncate_text(long, 80)
+    assert not row.xpath("//article/@data-feed")
+    assert "is-read" in row.xpath("//article/@class")[0]
+    assert "(no title)" in _render(_make_row(title="", excerpt=""))
+
+
+def test_the_heading_of_read_rows_comes_once() -> None:
+    assert "Already read" in _render(_make_row(), split=0)
+    assert "Already read" not in _render(_make_row(), split=0, divided=False)
+    assert "Already read" not in _render(_make_row(), split=1)
+
+
+def test_texts_are_cut_like_in_templates() -> None:
+    dice, template = random.Random(1), Environment().from_string("{{ text|truncate(9, false, '…', 0) }}")
+    for _ in range(200):
+        text = "".join(dice.choice("ab  ü") for _ in range(dice.randint(0, 20)))
+        assert truncate_text(text, 9) == template.render(text=text)
