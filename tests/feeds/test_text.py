@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.html.text import extract_plain_text, make_excerpt, parse_language_tag
+from app.feeds.html.sanitize import sanitize
+from app.feeds.html.text import (
+    extract_clean_text,
+    extract_plain_text,
+    flatten_html,
+    make_excerpt,
+    parse_language_tag,
+)
 
 CASES = [
     ("a < b", "a < b"),
@@ -127,6 +134,16 @@ def test_excerpt_reads_no_further_than_it_needs() -> None:
 
 def test_excerpt_of_entities_is_not_undone_twice() -> None:
     assert make_excerpt("<p>Write &amp;lt; for less-than</p>", 80) == "Write &lt; for less-than"
+
+
+PARTS = ["<p>", "</p>", "<b>x</b>y", '<img alt="&lt;i>" src="//a.example/b.png">', "<wbr>", "a", " ", "\n"]
+PARTS += ["\xa0", "\x97", "\u202e", "]]>", "<!-- z -->", "<", "&#8217;", "&amp;lt;", "é"]
+
+
+@given(st.lists(st.sampled_from(PARTS)))
+def test_text_of_clean_html_is_the_same_without_the_steps_for_other_html(parts: list[str]) -> None:
+    clean = sanitize("".join(parts), "https://a.example/")
+    assert extract_clean_text(clean).split() == flatten_html(clean).split()
 
 
 HOSTILE = ["<", "<!--", "<script>", "<a ", '<a "', "<a '\"", "&lt;b>", "<b>x", "<![CDATA[", "&amp;", '"x" ']

@@ -15,6 +15,8 @@ from pymongo.database import Database
 from app import clock
 from app.adapters.search import tantivy_index
 from app.errors import SearchUnavailableError
+from app.gateways.reading import indexing
+from app.mappers.feeds.entries import EntryMapper
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import EntryChange, EntryKey, NewEntry
 from app.models.reading.search import SearchDocument, SearchRequest, Term, TermField
@@ -239,25 +241,47 @@ def test_the_first_start_with_a_search_indexes_what_was_there_before(
 
 
 def test_a_feed_that_cannot_be_indexed_holds_no_other_up(
-    library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch
+    library: World, alice: Actor, db: Database[Any]
 ) -> None:
-    gateway, bad = library.services.gateways.indexing, library.feed("sport")
-    entries = gateway.read_entries
-
-    def broken(feed: Any) -> Any:
-        if feed.id == bad:
-            raise ValueError("a fault of ours")
-        return entries(feed)
-
+    bad = {"feed_id": library.feed("sport"), "seq": 1}
+    body = db.entries.find_one(bad).get("body")
+    db.entries.update_one(bad, {"$set": {"body": b"damaged"}})
     remove_index(library)
     library.services.indexing.rebuild(NOW)
-    monkeypatch.setattr(gateway, "read_entries", broken)
     assert index(library)["feeds"] == 3
     assert count_indexed(library) == {"nature": 3, "sport": 0, "other": 1}
-    monkeypatch.setattr(gateway, "read_entries", entries)
+    db.entries.update_one(bad, {"$set": {"body": body}})
     assert index(library, NOW + dt.timedelta(minutes=59))["feeds"] == 0
     assert index(library, NOW + dt.timedelta(hours=1))["feeds"] == 1
     assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_news_of_several_feeds_is_read_together(
+    library: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    later = NOW + dt.timedelta(minutes=1)
+    for number, name in enumerate(("nature", "sport"), 20):
+        change = EntryChange(guid_hash=guid(1 if name == "nature" else 4), title=f"Walrus {name}")
+        library.store(library.feed(name), [say(number, f"Walrus {number}")], changed=[change], now=later)
+    monkeypatch.setattr(indexing, "BATCH", size)
+    read = []
+
+    def spy(name: str) -> None:
+        real = getattr(EntryMapper, name)
+
+        def find(*args: Any) -> Any:
+            read.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(EntryMapper, name, find)
+
+    spy("find_range")
+    spy("find_ranges")
+    assert index(library, later) == {"feeds": 2, "entries": 4}
+    assert len(read) <= {1: 10, 2: 5, 100: 1}[size]
+    wanted = {"Walrus 20", "Walrus 21", "Walrus nature", "Walrus sport"}
+    assert set(found(library, alice, "walrus")) == wanted
 
 
 def test_retention_takes_entries_out_but_not_marked_ones(

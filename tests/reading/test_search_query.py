@@ -22,7 +22,7 @@ from app.models.reading.search import (
     parse_query,
 )
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
-from app.models.reading.tokenizer import find_word_spans, split_words
+from app.models.reading.tokenizer import find_word_spans, split_text, split_words
 
 _PIECES = st.sampled_from(
     ['"', "-", ":", "title:", "is:", "before:", "is:unread", "a", "日本", " ", "é", "\\"]
@@ -66,6 +66,22 @@ def test_words_of_a_text_are_those_of_its_parts(text: str) -> None:
     assert all(0 <= begin < end <= len(text) for begin, end, _ in found)
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(found))
     assert split_words(" ".join(split_words(text))) == split_words(text) or not text.isascii()
+
+
+@given(st.text(st.sampled_from("aB7_- \t\n'’“”…–—·«»\xa0\u202f€→éßİ\u0301犬ﬁ") | st.characters()))
+def test_words_do_not_depend_on_the_way_of_finding_them(text: str) -> None:
+    # A word that isn't ASCII makes the search for words take its general way.
+    found, plain = split_text(text)
+    general, general_plain = split_text(f"{text} жжж")
+    assert [*found, "жжж"] == general
+    assert plain | {"жжж"} == general_plain
+
+
+def test_each_character_separates_words_or_not_in_every_text() -> None:
+    for character in map(chr, range(0x3000)):
+        found, plain = split_text(f"a{character}b")
+        general, general_plain = split_text(f"жжж a{character}b")
+        assert (["жжж", *found], plain | {"жжж"}) == (general, general_plain), hex(ord(character))
 
 
 def test_operators() -> None:

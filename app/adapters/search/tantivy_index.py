@@ -15,6 +15,7 @@ from app.adapters.search.generations import META
 from app.errors import SearchUnavailableError
 from app.models.reading import stems
 from app.models.reading.entry import EntryKey
+from app.models.reading.languages import BEGINNING
 from app.models.reading.search import (
     RANKED_MAX,
     SearchDocument,
@@ -23,7 +24,7 @@ from app.models.reading.search import (
     Term,
     TermField,
 )
-from app.models.reading.tokenizer import split_words
+from app.models.reading.tokenizer import split_text, split_words
 
 try:
     import tantivy
@@ -99,7 +100,8 @@ class IndexWriter:
                 self._writer.add_document(self._make(entry))
 
     def _make(self, entry: SearchDocument) -> Any:
-        title, author, body = split_words(entry.title), split_words(entry.author), split_words(entry.text)
+        (title, of_title), (body, of_text) = split_text(entry.title), split_text(entry.text)
+        author = split_words(entry.author)
         if len(body) > self._most:
             body = _cut(body, self._most)
         document = tantivy.Document()
@@ -111,7 +113,8 @@ class IndexWriter:
             document.add_text(field, " ".join(words))
         for words in (title, author, body):
             document.add_text("words", " ".join(words))
-        found = stems.make_stems(f"{entry.title}\n{entry.text}", entry.language)
+        beginning = f"{entry.title}\n{entry.text[:BEGINNING]}"
+        found = stems.make_stems(beginning, of_title | of_text, entry.language)
         document.add_text("stems", " ".join(found))
         return document
 

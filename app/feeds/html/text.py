@@ -105,11 +105,7 @@ def make_excerpt(markup: str, length: int) -> str:
 
 def _beginning(markup: str, length: int) -> str:
     """Return more than ``length`` characters of the text of sanitized HTML, or all of it."""
-    if "<" in markup:
-        parts = _CLEAN_TAG.split(markup)
-        parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]
-        markup = "".join(parts)
-    text = html.unescape(markup)
+    text = html.unescape(_space_tags(markup))
     # Tidying text that is cut off later would take most of the time.
     head = _tidy(text[: length + length // 4])
     return head if len(head) > length else _tidy(text)
@@ -124,6 +120,21 @@ def flatten_html(markup: str) -> str:
         parts[1::2] = [_SPACING.get(name.lower(), " ") for name in parts[1::2]]
         markup = "".join(parts)
     return _tidy(html.unescape(markup))
+
+
+def extract_clean_text(markup: str) -> str:
+    """Return the text of sanitized HTML; unlike :func:`flatten_html`, it leaves white space as it is."""
+    return _without_controls(html.unescape(_space_tags(markup)))
+
+
+def _space_tags(markup: str) -> str:
+    """Return sanitized HTML with its tags replaced by nothing or a space."""
+    if "<" not in markup:
+        return markup
+    # [text, name, text, name, …, text]
+    parts = _CLEAN_TAG.split(markup)
+    parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]
+    return "".join(parts)
 
 
 def cut_html(markup: str, length: int) -> str:
@@ -170,14 +181,18 @@ def _tag_text(match: re.Match[str], starts: set[str], ends: set[str]) -> str:
 
 
 def _tidy(text: str) -> str:
+    return " ".join(_without_controls(text).split())
+
+
+def _without_controls(text: str) -> str:
     if not text.isprintable():
-        # Most of these are white space, which the end removes anyway: avoid checking each character.
+        # Most of these are white space, which separates words in any form: avoid checking each character.
         text = text.replace("\n", " ").replace("\r", " ").replace("\t", " ").replace("\xa0", " ")
         if not text.isprintable():
             text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
             if not any(c.isprintable() and c != " " for c in text):
                 return ""  # nothing in it is visible
-    return " ".join(text.split())
+    return text
 
 
 def parse_language_tag(text: str) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from app.errors import StoreError
 from app.feeds.html import text
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.store import Store
@@ -30,23 +31,60 @@ class IndexingGateway(IndexQueueMapper):
         self._entries = entries
         self._most = max_text
 
-    def read_entries(self, feed: UnindexedFeed) -> Iterator[list[SearchDocument]]:
-        """Yield a feed's new and changed entries in batches.
+    def read_news(
+        self, feeds: Sequence[UnindexedFeed]
+    ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]]]]:
+        """Yield feeds with their new and changed entries in batches, which are converted while they are read.
 
-        A feed that isn't indexed at all also has entries below its first number, which are kept for their
-        marks.
+        A statement costs more than the one entry of most feeds, so entries of many feeds are read together.
         """
-        after = max(feed.upto, feed.first_seq - 1) if feed.upto else 0
-        while batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH):
+        for together in _group(feeds):
+            found = self._read_together(together)
+            for feed in together:
+                yield feed, self._read(feed, found)
+
+    def _read_together(self, feeds: Sequence[UnindexedFeed]) -> dict[int, list[Entry]] | None:
+        """Return the new and changed entries of feeds with few of them; None: read each feed alone."""
+        if len(feeds) == 1:
+            return None
+        revised = self._find_revised(feeds)
+        if len(revised) > BATCH:
+            return None
+        ranges = [(feed.id, _get_start(feed), feed.last_seq) for feed in feeds]
+        found: dict[int, list[Entry]] = {feed.id: [] for feed in feeds}
+        try:
+            for entry in self._entries.find_ranges([*ranges, *revised]):
+                found[entry.feed_id].append(entry)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 — a bug of ours; read alone, only the feed with this entry fails
+            return None
+        return found
+
+    def _read(
+        self, feed: UnindexedFeed, found: Mapping[int, list[Entry]] | None
+    ) -> Iterator[list[SearchDocument]]:
+        if found is not None:
+            yield [self._searchable(entry, feed.language) for entry in found[feed.id]]
+            return
+        after, more = _get_start(feed), True
+        while more and (batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH)):
             yield [self._searchable(entry, feed.language) for entry in batch]
-            after = batch[-1].seq
-        if feed.since is not None:
-            for seq in self._entries.find_revised(feed.id, feed.since, feed.upto):
-                changed = self._entries.find_range(feed.id, seq - 1, seq, 1)
-                yield [self._searchable(entry, feed.language) for entry in changed]
+            after, more = batch[-1].seq, len(batch) == BATCH
+        revised = self._find_revised([feed])
+        for at in range(0, len(revised), BATCH):
+            changed = self._entries.find_ranges(revised[at : at + BATCH])
+            yield [self._searchable(entry, feed.language) for entry in changed]
+
+    def _find_revised(self, feeds: Sequence[UnindexedFeed]) -> list[tuple[int, int, int]]:
+        """Return the places of entries that the index has, but that have changed since, as ranges."""
+        upto = {feed.id: feed.upto for feed in feeds}
+        since = {feed.id: feed.since for feed in feeds if feed.since is not None}
+        found = self._entries.find_revised(since)
+        return [(feed_id, seq - 1, seq) for feed_id, seq in found if seq <= upto[feed_id]]
 
     def _searchable(self, entry: Entry, language: str) -> SearchDocument:
-        body = text.flatten_html(text.cut_html(entry.content or entry.summary, self._most))
+        body = text.extract_clean_text(text.cut_html(entry.content or entry.summary, self._most))
         more = " ".join((body, *entry.categories))
         return SearchDocument(
             id=entry.id,
@@ -67,3 +105,26 @@ class IndexingGateway(IndexQueueMapper):
         """Request a new index of all feeds; return their number."""
         self.request_rebuild(now)
         return self.count_feeds()
+
+
+def _get_start(feed: UnindexedFeed) -> int:
+    """Return the number before the first entry that the index lacks.
+
+    A feed that isn't indexed at all also has entries below its first number, which are kept for their marks.
+    """
+    return max(feed.upto, feed.first_seq - 1) if feed.upto else 0
+
+
+def _group(feeds: Sequence[UnindexedFeed]) -> Iterator[list[UnindexedFeed]]:
+    """Yield feeds in groups with at most :data:`BATCH` new entries; a feed with more is alone."""
+    group: list[UnindexedFeed] = []
+    room = BATCH
+    for feed in feeds:
+        new = feed.last_seq - _get_start(feed)
+        if group and new > room:
+            yield group
+            group, room = [], BATCH
+        group.append(feed)
+        room -= new
+    if group:
+        yield group

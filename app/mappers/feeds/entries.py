@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bson.binary import Binary
@@ -359,10 +359,28 @@ class EntryMapper:
         return [parse_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
 
     @translate_errors
-    def find_revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
-        """Return the numbers up to ``upto`` of entries that changed since a time."""
-        query = {"feed_id": feed_id, "seq": {"$lte": upto}, "revised": {"$gte": since}}
-        return sorted(d["seq"] for d in self._entries.find(query, {"_id": 0, "seq": 1}).hint("seq"))
+    def find_ranges(self, ranges: Sequence[tuple[int, int, int]]) -> list[Entry]:
+        """Return the entries of several feeds by one statement, with bodies, ascending by number per feed.
+
+        Args:
+            ranges: tuples of feed id, number before the first one, and last number.
+        """
+        if not ranges:
+            return []
+        parts = [{"feed_id": feed, "seq": {"$gt": after, "$lte": upto}} for feed, after, upto in ranges]
+        most = sum(upto - after for _, after, upto in ranges) + 1
+        found = self._entries.find({"$or": parts}, batch_size=most).hint("seq")
+        return sorted(map(parse_entry, found), key=lambda entry: entry.seq)
+
+    @translate_errors
+    def find_revised(self, since: Mapping[int, dt.datetime]) -> list[tuple[int, int]]:
+        """Return feed and number of entries that changed since a time of their feed, ascending."""
+        if not since:
+            return []
+        query = {"feed_id": {"$in": list(since)}, "revised": {"$gte": min(since.values())}}
+        shown = {"_id": 0, "feed_id": 1, "seq": 1, "revised": 1}
+        found = self._entries.find(query, shown).hint("revised")
+        return sorted((d["feed_id"], d["seq"]) for d in found if d["revised"] >= since[d["feed_id"]])
 
     @translate_errors
     def find_kept_below(self, feed_id: int, seq: int) -> list[int]:

@@ -35,10 +35,16 @@ _FREQUENT: dict[str, frozenset[str]] = {
         "tr": "ve bir bu için ile olarak daha çok gibi olan değil ama kadar sonra ne",
     }.items()
 }
+#: Frequent word → the languages that have it.
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {
+    word: tuple(language for language, words in _FREQUENT.items() if word in words)
+    for word in frozenset[str]().union(*_FREQUENT.values())
+}
+_ALL_FREQUENT = frozenset(_LANGUAGES_OF)
 #: Words of the text that must be frequent ones of a language, and their lead over the next language.
 _ENOUGH, _LEAD = 3, 1.3
-#: Characters that are read to find the script.
-_BEGINNING = 500
+#: Characters of a text that are read to find its script.
+BEGINNING = 500
 _SCRIPTS: dict[str, re.Pattern[str]] = {
     "cyrillic": re.compile("[\u0400-\u052f]"),
     "arabic": re.compile("[\u0620-\u06ff]"),
@@ -85,7 +91,7 @@ def guess_language(text: str, words: Collection[str], stated: str = "") -> str:
         words: its different words in lower case.
         stated: the language that the feed names.
     """
-    script, stated = find_script(text[:_BEGINNING]), stated.lower()[:3].partition("-")[0].partition("_")[0]
+    script, stated = find_script(text[:BEGINNING]), stated.lower()[:3].partition("-")[0].partition("_")[0]
     stated = {"nb": "no", "nn": "no"}.get(stated, stated)
     if not script:
         return ""
@@ -98,7 +104,9 @@ def guess_language(text: str, words: Collection[str], stated: str = "") -> str:
 
 
 def _count_frequent(words: Collection[str]) -> str:
-    found = {*words}
-    counts = sorted(((len(frequent & found), name) for name, frequent in _FREQUENT.items()), reverse=True)
-    (most, best), (next_most, _) = counts[:2]
+    counts = dict.fromkeys(_FREQUENT, 0)
+    for word in _ALL_FREQUENT.intersection(words):
+        for language in _LANGUAGES_OF[word]:
+            counts[language] += 1
+    (most, best), (next_most, _) = sorted(((n, name) for name, n in counts.items()), reverse=True)[:2]
     return best if most >= _ENOUGH and most >= _LEAD * next_most else ""

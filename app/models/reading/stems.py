@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from app.models.reading.languages import LANGUAGES, find_script, guess_language
-from app.models.reading.tokenizer import LONGEST, find_plain_words, fold_text
+from app.models.reading.tokenizer import LONGEST, fold_text
 
 #: Language → Snowball's name of it.
 _ALGORITHMS = {
@@ -58,11 +58,16 @@ _ALIKE = 2
 _ARABIC_PREFIX = re.compile("(?:[وف]?(?:[بك]?ال|لل)|و)(?=.{3})")
 
 
-def make_stems(text: str, stated: str = "") -> list[str]:
-    """Return the different stems of a text's words, marked with the language; empty: unknown language."""
-    words = find_plain_words(text)
+def make_stems(text: str, words: Collection[str], stated: str = "") -> set[str]:
+    """Return the different stems of words, marked with the language; empty: unknown language.
+
+    Args:
+        text: the text, or at least its beginning.
+        words: its different words, from :func:`app.models.reading.tokenizer.find_plain_words`.
+        stated: the language that the feed names.
+    """
     language = guess_language(text, words, stated)
-    return list({*_stem_all(language, words)}) if language else []
+    return {*_stem_all(language, words)} if language else set()
 
 
 def find_possible_stems(word: str) -> set[str]:
@@ -79,22 +84,27 @@ def share_stem(typed: str, word: str) -> bool:
     return not find_possible_stems(typed).isdisjoint(find_possible_stems(word))
 
 
-def _stem_all(language: str, words: Collection[str]) -> list[str]:
-    algorithm = _ALGORITHMS.get(language)
-    stemmer = _find_stemmer(algorithm) if algorithm else None
-    if stemmer is None:
-        return []
+def _stem_all(language: str, words: Iterable[str]) -> Iterable[str]:
     known = _find_known(language)
-    if len(known) > _REMEMBERED:
-        known.clear()
-    stems = []
-    for word in words:
-        stem = known.get(word)  # another thread may clear them at any time
-        if stem is None:
-            stem = f"{language}:{fold_text(stemmer.stemWord(_bare(language, word)))[:LONGEST]}"
-            known[word] = stem
-        stems.append(stem)
-    return stems
+    return map(known.__getitem__, words) if known is not None else ()
+
+
+class _Stems(dict[str, str]):
+    """The stems of a language's words; a missing one is computed, and kept while there is room.
+
+    Several threads may use it: at worst, one of them computes a stem again.
+    """
+
+    def __init__(self, language: str, stemmer: Any) -> None:
+        super().__init__()
+        self._language, self._stemmer = language, stemmer
+
+    def __missing__(self, word: str) -> str:
+        if len(self) > _REMEMBERED:
+            self.clear()
+        stem = fold_text(self._stemmer.stemWord(_bare(self._language, word)))[:LONGEST]
+        self[word] = found = f"{self._language}:{stem}"
+        return found
 
 
 def _bare(language: str, word: str) -> str:
@@ -102,8 +112,10 @@ def _bare(language: str, word: str) -> str:
 
 
 @functools.cache
-def _find_known(_language: str) -> dict[str, str]:
-    return {}
+def _find_known(language: str) -> _Stems | None:
+    algorithm = _ALGORITHMS.get(language)
+    stemmer = _find_stemmer(algorithm) if algorithm else None
+    return None if stemmer is None else _Stems(language, stemmer)
 
 
 @functools.cache

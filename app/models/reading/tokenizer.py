@@ -14,7 +14,10 @@ from collections.abc import Iterator
 #: Most characters of a word; a longer one is an address or a key, and only its beginning is searchable.
 LONGEST = 40
 
-_ASCII = re.compile(r"[a-z0-9]+")
+#: By character code: lower-case letters and digits, and a space for everything else.
+_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
+#: Typographic characters that separate words and fold to no letter. Without them, most texts are ASCII.
+_SIGNS = re.compile("[\xa0\xab\xb7\xbb\u2010-\u2027\u2030-\u2034\u2039\u203a\u20ac\u2190-\u2193]+")
 #: Accents, Hebrew points, Arabic vowels and the tatweel, which only lengthens a word.
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
 #: Hebrew points, Arabic vowels and the tatweel alone.
@@ -34,23 +37,44 @@ def fold_text(text: str) -> str:
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in order, as stored and compared."""
-    folded = fold_text(text)
-    if folded.isascii():
-        return [word[:LONGEST] for word in _ASCII.findall(folded)]
-    found = _word().findall(folded)
-    if _RUN.search(folded) is None:
-        return [word[:LONGEST] for word in found]
-    return [piece for word in found for piece in _pieces(word)]
+    return split_text(text)[0]
 
 
 def find_plain_words(text: str) -> set[str]:
     """Return the different words of a text in lower case and with their accents, as stemmers expect them."""
-    lower = (
-        text.lower()
-        if text.isascii()
-        else unicodedata.normalize("NFC", _POINTS_OF_SCRIPTS.sub("", text)).lower()
-    )
-    return set(_ASCII.findall(lower) if lower.isascii() else _word().findall(lower))
+    return split_text(text)[1]
+
+
+def split_text(text: str) -> tuple[list[str], set[str]]:
+    """Return :func:`split_words` and :func:`find_plain_words` of a text.
+
+    Indexing needs both, and in ASCII they are the same words: a tenth of the time of two searches.
+    """
+    if not text.isascii():
+        text = _SIGNS.sub(" ", text)
+        if not text.isascii():
+            return _split_folded(fold_text(text)), _find_accented(text)
+    words = text.translate(_LETTERS).split()
+    plain = set(words)
+    return _shorten(words) if max(map(len, plain), default=0) > LONGEST else words, plain
+
+
+def _split_folded(folded: str) -> list[str]:
+    if folded.isascii():
+        return _shorten(folded.translate(_LETTERS).split())
+    found = _word().findall(folded)
+    if _RUN.search(folded) is None:
+        return _shorten(found)
+    return [piece for word in found for piece in _pieces(word)]
+
+
+def _find_accented(text: str) -> set[str]:
+    lower = unicodedata.normalize("NFC", _POINTS_OF_SCRIPTS.sub("", text)).lower()
+    return set(lower.translate(_LETTERS).split() if lower.isascii() else _word().findall(lower))
+
+
+def _shorten(words: list[str]) -> list[str]:
+    return [word[:LONGEST] for word in words]
 
 
 def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -142,8 +142,8 @@ class IndexService:
 
     def _work(self, now: dt.datetime, done: dict[str, int], is_over: Callable[[], bool]) -> None:
         batch = self._remove_gone()
-        for feed, is_build in self._walk(now, batch):
-            done["entries"] += self._add(feed, now, batch, is_build=is_build)
+        for feed, found, is_build in self._walk(now, batch):
+            done["entries"] += self._add(feed, found, now, batch, is_build=is_build)
             done["feeds"] += 1
             if batch.is_due:
                 self._commit(batch)
@@ -168,15 +168,17 @@ class IndexService:
             self._gateway.unindex_feeds(lacking, now)
         return feeds[-1].id if len(feeds) == COMPARED else 0
 
-    def _walk(self, now: dt.datetime, batch: _Batch) -> Iterator[tuple[UnindexedFeed, bool]]:
-        """Yield feeds with news, and then those that a new index lacks."""
+    def _walk(
+        self, now: dt.datetime, batch: _Batch
+    ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]], bool]]:
+        """Yield feeds with news and their entries, and then feeds that a new index lacks, with True."""
         while True:
             news = [
                 feed
                 for feed in self._gateway.find_unindexed(now, FEEDS + len(batch.feeds))
                 if batch.feeds.get(feed.id) != feed
             ]
-            yield from ((feed, False) for feed in news)
+            yield from ((feed, found, False) for feed, found in self._gateway.read_news(news))
             if news:
                 continue
             position = self._index.position if batch.position is None else batch.position
@@ -187,12 +189,20 @@ class IndexService:
                 self._commit(batch)
                 self._finish_build()
                 return
-            yield from ((feed, True) for feed in lacking)
+            yield from ((feed, found, True) for feed, found in self._gateway.read_news(lacking))
 
-    def _add(self, feed: UnindexedFeed, now: dt.datetime, batch: _Batch, *, is_build: bool) -> int:
+    def _add(
+        self,
+        feed: UnindexedFeed,
+        found: Iterator[list[SearchDocument]],
+        now: dt.datetime,
+        batch: _Batch,
+        *,
+        is_build: bool,
+    ) -> int:
         number = 0
         try:
-            for documents in self._read(feed, is_build=is_build):
+            for documents in self._clear(feed, found, is_build=is_build):
                 self._index.add(documents, build_only=is_build)
                 number += len(documents)
                 batch.entries += len(documents)
@@ -211,11 +221,14 @@ class IndexService:
             batch.built += 1
         return number
 
-    def _read(self, feed: UnindexedFeed, *, is_build: bool) -> Iterator[list[SearchDocument]]:
+    def _clear(
+        self, feed: UnindexedFeed, found: Iterator[list[SearchDocument]], *, is_build: bool
+    ) -> Iterator[list[SearchDocument]]:
         """Yield the entries to index, after the entries to remove are removed."""
-        found = self._gateway.read_entries(feed)
         first = next(found, [])  # nothing is removed if nothing can be read
-        if feed.upto:
+        if feed.upto and feed.first_seq <= 1:
+            pass  # nothing is below the first entry
+        elif feed.upto:
             self._index.remove(feed.id, feed.first_seq, self._gateway.find_kept_below(feed))
         else:
             self._index.remove_feed(feed.id, build_only=is_build)
