@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from app import logs
 from app.errors import EventrError
 from app.runtime import gc
 
@@ -92,17 +93,25 @@ def main() -> None:
         e.show()
         sys.exit(e.exit_code)
     except EventrError as e:
-        click.echo(f"eventr: {e.message}", err=True)
+        _report(e.message)
         sys.exit(1)
     except OSError as e:
         if e.filename is not None or e.errno not in _UNWRITABLE:
             raise
-        click.echo(f"eventr: Can't write the output: {e.strerror}.", err=True)
+        _report(f"Can't write the output: {e.strerror}.")
         # The interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     # Without standalone mode, click returns the code of ctx.exit() instead of raising.
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(message: str) -> None:
+    """Write why the command failed to stderr."""
+    if logs.is_json():
+        logs.get(__name__).error("command_failed", message=message)
+    else:
+        click.echo(f"eventr: {message}", err=True)
 
 
 def print_json(document: Any) -> None:

@@ -12,8 +12,10 @@ import contextvars
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from app import clock
@@ -103,3 +105,26 @@ def configure(level: str, style: str) -> None:
     root.setLevel(level.upper())
     # At debug level the driver logs whole commands: password hashes, sessions, reading habits (V14).
     logging.getLogger("pymongo").setLevel(logging.WARNING)
+    if style == "json":
+        _log_what_is_printed()
+
+
+def is_json() -> bool:
+    """Return whether this process writes its log as JSON, so that errors must be logged and not printed."""
+    return any(isinstance(handler.formatter, _Json) for handler in logging.getLogger().handlers)
+
+
+def _log_what_is_printed() -> None:
+    """Log warnings and uncaught errors, which the interpreter would print in its own format."""
+    logging.captureWarnings(True)
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda end: _log_uncaught(end.exc_type, end.exc_value, end.exc_traceback)
+    sys.unraisablehook = lambda end: _log_uncaught(end.exc_type, end.exc_value, end.exc_traceback)
+
+
+def _log_uncaught(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, SystemExit):
+        return  # the end of a thread
+    logging.getLogger(__name__).critical("uncaught_error", exc_info=(kind, error or kind(), trace))

@@ -15,6 +15,7 @@ import math
 import re
 import select
 import socket
+import sys
 import time
 from concurrent.futures import Future
 from functools import partial
@@ -23,6 +24,7 @@ from selectors import EVENT_READ
 from typing import Any
 
 from gunicorn import util
+from gunicorn.arbiter import Arbiter
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
@@ -70,7 +72,11 @@ class PatientWorker(ThreadWorker):
         path = getattr(self.app, "handover", None)
         self._handover = Handover(path) if path else None
         util.write_error = _write_error  # gunicorn's own error page repeats the client's input
-        super().init_process()
+        try:
+            super().init_process()
+        except Exception:
+            self.log.exception("Exception in worker process")
+            sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def enqueue_req(self, conn: TConn) -> None:
         """Accept a connection on which a request is expected."""

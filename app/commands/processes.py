@@ -33,10 +33,10 @@ from app.runtime.gc import freeze_loaded
 _PARTS = (
     "app.application",
     "app.bootstrap.services",
+    "app.commands.gunicorn_log",
     "app.commands.gunicorn_worker",
     "controller.main",
     "gunicorn.arbiter",
-    "gunicorn.glogging",
     "queue_manager.main",
     "workers.updater.updater",
 )
@@ -185,7 +185,7 @@ def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
         "post_fork": _die_with_master,
         "post_worker_init": lambda worker: freeze_loaded(),
         "proc_name": "eventr web",
-        "errorlog": "-",
+        "logger_class": "app.commands.gunicorn_log.RootLogger",
         "loglevel": settings.log_level,
         # Heartbeat files on disk can stall a worker when the disk is busy.
         "worker_tmp_dir": "/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108

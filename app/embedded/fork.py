@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -167,7 +166,7 @@ def _become(child: Child, parent: int, output: int, mask: set[signal.Signals]) -
     except SystemExit as e:
         code = _get_exit_code(e)
     except BaseException:  # noqa: BLE001 — this is where the interpreter would report it
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
     finally:
         _end(code)
 
