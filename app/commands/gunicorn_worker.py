@@ -70,9 +70,9 @@ class PatientWorker(ThreadWorker):
     def init_process(self) -> None:
         """Initialize the worker, in its own process."""
         path = getattr(self.app, "handover", None)
-        self._handover = Handover(path) if path else None
         util.write_error = _write_error  # gunicorn's own error page repeats the client's input
         try:
+            self._handover = Handover(path) if path else None
             super().init_process()
         except Exception:
             self.log.exception("Exception in worker process")

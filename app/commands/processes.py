@@ -154,11 +154,12 @@ def _gunicorn(settings: Settings) -> None:
                 self.cfg.set(name, value)
 
         def load(self) -> Any:
-            return application.build(settings)
+            return built
 
-    # Everything is loaded and compiled before the first fork. So workers start faster and share these pages,
-    # and a worker's first page is nearly as fast as later ones.
+    # Everything is loaded, compiled and built before the first fork, and nothing connects yet. So workers
+    # start faster and share these pages, and a worker's first page is nearly as fast as later ones.
     compiled.compile_templates(application.__package__)
+    built = application.build(settings)
     freeze_loaded()
     Server().run()
 

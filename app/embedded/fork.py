@@ -166,7 +166,7 @@ def _become(child: Child, parent: int, output: int, mask: set[signal.Signals]) -
     except SystemExit as e:
         code = _get_exit_code(e)
     except BaseException:  # noqa: BLE001 — this is where the interpreter would report it
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
     finally:
         _end(code)
 

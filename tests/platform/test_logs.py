@@ -21,11 +21,12 @@ logs.configure("info", sys.argv[1])
 #: gunicorn as `eventr web` runs it, whose workers can't start: it logs its start, the error and its end.
 _BROKEN = """
 from app import application
-from app.commands import processes
+from app.commands import gunicorn_worker, processes
 from app.config import Settings
-def build(settings):
+def fail(path):
     raise LookupError("no\\nroom")
-application.build = build
+gunicorn_worker.Handover = fail
+application.build = lambda settings: None
 processes._gunicorn(Settings.from_env())
 """
 
