@@ -144,4 +144,6 @@ def resolve_addresses(settings: Settings) -> Settings:
 def _direct(mongodb: Path) -> str:
     # Direct: with one member there is nothing to discover, and a member known by a socket path
     # can't be reached from elsewhere anyway.
-    return f"mongodb://{quote(str(mongodb), safe='')}/?directConnection=true"
+    # Poll: a driver then needs one thread and one connection less to watch the server. It looks again every
+    # ten seconds, and at once after an error.
+    return f"mongodb://{quote(str(mongodb), safe='')}/?directConnection=true&serverMonitoringMode=poll"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import json
 import os
 import shutil
 import stat
@@ -134,6 +135,35 @@ def test_mongodb_compresses_collections_and_needs_little_memory(servers: embedde
     assert "block_compressor=zstd" in kept
     assert connections["current"] + connections["available"] == mongodb.CONNECTIONS
     assert int(given["tcmallocMaxTotalThreadCacheBytes"]) == mongodb.THREAD_CACHES
+
+
+def test_stores_at_rest_wake_up_rarely(servers: embedded.EmbeddedServers) -> None:
+    names = ("journalCommitInterval", "writePeriodicNoops", "enableFlowControl")
+    with pymongo.MongoClient(servers.mongodb_uri) as client:
+        given = {name: client.admin.command("getParameter", **{name: 1})[name] for name in names}
+    assert given == {
+        "journalCommitInterval": mongodb.JOURNAL_MS,
+        "writePeriodicNoops": False,
+        "enableFlowControl": False,
+    }
+    with redis.Redis.from_url(servers.redis_url) as store:
+        assert store.config_get("hz") == {"hz": "1"}
+    assert "serverMonitoringMode=poll" in servers.mongodb_uri
+
+
+def test_mongodb_logs_one_line_per_connection_and_none_per_checkpoint(home: Settings) -> None:
+    """Checkpoints were all that an idle server logged, and connections most of what it logged under kills."""
+    with embedded.start_servers(home) as running:
+        (server,) = (each for each in running.servers if each.name == "mongodb")
+        before = server.log_file.stat().st_size
+        for number in range(5):
+            with pymongo.MongoClient(running.mongodb_uri) as client:
+                client["kept"]["one"].insert_one({"_id": number})
+                client.admin.command("fsync")  # a checkpoint
+        written = server.log_file.read_bytes()[before:]
+    messages = {json.loads(line)["msg"] for line in written.splitlines()}
+    assert "client metadata" in messages, "which can't be turned off"
+    assert not messages & {"Connection accepted", "Connection ended", "WiredTiger message"}
 
 
 def test_without_a_setting_mongodb_gets_its_share_of_the_memory(home: Settings) -> None:
