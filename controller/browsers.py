@@ -227,6 +227,7 @@ class Browsers:
         self._recent = RecentEvents((0, 0))
         self._at = "0-0"
         self._streams: set[Stream] = set()
+        self._present = asyncio.Event()  # there are streams
         self._addresses: collections.Counter[str] = collections.Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         #: Limits Redis connections when many browsers reconnect at once.
@@ -277,6 +278,9 @@ class Browsers:
     async def run(self) -> None:
         """Maintain the streams forever: heartbeats, slow readers, expired streams."""
         while True:
+            if not self._streams:
+                self._present.clear()
+                await self._present.wait()
             await asyncio.sleep(_TICK)
             now = time.monotonic()
             for stream in list(self._streams):
@@ -307,6 +311,7 @@ class Browsers:
     def add_stream(self, stream: Stream) -> None:
         """Add a connection whose request is still to come."""
         self._streams.add(stream)
+        self._present.set()
 
     def handle_request(self, stream: Stream, head: bytes) -> None:
         """Handle a request."""

@@ -16,7 +16,8 @@ from app.runtime.redis_errors import OUTAGE, describe_outage
 
 _log = logs.get(__name__)
 
-_BLOCK_MS = 1000
+#: Longest wait of a read for the next entry, milliseconds, and seconds that the answer may be late.
+_BLOCK_MS, _LATE = 4000, 2.0
 _PAGE = 1000
 _PAUSE = 0.5
 #: Seconds. Events that happen together come in several entries; waiting for them halves the CPU time.
@@ -29,7 +30,7 @@ Told = Callable[[str, list[Row]], None]
 def connect(redis_url: str) -> Any:
     """Return a client for blocking reads, without retries: each retry would block again."""
     return redis.asyncio.Redis.from_url(
-        redis_url, socket_timeout=_BLOCK_MS / 1000 + 5, retry=Retry(NoBackoff(), 0)
+        redis_url, socket_timeout=_BLOCK_MS / 1000 + _LATE, retry=Retry(NoBackoff(), 0)
     )
 
 

@@ -55,6 +55,7 @@ class AwaitedResults:
         #: The jobs to look up next; True: also check whether the job can still end.
         self._ask: dict[str, bool] = {}
         self._asked = asyncio.Event()
+        self._silent = asyncio.Event()  # there are jobs to look up again
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -111,6 +112,9 @@ class AwaitedResults:
     async def _look_again(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
+            if not self._looked:
+                self._silent.clear()
+                await self._silent.wait()
             await asyncio.sleep(_EVERY)
             before = clock() - _REST
             for job_id in list(itertools.islice(self._looked, _AGAIN)):
@@ -148,6 +152,7 @@ class AwaitedResults:
             self._looked.pop(look.id, None)
             if look.id in self._wanted:
                 self._looked[look.id] = now  # behind all others
+                self._silent.set()
         return True
 
     async def _read(self, looks: list[_Look]) -> list[Any]:

@@ -18,13 +18,20 @@ from queue_manager.scale import Load
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueState:
-    """A queue's current state; ``oldest`` is the wait of its first job, seconds."""
+    """A queue's current state.
+
+    Attributes:
+        length: Jobs that wait, or whose retry is due.
+        oldest: The wait of its first job, seconds.
+        planned: Jobs with a retry, due or not.
+    """
 
     name: str
     length: int
     oldest: float
     paused: bool
     draining: bool
+    planned: int = 0
 
 
 class QueueLoads:
@@ -39,8 +46,8 @@ class QueueLoads:
         """Return the states of these queues by name, in one round trip."""
         rows = await self._script(keys=[redis_keys.PAUSED, redis_keys.DRAINING], args=list(queues))
         found = [
-            QueueState(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
-            for name, length, oldest, paused, draining in rows
+            QueueState(name.decode(), int(length), float(oldest), bool(paused), bool(draining), int(planned))
+            for name, length, oldest, paused, draining, planned in rows
         ]
         return {queue.name: queue for queue in found}
 

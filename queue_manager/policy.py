@@ -16,6 +16,10 @@ MARGIN = 5.0
 #: First and longest pause after a worker that died before it was ready, seconds.
 PAUSE_FIRST, PAUSE_MOST = 0.25, 30.0
 
+#: An idle worker sends so many signs of life before it would count as stalled, but not more rarely than this,
+#: in seconds.
+SIGNS, TICK_MOST = 4, 5.0
+
 #: Reasons why a worker is stopped or killed.
 SHUTDOWN, MEMORY, TIMEOUT, STALL = "shutdown", "memory", "timeout", "stall"
 IDLE, SETTINGS, OPERATOR = "idle", "settings", "operator"
@@ -187,6 +191,15 @@ def judge_death(exitcode: int | None, killed: str | None) -> DeathVerdict:
         return DeathVerdict(False, "ended")
     what = f"signal {-exitcode}" if exitcode is not None and exitcode < 0 else f"exit {exitcode}"
     return DeathVerdict(True, what)
+
+
+def compute_tick(stall: float) -> float:
+    """Return the seconds between two signs of life of an idle worker.
+
+    Args:
+        stall: Seconds without a sign of life after which it is killed.
+    """
+    return min(TICK_MOST, stall / SIGNS)
 
 
 def compute_pause(deaths: int) -> float:

@@ -143,6 +143,7 @@ def _spec(name: str, manager: str, group: Group, rules: Mapping[str, QueueRules]
         lifetime=group.lifetime * wear,
         max_jobs=max(1, round(group.max_jobs * wear)),
         grace=group.grace,
+        tick=policy.compute_tick(group.stall),
         wear=wear,
         rules={queue: rules[queue] for queue in group.queues},
     )

@@ -29,8 +29,10 @@ from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, Counters
 
 _log = logs.get(__name__)
 
-#: Seconds between two looks: fewer and larger reads cost a third of many small ones.
+#: Seconds between two reads while events arrive: fewer and larger reads cost a third of many small ones.
 LOOK = 1.0
+#: Longest wait of a read for the next event, milliseconds; the connection's time limit must be longer.
+_BLOCK_MS = 3000
 _PAGE = 1000
 _PAUSE = 2.0
 #: Events that were read this long ago but not counted are counted by the next manager that looks.
@@ -117,11 +119,14 @@ class Statistics:
             )
             await self._add(await self._read(ids))
             self._claimed_ms = _now_ms()
-        while rows := parse_entries(
-            await self._client.xreadgroup(_GROUP, _GROUP, {redis_keys.EVENTS: ">"}, count=_PAGE)
-        ):
-            await self._add(rows)
-        await asyncio.sleep(LOOK)
+        rows = parse_entries(
+            await self._client.xreadgroup(
+                _GROUP, _GROUP, {redis_keys.EVENTS: ">"}, count=_PAGE, block=_BLOCK_MS
+            )
+        )
+        await self._add(rows)
+        if 0 < len(rows) < _PAGE:
+            await asyncio.sleep(LOOK)
 
     async def _read(self, ids: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
         """Return these events; None for an event that has left the stream."""

@@ -19,7 +19,8 @@ from queue_manager.control.actions import Controls
 from queue_manager.statistics import cancel_task
 
 #: Seconds between reports: a chart that refreshes every five seconds shows data at most seven seconds old.
-PERIOD = 2.0
+#: The second applies while no worker runs a job.
+PERIOD, IDLE_PERIOD = 2.0, 5.0
 
 
 @contextlib.asynccontextmanager
@@ -47,4 +48,5 @@ async def _tell(client: Any, controls: Controls) -> None:
                 json.dumps(status),
                 ex=redis_keys.ALIVE_SECONDS,
             )
-        await asyncio.sleep(PERIOD)
+        busy = any(worker["current"] for worker in status["workers"])
+        await asyncio.sleep(PERIOD if busy else IDLE_PERIOD)

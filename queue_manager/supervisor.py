@@ -15,6 +15,7 @@ from typing import Any
 from app import logs
 from app.config import Settings
 from app.errors import SettingsError
+from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE, describe_outage
 from queue_manager import policy
 from queue_manager.child import warm_up
@@ -29,12 +30,12 @@ from queue_manager.targets import WorkerTargets
 _log = logs.get(__name__)
 
 #: Seconds between two looks at all workers, and while no worker runs a job, starts or leaves; deaths and
-#: the start of a job arrive at once.
-LOOK, CALM_LOOK = 0.25, 1.0
+#: the start of a job arrive at once. A short stall time needs more looks.
+LOOK, CALM_LOOK = 0.25, 4.0
 #: Seconds; a look later than this means that the machine or this process stood still.
 _LATE = 1.0
 #: Longest time between two heartbeats, seconds; a short lease needs more.
-_BEAT = 3.0
+_BEAT = redis_keys.ALIVE_SECONDS / 3
 _OUTAGE_PAUSE = 0.5
 #: Seconds that a stopping manager tries to reach Redis; the next manager does the rest.
 _LAST_TRY = 5.0
@@ -83,7 +84,7 @@ class Supervisor:
             await self._look()
             self._news.clear()
             began = time.monotonic()
-            pause = CALM_LOOK if self._is_calm() else LOOK
+            pause = self._get_calm_pause() if self._is_calm() else LOOK
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), pause)
             self._excuse(time.monotonic() - began - pause)
@@ -95,6 +96,10 @@ class Supervisor:
         """Return whether all wanted workers are there, and none has a deadline soon."""
         wanted = sum(self.targets.get_wanted().values())
         return not self._stopping.is_set() and len(self.processes) == wanted and self.processes.is_calm()
+
+    def _get_calm_pause(self) -> float:
+        ticks = (policy.compute_tick(group.stall) for group in self.targets.table.groups)
+        return min([CALM_LOOK, *ticks])
 
     def _excuse(self, late: float) -> None:
         """Don't count time against workers in which this process stood still: they may have too."""

@@ -23,8 +23,8 @@ from queue_manager.scale import Scale, decide_scale
 _log = logs.get(__name__)
 
 #: Seconds between two looks at the queues and the live settings; hints arrive at once. While no job waits or
-#: runs, the second applies, unless a job arrives.
-LOOK, IDLE_LOOK = 1.0, 3.0
+#: runs, and no retry is planned, the second applies, unless a job arrives.
+LOOK, IDLE_LOOK = 1.0, 10.0
 _OUTAGE_PAUSE = 0.5
 #: Weight of one more second in the smoothed CPU use: a single burst must not delay a worker's start.
 _CPU_WEIGHT = 0.3
@@ -118,7 +118,7 @@ class WorkerTargets:
         self._cpu += (psutil.cpu_percent() - self._cpu) * weight
 
     def _is_idle(self) -> bool:
-        waiting = any(queue.length for queue in self._waiting.values())
+        waiting = any(queue.length or queue.planned for queue in self._waiting.values())
         return not waiting and not any(child.running for child in self._crew)
 
     async def listen(self) -> None:

@@ -62,6 +62,8 @@ elseif kind == 'retry' then
   redis.call('HSET', KEYS[1], 'status', 'scheduled', 'error', ARGV[5])
   redis.call('HINCRBY', KEYS[1], 'failures', 1)
   redis.call('ZADD', 'rq:scheduled:' .. queue, now + seconds, id)
+  -- Idle workers sleep until the next retry that they know of.
+  redis.call('PUBLISH', ARGV[13], queue)
 else
   redis.call('HSET', KEYS[1], 'status', 'queued')
   redis.call('LPUSH', 'rq:queue:' .. queue, id)

@@ -32,9 +32,10 @@ from workers.runner import Runner
 T = TypeVar("T")
 _log = logs.get(__name__)
 
-#: Seconds between looks of an idle worker, for due retries and lost wake-ups.
-IDLE = 1.0
+#: Seconds between looks of an idle worker, for lost wake-ups. New jobs and due retries end its sleep at once.
+IDLE = 5.0
 _OUTAGE_PAUSE = 0.25
+#: Seconds between signs of life while jobs run; the orders say how rare they may be otherwise.
 _TICK = 1.0
 #: Seconds that progress waits for an outcome to be recorded with.
 _GATHER = 0.1
@@ -122,9 +123,10 @@ class LoopWorker:
                 self._start(job, runner)
             if not jobs:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._kick.wait(), IDLE)
+                    await asyncio.wait_for(self._kick.wait(), self._desk.limit_pause(IDLE))
 
     async def _take(self, thread: ThreadPoolExecutor) -> list[ClaimedJob]:
+        self._desk.next_retry = None  # with no slot free, the retry must wait, too
         free = self._spec.slots - len(self._running)
         if self._spec.slots == 1:
             # A single slot means that a job runs alone; unrecorded jobs would share the next job's crash.
@@ -233,7 +235,8 @@ class LoopWorker:
     async def _tick_all(self) -> None:
         while True:
             self._link.send(Tick(self._done))
-            await asyncio.sleep(_TICK)
+            busy = self._running or self._unrecorded or self._leaving
+            await asyncio.sleep(min(_TICK, self._spec.tick) if busy else self._spec.tick)
 
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(thread, call)

@@ -65,6 +65,9 @@ class QueueClient:
         ]
         self._take, self._finish, self._put_back, self._progress = self._scripts
         self._known = False
+        #: Seconds until the next retry in its queues, as the last :meth:`claim_jobs` saw it if it claimed
+        #: nothing; None: there is none.
+        self.next_retry: float | None = None
 
     def set_queues(self, queues: Sequence[str]) -> None:
         """Claim from these queues from now on, by priority."""
@@ -84,6 +87,7 @@ class QueueClient:
         Raises:
             UnregisteredError: This worker may not claim jobs anymore.
         """
+        self.next_retry = None
         names = [self._inflight, redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.PAUSED]
         args: list[Any] = [self._worker, limit, utcformat(now()), redis_keys.EVENTS_KEPT]
         args.append(limit if system is None else system)
@@ -109,7 +113,14 @@ class QueueClient:
             raise StoreError from e
         if rows is None:
             raise UnregisteredError(self._worker)
+        if not isinstance(rows[0], list):
+            self.next_retry = max(0.0, float(rows[0])) if rows[0] else None
+            return []
         return [parse_job(row) for row in rows]
+
+    def limit_pause(self, seconds: float) -> float:
+        """Return how long an idle worker may sleep: these seconds, or until the next retry."""
+        return seconds if self.next_retry is None else min(seconds, self.next_retry)
 
     def finish(
         self, outcomes: Sequence[AttemptOutcome], reports: Sequence[ProgressReport] = ()

@@ -87,7 +87,7 @@ class SoloWorker:
                 if self._hand or self._take():
                     self._send(self._run(self._hand.popleft(), runner, loop))
                 else:
-                    self._bell.wait(IDLE)
+                    self._bell.wait(self._get_pause())
                 self._retire()
         self._settle(wait=True)
         # In reverse: each goes to the front of its queue, so their order stays.
@@ -101,6 +101,11 @@ class SoloWorker:
         if now - self._ticked >= _TICK:
             self._ticked = now
             self._link.send(Tick(self._done))
+
+    def _get_pause(self) -> float:
+        """Return the seconds for which an idle worker sleeps unless a job arrives."""
+        left = self._born + self._spec.lifetime - time.monotonic()
+        return max(0.0, self._desk.limit_pause(min(IDLE, self._spec.tick, left)))
 
     def _retire(self) -> None:
         if self._done >= self._spec.max_jobs:

@@ -9,7 +9,8 @@
 --       then for each queue: its most jobs, '1' for a system queue
 -- Crashes are counted over all jobs about the same feed, if that is more than this job's own.
 -- Returns nil if this worker isn't registered (anymore): its list was recovered, so it must end.
---         Else per job: id, queue, attempt, since, data, failures, crashes, parents.
+--         Else per job: id, queue, attempt, since, data, failures, crashes, parents. If it claims nothing: the
+--         seconds until the first retry in these queues, as text, or an empty text; paused queues don't count.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
   return nil
 end
@@ -59,6 +60,18 @@ local function take(queue, most)
   return taken
 end
 
+local function next_retry()
+  local first
+  for i = 6, #KEYS, 2 do
+    local at = redis.call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2]
+    if at and (not first or tonumber(at) < first)
+        and redis.call('SISMEMBER', KEYS[4], string.sub(KEYS[i - 1], 10)) == 0 then
+      first = tonumber(at)
+    end
+  end
+  return first and tostring(first - now) or ''
+end
+
 local system = tonumber(ARGV[5])
 for i = 5, #KEYS, 2 do
   local queue = KEYS[i]
@@ -75,5 +88,8 @@ for i = 5, #KEYS, 2 do
       system = system - taken
     end
   end
+end
+if #out == 0 then
+  return {next_retry()}
 end
 return out

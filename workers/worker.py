@@ -135,10 +135,11 @@ class EventrWorker(BaseWorker):
         client = redis.Redis.from_url(self._settings.redis_url, socket_timeout=None)
         while not self._over.is_set():
             try:
-                with client.pubsub(ignore_subscribe_messages=True) as hints:  # type: ignore[no-untyped-call]
+                with client.pubsub() as hints:  # type: ignore[no-untyped-call]
                     hints.subscribe(redis_keys.WAKE)
                     for hint in hints.listen():
-                        if hint["data"].decode() in self._spec.queues:
+                        # Hints from before the subscription are lost, so it counts as one.
+                        if hint["type"] == "subscribe" or hint["data"].decode() in self._spec.queues:
                             kick()
             except redis.RedisError:
                 self._over.wait(_RECONNECT)

@@ -12,6 +12,7 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
+from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.jobs.workers import Began, Ended, Leaving, Message, Ready, encode_message
 from queue_manager import groups, recovery, targets
@@ -19,6 +20,7 @@ from queue_manager.child import WorkerProcess
 from queue_manager.processes import WorkerProcesses
 from queue_manager.targets import WorkerTargets
 from tests.jobs import support
+from workers import outcome
 from workers.updater.updater import compute_sleep
 
 #: Commands that run while the manager sleeps; one that doesn't sleep looks about as often.
@@ -70,6 +72,42 @@ def test_idle_manager_looks_again_only_when_a_job_arrives(
                 await asyncio.gather(*tasks)
 
     support.linked(settings, run)
+
+
+def test_idle_worker_knows_the_next_retry_of_its_queues(
+    settings: Settings, redis_client: redis.Redis, jobs: RedisJobs
+) -> None:
+    desk, other = support.desk(redis_client, settings), support.desk(redis_client, settings, "w2")
+    assert desk.claim_jobs(1, {}, ()) == []
+    assert (desk.next_retry, desk.limit_pause(5)) == (None, 5)
+    jobs.enqueue(Job(Task.ECHO, {"n": 1}, Queue.PULL))
+    (job,) = other.claim_jobs(1, {}, ())
+    with redis_client.pubsub() as hints:  # type: ignore[no-untyped-call]
+        hints.subscribe(redis_keys.WAKE)
+        assert hints.get_message(timeout=60)["type"] == "subscribe"
+        later = dataclasses.replace(settings, job_backoff=1000.0, job_backoff_most=1000.0, job_retries=9)
+        other.finish([outcome.fail_job(job, ValueError(), later)])
+        assert hints.get_message(timeout=60)["data"].decode() == Queue.PULL, "idle workers look again"
+    assert desk.claim_jobs(1, {}, ()) == []
+    assert desk.next_retry is not None
+    assert 500 < desk.next_retry < 2000
+    assert desk.limit_pause(5) == 5
+    redis_client.zadd(redis_keys.SCHEDULED + Queue.PULL, {job.id: 1})
+    redis_client.sadd(redis_keys.PAUSED, str(Queue.PULL))
+    assert desk.claim_jobs(1, {}, ()) == []
+    assert desk.next_retry is None, "nothing is claimed from a paused queue, however long a retry is due"
+    redis_client.srem(redis_keys.PAUSED, str(Queue.PULL))
+    assert [again.id for again in desk.claim_jobs(1, {}, ())] == [job.id]
+    assert desk.next_retry is None
+
+
+@pytest.mark.parametrize(("stall", "seconds"), [(1, 0.25), (15, 3.75), (3600, 5)])
+def test_idle_worker_sends_several_signs_of_life_before_it_counts_as_stalled(
+    settings: Settings, stall: float, seconds: float
+) -> None:
+    table = groups.load(dataclasses.replace(settings, worker_stall=stall))
+    crew = WorkerProcesses(settings, "m1", lambda *_: None)
+    assert {crew.build_spec(group, table.rules).tick for group in table.groups} == {seconds}
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def test_the_load_of_a_queue_is_its_waiting_jobs_and_the_wait_of_the_first(
     assert _read(settings) == QueueState("feed-pull", 0, 0.0, paused=False, draining=False)
     _queue(jobs, redis_client, [LONG, 2 * LONG, 0])
     found = _read(settings)
-    assert (found.length, found.oldest) == (3, _about(LONG))
+    assert (found.length, found.oldest, found.planned) == (3, _about(LONG), 0)
+    _schedule(redis_client, due=[-LONG])
+    assert (_read(settings).length, _read(settings).planned) == (3, 1)
     assert _read(settings, Queue.DISCOVERY).length == 0
 
 

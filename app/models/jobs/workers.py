@@ -51,6 +51,7 @@ class WorkerSpec:
         lifetime: seconds after which it exits.
         max_jobs: jobs after which it exits.
         grace: seconds that running jobs get when it stops.
+        tick: seconds between its signs of life while it is idle.
         wear: factor by which its lifetime and jobs differ from those of its group.
     """
 
@@ -65,6 +66,7 @@ class WorkerSpec:
     lifetime: float
     max_jobs: int
     grace: float
+    tick: float = 1.0
     wear: float = 1.0
     rules: Mapping[str, QueueRules] = dataclasses.field(default_factory=dict)
 
