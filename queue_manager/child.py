@@ -29,6 +29,7 @@ from app.models.jobs.workers import (
     decode_message,
     encode_orders,
 )
+from queue_manager.fork_server import copy_this_process
 from queue_manager.policy import UNKNOWN_EXIT, WorkerView
 
 _log = logs.get(__name__)
@@ -36,9 +37,19 @@ _log = logs.get(__name__)
 #: The worker's code, by name: only the fork server loads it, once; the manager never does.
 ENTRY = "workers.main"
 _LOADED = "workers.preload"
+_PRELOADED = [_LOADED, __name__]
 _PACKET = 4096
 _RESIDENT = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _context = multiprocessing.get_context("forkserver")
+
+
+def copy_fork_server() -> None:
+    """Start the fork server as a copy of this process, if it has no other thread yet; doesn't wait for it.
+
+    Raises:
+        OSError: A process couldn't be created.
+    """
+    copy_this_process(_PRELOADED)
 
 
 def warm_up() -> None:
@@ -49,7 +60,7 @@ def warm_up() -> None:
     Raises:
         OSError, EOFError: A process couldn't be created.
     """
-    _context.set_forkserver_preload([_LOADED, __name__])
+    _context.set_forkserver_preload(_PRELOADED)
     first = _context.Process(target=_nothing, daemon=True)
     first.start()
     first.join()

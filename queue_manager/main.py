@@ -11,6 +11,7 @@ from app import logs
 from app.config import Settings
 from app.monitoring import admin_port
 from queue_manager import groups, recovery
+from queue_manager.child import copy_fork_server
 from queue_manager.control import repl
 from queue_manager.control.actions import Controls
 from queue_manager.status import publish_status
@@ -30,6 +31,7 @@ def run(settings: Settings) -> int:
         SettingsError: The queue settings aren't valid.
     """
     table = groups.load(settings)
+    copy_fork_server()  # if its command hasn't done so
     asyncio.run(_supervise(settings, table))
     _log.info("ended")
     return 0

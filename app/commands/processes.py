@@ -38,6 +38,7 @@ _PARTS = (
     "controller.main",
     "gunicorn.arbiter",
     "queue_manager.main",
+    "workers.main",
     "workers.updater.updater",
 )
 
@@ -81,8 +82,10 @@ def _run(name: str, part: Callable[[Settings], int], *, upgraded: bool = False) 
 @click.command()
 def manager() -> None:
     """Run the queue manager and its workers."""
+    from queue_manager.child import copy_fork_server
     from queue_manager.main import run
 
+    copy_fork_server()  # now, because connections to the stores have threads
     _run("manager", run, upgraded=True)
 
 

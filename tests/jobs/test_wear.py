@@ -93,6 +93,10 @@ def test_workers_share_what_was_loaded_for_all_of_them(engine: Engine, eventuall
     (worker,) = eventually(lambda: _worker(engine, "solo"), timeout=30)
     memory = psutil.Process(worker).memory_full_info()
     assert memory.uss < memory.rss / 3
+    helpers = {p.cmdline()[0].rstrip("\0 "): p for p in psutil.Process(engine.manager.pid).children()}
+    for name in ("eventr forkserver", "eventr resource_tracker"):  # copies of the manager, not new programs
+        memory = helpers[name].memory_full_info()
+        assert memory.uss < memory.rss / 2
 
 
 def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine: Engine) -> None:
