@@ -106,12 +106,12 @@ def _app_adds(page: Page, up: Up, address: str, eventually: Eventually) -> None:
         return answer if answer.get("streamId") else None
 
     # Once is enough where a search is quick; who is told that it still runs tries again.
-    stream = eventually(added, 60, "the app's search ends")["streamId"]
+    stream = eventually(added, message="the app's search ends")["streamId"]
 
     def read() -> Any:
         return json.loads(_ask(up, f"{READER}/stream/contents/{stream}?n=5", auth))["items"]
 
-    entries = eventually(read, 60, "the new feed's entries come")
+    entries = eventually(read, message="the new feed's entries come")
     assert all(entry["origin"]["streamId"] == stream and entry["title"] for entry in entries)
     listed = json.loads(_ask(up, f"{READER}/subscription/list?output=json", auth))["subscriptions"]
     assert [feed["url"] for feed in listed if feed["id"] == stream] == [f"http://{address}/posts.xml"]
@@ -152,9 +152,9 @@ def test_a_person_signs_up_adds_a_site_reads_it_and_it_stays_fresh(
     feed = _read(FEED)
     site.set(FEED_PATH, file_reply(feed.replace(b"<item>", FRESH + b"<item>", 1)))
 
-    eventually(lambda: _shows_fresh(page, up), 60, "the updater has the new entry fetched")
+    eventually(lambda: _shows_fresh(page, up), message="the updater has the new entry fetched")
     # Marked in the title, so its words stand apart.
-    eventually(lambda: _shows_fresh(page, up, "/search?q=title:press+fresh"), 60, "the search finds it")
+    eventually(lambda: _shows_fresh(page, up, "/search?q=title:press+fresh"), message="the search finds it")
     context.close()
     assert up.stop(signal.SIGTERM) == 0, up.report()
 
@@ -173,5 +173,5 @@ def test_it_stays_fresh_after_a_kill_of_every_part_but_the_first(
             os.kill(pid, signal.SIGKILL)
     site.set(FEED_PATH, file_reply(_read(FEED).replace(b"<item>", FRESH + b"<item>", 1)))
 
-    eventually(lambda: _shows_fresh(page, up), 120, "every part works again")
+    eventually(lambda: _shows_fresh(page, up), message="every part works again")
     page.close()

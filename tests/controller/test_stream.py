@@ -333,7 +333,7 @@ def test_who_reads_nothing_is_dropped_and_holds_up_nobody(
             quick.next()
             return "stream_dropped" in [record.message for record in caplog.records]
 
-        eventually(dropped, timeout=60)
+        eventually(dropped)
         events.notify_counts(ANN)
         while quick.next()[1] not in ("counts", "reset"):
             pass

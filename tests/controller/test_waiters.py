@@ -251,7 +251,7 @@ def test_a_connection_that_does_not_close_keeps_nobody_waiting(
             # Without a deadline that could help: at it, a waiter looks for himself.
             _check(tickets, list(jobs.await_many(tickets, 1e6)), wanted)
             result_channel = jobs._results._line()._line
-            eventually(lambda line=result_channel: not line._needed.is_set(), 30)
+            eventually(lambda line=result_channel: not line._needed.is_set())
 
 
 def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
@@ -260,7 +260,7 @@ def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
     assert result_channel is not None
     closing = threading.Thread(target=reader.close, daemon=True)
     closing.start()
-    eventually(lambda: not closing.is_alive(), 30, "the line ends")
+    eventually(lambda: not closing.is_alive(), message="the line ends")
     assert asyncio.all_tasks(result_channel._loop) == set()
 
 
@@ -318,7 +318,7 @@ def test_what_a_second_cancellation_leaves_is_ended_as_well(
     reader = ResultReader.from_settings(settings)
     waiting = threading.Thread(target=lambda: list(reader.await_many(jobs.enqueue_many(_echoes(1)), 3)))
     waiting.start()
-    eventually(lambda: redis_client.info("clients")["blocked_clients"], 60, "the line reads")  # type: ignore[index]
+    eventually(lambda: redis_client.info("clients")["blocked_clients"], message="the line reads")  # type: ignore[index]
     _closed(reader, eventually)
     assert swallowed
     waiting.join()

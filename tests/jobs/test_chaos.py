@@ -48,13 +48,13 @@ def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
         for n, blow in enumerate(blows):
             # More work with each blow, so that every one hits a worker in the middle of it.
             tickets += jobs.enqueue_many(support.effects(portion, seconds=0.25, start=FIRST + n * portion))
-            victim = eventually(lambda: _victim(manager, redis_client, rng), timeout=30)
+            victim = eventually(lambda: _victim(manager, redis_client, rng))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, blow)
-            eventually(lambda victim=victim: not support.is_alive(victim), timeout=30)
+            eventually(lambda victim=victim: not support.is_alive(victim))
         ids = [ticket.id for ticket in tickets]
         assert len(set(ids)) == JOBS
-        outcomes = list(jobs.await_many(tickets, 90))
+        outcomes = list(jobs.await_many(tickets, 240))
         assert collections.Counter(outcome.error for outcome in outcomes) == {None: JOBS}
         eventually(lambda: not any(support.leftovers(redis_client).values()))
         assert support.states(redis_client, ids) == {"finished": JOBS}

@@ -134,7 +134,7 @@ def test_each_job_of_a_solo_worker_ends_once_however_often_it_loses_redis(
         redis_client.client_kill_filter(_type="normal", skipme=True)
         # Some progress between two cuts, else there would be none at all.
         more = min(JOBS, ended + slots + 5)
-        ended = eventually(_ended(redis_client, more), timeout=60)
+        ended = eventually(_ended(redis_client, more))
     worker.request_stop("test")
     thread.join(60)
     assert not thread.is_alive()

@@ -29,17 +29,17 @@ def test_managers_workers_controllers_and_their_work_are_seen(
     assert services.operations.get_engine(ROOT).managers == ()
     part = live.controller(settings)
     with manager.running(settings):
-        eventually(lambda: _ready(services), timeout=60)
+        eventually(lambda: _ready(services))
         (one,) = services.operations.get_engine(ROOT).managers
         assert one.groups[0].serving >= 1
         # The manager looks at memory now and then, and tells of it with its next sign of life.
-        eventually(lambda: _measured(services), timeout=30)
+        eventually(lambda: _measured(services))
         services.jobs.enqueue(Job(Task.SLEEP, {"seconds": 25.0}, Queue.PULL))
-        eventually(lambda: any(w.runs for w in services.operations.get_engine(ROOT).workers), timeout=30)
+        eventually(lambda: any(w.runs for w in services.operations.get_engine(ROOT).workers))
         (running,) = services.operations.list_running(ROOT)
         assert (running.task, running.queue, running.state) == ("selftest.sleep", "feed-pull", "started")
         services.jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
-        eventually(lambda: sum(m.jobs for m in services.operations.get_throughput(ROOT).minutes), timeout=30)
+        eventually(lambda: sum(m.jobs for m in services.operations.get_throughput(ROOT).minutes))
         (controller,) = services.operations.get_engine(ROOT).controllers
         assert (controller.pid, controller.streams) == (part.pid, 0)
     part.stop()

@@ -29,7 +29,7 @@ def test_of_a_poisonous_batch_only_the_guilty_part_is_given_up(engine: Engine, e
     (outcome,) = engine.jobs.await_many([batch], 60)
     split = outcome.value["split"]
     wanted = {"finished": 2, "failed": 1}
-    eventually(lambda: support.states(engine.client, split) == wanted, timeout=60)
+    eventually(lambda: support.states(engine.client, split) == wanted)
     assert {key for key, _ in support.traces(engine.client)} >= {9001, 9003}
 
 

@@ -39,7 +39,6 @@ def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -
     with support.running("controller.main", settings, "controller") as process:
         eventually(
             lambda: next(redis_client.scan_iter(redis_keys.make_alive_key("controller", "*")), None),
-            timeout=60,
         )
         yield process
 
@@ -106,7 +105,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
 ) -> None:
     alive = redis_keys.make_alive_key("controller", "*")
     with support.running("controller.main", settings, "first") as first:
-        eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
+        eventually(lambda: next(redis_client.scan_iter(alive), None))
         with _subscribed(settings, Subscribe()) as stream:
             _run(jobs, redis_client, settings, range(4))
             seen = _read(stream, 6)
@@ -114,7 +113,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
     _run(jobs, redis_client, settings, range(4, 8))
     redis_client.delete("none", *redis_client.scan_iter(alive))  # it may have run out
     with support.running("controller.main", settings, "second") as second:
-        eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
+        eventually(lambda: next(redis_client.scan_iter(alive), None))
         with _subscribed(settings, Subscribe(since=seen[-1].at)) as stream:
             seen += _read(stream, 18)
             _run(jobs, redis_client, settings, range(8, 9))

@@ -50,7 +50,7 @@ def test_a_clean_stop_returns_jobs_and_leaves_nothing(
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 5, 25)
-        eventually(_all_run(redis_client, ids), timeout=60)
+        eventually(_all_run(redis_client, ids))
         family = [child.pid for child in manager.family()]
         assert manager.stop(number) == 0
     eventually(lambda: not any(map(support.is_alive, family)))
@@ -71,7 +71,7 @@ def test_a_short_job_ends_within_the_grace(
     settings = dataclasses.replace(settings, stop_grace=20)
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 3, 1.5)
-        eventually(_at_work(jobs, redis_client, 3, 1.5), timeout=60)
+        eventually(_at_work(jobs, redis_client, 3, 1.5))
         assert manager.stop() == 0
     assert support.states(redis_client, ids) == {"finished": 3}
 
@@ -82,14 +82,14 @@ def test_workers_die_with_their_manager_and_the_next_one_recovers(
     with support.running("queue_manager.main", settings, "first") as first:
         # Longer than it takes to see them run, to kill, and to look again.
         ids = _sleepers(jobs, 6, 10)
-        eventually(_all_run(redis_client, ids), timeout=60)
+        eventually(_all_run(redis_client, ids))
         family = [child.pid for child in first.family()]
         first.stop(signal.SIGKILL)
         eventually(lambda: not any(map(support.is_alive, family)))
     assert support.states(redis_client, ids) == {"started": 6}
     dead = set(support.workers(redis_client))
     with support.running("queue_manager.main", settings, "second"):
-        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6})
         assert not dead & set(support.workers(redis_client))
         assert {jobs.get_status(job_id).crashes for job_id in ids} == {0}
         assert redis_client.zcard(redis_keys.MANAGERS) == 1
@@ -101,14 +101,14 @@ def test_a_killed_fork_server_takes_no_job_along(
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 6, 2)
-        eventually(_at_work(jobs, redis_client, 6, 2), timeout=60)
+        eventually(_at_work(jobs, redis_client, 6, 2))
         workers = support.pids(manager, "feeds") + support.pids(manager, "suspects")
         # Not one of its children, which are called like it until they have a title of their own.
         below = psutil.Process(manager.pid).children()
         (server,) = [p for p in below if "forkserver" in " ".join(p.cmdline())]
         server.kill()
         eventually(lambda: not any(map(support.is_alive, workers)))
-        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6})
         assert {jobs.get_status(job_id).crashes for job_id in ids} == {0}
         assert manager.stop() == 0
 
@@ -120,7 +120,7 @@ def test_two_managers_work_beside_each_other(
         support.running("queue_manager.main", settings, "one") as one,
         support.running("queue_manager.main", settings, "two"),
     ):
-        eventually(lambda: len(set(support.workers(redis_client).values())) == 2, timeout=60)
+        eventually(lambda: len(set(support.workers(redis_client).values())) == 2)
         tickets = jobs.enqueue_many(support.effects(200, seconds=0.02))
         one.stop()
         assert len(list(jobs.await_many(tickets, 60))) == 200
@@ -150,7 +150,7 @@ def test_an_emptied_redis_heals_by_itself(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
 ) -> None:
     with support.running("queue_manager.main", settings, "manager"):
-        old = eventually(lambda: support.workers(redis_client), timeout=60)
+        old = eventually(lambda: support.workers(redis_client))
         redis_client.flushall()
         ticket = jobs.enqueue(Job(Task.ECHO, {"after": "flush"}, Queue.PULL))
         assert [outcome.error for outcome in jobs.await_many([ticket], 60)] == [None]
@@ -166,11 +166,11 @@ def test_an_outage_of_redis_is_waited_for(settings: Settings, eventually: Eventu
             support.running("queue_manager.main", ours) as manager,
         ):
             # Nobody answers yet: the manager waits.
-            eventually(lambda: "redis_silent" in manager.log.read_text(), timeout=60)
+            eventually(lambda: "redis_silent" in manager.log.read_text())
             _serve(server)
             tickets = jobs.enqueue_many(support.effects(60, seconds=0.3))
             client = redis.Redis.from_url(server.address)
-            eventually(lambda: client.llen("selftest:effects") > 8, timeout=60)
+            eventually(lambda: client.llen("selftest:effects") > 8)
             workers = support.pids(manager, "feeds")
             assert server.process is not None
             server.process.kill()
@@ -328,7 +328,7 @@ def test_a_redis_that_refuses_writes_is_waited_for_like_one_that_is_away(
     """As on a full disk: it answers, with an error, until there is room again."""
     refusal = "min-replicas-to-write"
     with support.running("queue_manager.main", settings, "manager") as manager:
-        held = eventually(lambda: support.pids(manager, "feeds"), timeout=60)
+        held = eventually(lambda: support.pids(manager, "feeds"))
         (ticket,) = jobs.enqueue_many(support.effects(1, seconds=30))
         eventually(lambda: jobs.get_status(ticket.id).state is State.STARTED)
         redis_client.config_set(refusal, 1)
@@ -336,9 +336,9 @@ def test_a_redis_that_refuses_writes_is_waited_for_like_one_that_is_away(
             for pid in held:
                 os.kill(pid, signal.SIGKILL)
             for what in ("recovering", "heartbeat"):
-                eventually(lambda what=what: f"while_={what}" in manager.log.read_text(), timeout=30)
+                eventually(lambda what=what: f"while_={what}" in manager.log.read_text())
         finally:
             redis_client.config_set(refusal, 0)
         assert manager.popen.poll() is None
-        eventually(lambda: jobs.get_status(ticket.id).crashes == 1, timeout=30)
-        eventually(lambda: support.pids(manager, "feeds"), timeout=30)
+        eventually(lambda: jobs.get_status(ticket.id).crashes == 1)
+        eventually(lambda: support.pids(manager, "feeds"))

@@ -30,7 +30,7 @@ def test_pulls_and_searches_without_mongodb_are_tried_again_and_crash_no_worker(
     wanted += [Job(Task.DISCOVER, {"key": n}, Queue.DISCOVERY) for n in range(1, 3)]
     with support.running("queue_manager.main", settings, "manager"):
         tickets = jobs.enqueue_many(wanted)
-        eventually(lambda: all(jobs.get_status(t.id).state is State.SCHEDULED for t in tickets), timeout=60)
+        eventually(lambda: all(jobs.get_status(t.id).state is State.SCHEDULED for t in tickets))
     views = [jobs.get_status(ticket.id) for ticket in tickets]
     assert [(v.failures, v.crashes, v.error) for v in views] == [(1, 0, "store_unavailable")] * len(views)
     rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]

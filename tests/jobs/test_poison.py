@@ -58,8 +58,8 @@ def test_X03_one_poisonous_feed_costs_the_others_a_retry_only(
         services.jobs.enqueue(Job(Task.PULL_SYSTEM, {"feed_ids": feed_ids}, Queue.PULL_SYSTEM))
 
         with manager.running(dataclasses.replace(settings, fetch_allow=(server.origin,))):
-            eventually(lambda: _polled(services, feed_ids) == FEEDS, 90, "every feed has its result")
-            eventually(lambda: _rests(services, feed_ids[POISONED]), 90, "the third crash was the last")
+            eventually(lambda: _polled(services, feed_ids) == FEEDS, message="every feed has its result")
+            eventually(lambda: _rests(services, feed_ids[POISONED]), message="the third crash was the last")
 
     feeds = [services.gateways.feeds.get(feed_id) for feed_id in feed_ids]
     assert [f.last_seq for f in feeds] == [int(n != POISONED) for n in range(FEEDS)]

@@ -30,8 +30,8 @@ Eventually = Callable[..., Any]
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to and its workers are ready."""
-    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
-    eventually(lambda: {w["state"] for w in _workers(engine)} == {"ready"}, timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid])
+    eventually(lambda: {w["state"] for w in _workers(engine)} == {"ready"})
     return engine
 
 
@@ -69,7 +69,7 @@ def test_status_shows_workers_with_age_jobs_memory_and_what_they_run(
     assert "selftest.sleep for " in line
     assert " MB  ready " in line
     repl.ask(engine.settings, f"kill {worker['name']}")
-    eventually(lambda: worker["name"] not in support.workers(engine.client), timeout=30)
+    eventually(lambda: worker["name"] not in support.workers(engine.client))
 
 
 def test_a_setting_is_changed_while_the_manager_runs(engine: Engine, eventually: Eventually) -> None:
@@ -86,7 +86,7 @@ def test_a_setting_is_changed_while_the_manager_runs(engine: Engine, eventually:
     }
     done = repl.run(settings, "-c", "set feeds.min_workers 3")
     assert done.stdout == "feeds.min_workers is now 3.\n"
-    eventually(lambda: len(support.pids(engine.manager, "feeds")) == 3, timeout=30)
+    eventually(lambda: len(support.pids(engine.manager, "feeds")) == 3)
     now = repl.ask(settings, "settings feeds")["feeds"]
     assert now == {**of_file, "max_workers": 3, "min_workers": 3}
     repl.ask(settings, "reset feeds.min_workers")
@@ -94,7 +94,7 @@ def test_a_setting_is_changed_while_the_manager_runs(engine: Engine, eventually:
     assert now == {**of_file, "max_workers": 3}
     repl.ask(settings, "reset feed-pull.max_workers")
     assert repl.ask(settings, "settings feeds")["feeds"] == of_file
-    eventually(lambda: len(support.pids(engine.manager, "feeds")) == group.max_workers, timeout=60)
+    eventually(lambda: len(support.pids(engine.manager, "feeds")) == group.max_workers)
 
 
 def test_a_queue_is_paused_drained_and_resumed(engine: Engine, eventually: Eventually) -> None:
@@ -126,12 +126,12 @@ def test_a_worker_is_killed_and_its_job_goes_on(engine: Engine, eventually: Even
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
     assert engine.jobs.get_status(ticket.id).crashes == 0
     eventually(lambda pid=worker["pid"]: not support.is_alive(pid))
-    (worker,) = eventually(lambda: _workers(engine, "feeds"), timeout=30)
+    (worker,) = eventually(lambda: _workers(engine, "feeds"))
     assert (
         "will stop when its jobs are done"
         in repl.run(engine.settings, "-c", f"kill {worker['name']} gently").stdout
     )
-    eventually(lambda: not support.is_alive(worker["pid"]), timeout=30)
+    eventually(lambda: not support.is_alive(worker["pid"]))
 
 
 def test_dead_tasks_are_shown_retried_and_dropped(engine: Engine, eventually: Eventually) -> None:
@@ -156,7 +156,7 @@ def test_dead_tasks_are_shown_retried_and_dropped(engine: Engine, eventually: Ev
     assert (mistyped.returncode, mistyped.stdout) == (1, "")
     assert f"There's no failed job {first.id}" in mistyped.stderr
     assert repl.ask(settings, f"retry {second.id}") == {"retried": 1}
-    eventually(lambda: support.ends(engine.client)[second.id] == 2, timeout=30)
+    eventually(lambda: support.ends(engine.client)[second.id] == 2)
     assert repl.ask(settings, "drop all")["dropped"] >= 1
     assert [task for task in repl.ask(settings, "dead") if task["id"] == tickets[2].id] == []
 
@@ -256,7 +256,7 @@ def test_tail_shows_events_as_they_happen_until_ctrl_c(engine: Engine, eventuall
         text=True,
     ) as tail:
         assert tail.stdout is not None
-        eventually(lambda: engine.manager.log.read_text().count("command=tail") > before, timeout=30)
+        eventually(lambda: engine.manager.log.read_text().count("command=tail") > before)
         ids = []
         for key in range(601, 604):
             engine.jobs.enqueue(Job(Task.SLEEP, {"seconds": 0, "key": key}, Queue.PULL))
@@ -305,7 +305,7 @@ def test_of_several_managers_one_is_chosen(
         support.running("queue_manager.main", settings, "two") as two,
     ):
         pids = sorted([one.pid, two.pid])
-        eventually(lambda: listen.list_running(settings) == pids, timeout=60)
+        eventually(lambda: listen.list_running(settings) == pids)
         done = repl.run(settings, "-c", "status")
         assert done.returncode == 1
         told = f"2 managers are running here (processes {pids[0]}, {pids[1]}). Choose one with --manager."
@@ -330,7 +330,7 @@ def test_of_several_managers_one_is_chosen(
 def test_a_manager_without_redis_still_says_how_it_is(settings: Settings, eventually: Eventually) -> None:
     away = dataclasses.replace(settings, redis_url=f"unix://{settings.home}/nobody.sock")
     with support.running("queue_manager.main", away, "manager") as manager:
-        eventually(lambda: listen.list_running(away) == [manager.pid], timeout=60)
+        eventually(lambda: listen.list_running(away) == [manager.pid])
         assert repl.ask(away, "status")["workers"] == []
         for line in ("queues", "stats", "pause import", "dead"):
             done = repl.run(away, "-c", line)
@@ -346,7 +346,7 @@ def test_what_a_killed_manager_was_asked_is_not_known(
     settings: Settings, redis_client: redis.Redis, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
-        eventually(lambda: listen.list_running(settings) == [manager.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [manager.pid])
         line = ManagerClient(make_local_dial(settings, None))
         line.connect()
         # Frozen, it cannot answer before it is killed, and that is when it has been asked.
@@ -373,7 +373,7 @@ def test_a_restarted_manager_is_found_again(
     line = ManagerClient(make_local_dial(settings, None))
     for name in ("first", "second"):
         with support.running("queue_manager.main", settings, name) as manager:
-            eventually(lambda pid=manager.pid: listen.list_running(settings) == [pid], timeout=60)
+            eventually(lambda pid=manager.pid: listen.list_running(settings) == [pid])
             assert line.connect() is (name == "second")
             assert line.run_command(["status"])["pid"] == manager.pid
     line.close()

@@ -331,14 +331,14 @@ def test_figures_of_a_running_manager_survive_its_death(
         assert len(list(jobs.await_many(tickets, 60))) == 28
         first.stop(signal.SIGKILL)
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listen.list_running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [second.pid])
 
         def total() -> Any:
             found = repl.ask(settings, "stats")["total"]
             counted = sum(found["jobs"].values()) == 28 and found["memory_peak_mb"]
             return found if counted else None
 
-        found = eventually(total, timeout=90)
+        found = eventually(total)
         assert found["jobs"] == {"selftest.crash": 3, "selftest.echo": 25}
         assert (found["failed"], found["errors"]) == (3, {"not_a_feed": 3})
         assert 0 < found["wait_p50_s"] <= found["wait_p95_s"] < 60

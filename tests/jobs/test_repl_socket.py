@@ -36,7 +36,7 @@ SETTINGS = {"repl_listen": "127.0.0.1:0"}
 def pid(engine: Engine, eventually: Eventually) -> int:
     """The manager's process id, when it can be talked to and nobody else does."""
     path = listen.get_socket_path(engine.settings, engine.manager.pid)
-    eventually(path.exists, timeout=60)
+    eventually(path.exists)
     eventually(lambda: _is_free(engine.settings, engine.manager.pid))
     return engine.manager.pid
 

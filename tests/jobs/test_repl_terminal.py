@@ -28,8 +28,8 @@ CTRL_A, CTRL_C, CTRL_D, CTRL_K, TAB, ENTER, UP = "\x01", "\x03", "\x04", "\x0b",
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to, and no history of earlier tests."""
-    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
-    eventually(lambda: support.pids(engine.manager, "feeds"), timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid])
+    eventually(lambda: support.pids(engine.manager, "feeds"))
     (engine.settings.home / HISTORY).unlink(missing_ok=True)
     return engine
 
@@ -38,14 +38,14 @@ def engine(engine: Engine, eventually: Eventually) -> Engine:
 def screen(engine: Engine, eventually: Eventually) -> Iterator[Terminal]:
     """A REPL that shows its prompt."""
     with repl.terminal(engine.settings) as terminal:
-        eventually(lambda: terminal.prompts() == [""], timeout=60)
+        eventually(lambda: terminal.prompts() == [""])
         yield terminal
 
 
 def _typed(screen: Terminal, keys: str, shown: str, eventually: Eventually) -> None:
     """Type, and wait until the line that is edited reads so."""
     screen.type(keys)
-    eventually(lambda: screen.prompts()[-1] == shown, timeout=30, message=repr(keys))
+    eventually(lambda: screen.prompts()[-1] == shown, message=repr(keys))
 
 
 def test_it_says_whom_it_talks_to_and_how_to_leave(engine: Engine, screen: Terminal) -> None:
@@ -74,7 +74,7 @@ def test_ids_of_dead_tasks_are_completed(engine: Engine, eventually: Eventually)
     ticket = engine.jobs.enqueue(Job(Task.CRASH, {"how": "feed", "key": 1}, Queue.PULL))
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == ["not_a_feed"]
     with repl.terminal(engine.settings) as screen:
-        eventually(lambda: screen.prompts() == [""], timeout=60)
+        eventually(lambda: screen.prompts() == [""])
         _typed(screen, f"drop {ticket.id[:6]}" + TAB, f"drop {ticket.id}", eventually)
         screen.type(ENTER)
         eventually(lambda: "1 job deleted." in screen.text())
@@ -112,7 +112,7 @@ def test_the_history_is_kept_for_this_user_alone(
     assert screen.end() == 0
     assert repl.mode(engine.settings.home / HISTORY) == 0o600
     with repl.terminal(engine.settings) as again:
-        eventually(lambda: again.prompts() == [""], timeout=60)
+        eventually(lambda: again.prompts() == [""])
         _typed(again, UP, "help queues", eventually)
         # What was typed before is offered in grey, and taken with End.
         _typed(again, CTRL_C + "help s" + "\x05", "help status", eventually)
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_a_tail_and_nothing_else(
 ) -> None:
     before = engine.manager.log.read_text().count("command=tail")
     screen.type("tail selftest.echo" + ENTER)
-    eventually(lambda: engine.manager.log.read_text().count("command=tail") > before, timeout=30)
+    eventually(lambda: engine.manager.log.read_text().count("command=tail") > before)
     ticket = engine.jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
     eventually(lambda: screen.text().count(ticket.id) == 3)  # started, progress, finished
@@ -136,20 +136,19 @@ def test_ctrl_c_ends_a_tail_and_nothing_else(
 
 def test_a_restart_of_the_manager_is_said_and_survived(settings: Any, eventually: Eventually) -> None:
     with support.running("queue_manager.main", settings, "first") as first:
-        eventually(lambda: listen.list_running(settings) == [first.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [first.pid])
         terminal = Terminal(settings)
-        eventually(lambda: terminal.prompts() == [""], timeout=60)
+        eventually(lambda: terminal.prompts() == [""])
         first.stop(signal.SIGKILL)
     terminal.type("help status" + ENTER)
     eventually(
         lambda: "eventr: No manager is running here. Start one with 'eventr up'" in terminal.text(),
-        timeout=30,
     )
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listen.list_running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.list_running(settings) == [second.pid])
         terminal.type("help status" + ENTER)
         said = f"The manager has restarted. Its process is now {second.pid}."
-        eventually(lambda: said in terminal.text(), timeout=30)
+        eventually(lambda: said in terminal.text())
         eventually(lambda: f"eventr {second.pid}>" in terminal.text())
     terminal.type("exit" + ENTER)
     assert terminal.end() == 0
@@ -160,7 +159,7 @@ def test_what_steers_a_terminal_is_not_printed(engine: Engine, eventually: Event
     """Whoever can write to Redis can give a job any name."""
     before = engine.manager.log.read_text().count("command=tail")
     with repl.terminal(engine.settings, "-c", "tail") as screen:
-        eventually(lambda: engine.manager.log.read_text().count("command=tail") > before, timeout=30)
+        eventually(lambda: engine.manager.log.read_text().count("command=tail") > before)
         evil = "evil\x1b[2J\x1b]0;title\x07\u202e\r"
         engine.client.xadd(redis_keys.EVENTS, {"kind": "finished", "id": "2", "task": evil})
         eventually(lambda: "evil�[2J�]0;title���" in screen.text())

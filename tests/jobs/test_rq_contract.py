@@ -87,7 +87,7 @@ def test_rq_reads_retries_and_failures(
 
 
 def test_rq_sees_our_workers(engine: Engine, eventually: Any) -> None:
-    found = eventually(lambda: rq.Worker.all(engine.client, serializer=JSONSerializer), timeout=60)
+    found = eventually(lambda: rq.Worker.all(engine.client, serializer=JSONSerializer))
     assert {queue.name for worker in found for queue in worker.queues} <= set(Queue)
     assert {worker.name for worker in found} <= set(support.workers(engine.client))
     engine.manager.stop()

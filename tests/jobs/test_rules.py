@@ -94,9 +94,9 @@ def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually
     ids = [ticket.id for ticket in tickets]
     engine.client.srem(redis_keys.PAUSED, str(Queue.MAINTENANCE))
     # One runs and three are in hand, all taken at once; the others wait.
-    eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
+    eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2})
     # Taken is not begun: only of what says how far it is the manager knows that it runs.
-    eventually(lambda: engine.client.hget(redis_keys.make_job_key(ids[0]), "progress"), timeout=60)
+    eventually(lambda: engine.client.hget(redis_keys.make_job_key(ids[0]), "progress"))
     (pid,) = support.pids(engine.manager, "solo")
     stands_back = psutil.Process(pid).nice() - psutil.Process().nice()
     assert stands_back == engine.settings.worker_nice, "pages come first"

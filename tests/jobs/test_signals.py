@@ -41,10 +41,10 @@ def test_a_second_signal_waits_for_no_job_and_loses_none(
     settings = dataclasses.replace(settings, stop_grace=600.0)
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 5, 25)
-        eventually(_running(redis_client, ids), timeout=60)
+        eventually(_running(redis_client, ids))
         family = [child.pid for child in manager.family()]
         manager.popen.send_signal(number)
-        eventually(lambda: "worker_leaving" in manager.log.read_text(), timeout=30)
+        eventually(lambda: "worker_leaving" in manager.log.read_text())
         assert support.states(redis_client, ids) == {"started": 5}
         assert manager.stop(number) == 0
     eventually(lambda: not any(map(support.is_alive, family)))
@@ -60,21 +60,21 @@ def test_hangup_reads_the_settings_again_and_running_jobs_go_on(
     support.groups(settings, slots=2)
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 8, 25)
-        eventually(lambda: support.states(redis_client, ids)["started"] == 2, timeout=60)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 2)
         settings.queues_file.write_text("[feeds\n")
         manager.popen.send_signal(signal.SIGHUP)
-        eventually(lambda: "settings_refused" in manager.log.read_text(), timeout=30)
+        eventually(lambda: "settings_refused" in manager.log.read_text())
         assert "line 1" in manager.log.read_text()
         support.groups(settings, slots=6)
         workers = support.pids(manager, "feeds")
         manager.popen.send_signal(signal.SIGHUP)
-        eventually(lambda: support.states(redis_client, ids)["started"] == 6, timeout=30)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 6)
         assert support.pids(manager, "feeds") == workers
         assert "queues=import" not in manager.log.read_text()
         table = settings.queues_file.read_text()
         settings.queues_file.write_text(table.replace(', "import"', ""))
         manager.popen.send_signal(signal.SIGHUP)
-        eventually(lambda: "queues_unserved queues=import" in manager.log.read_text(), timeout=30)
+        eventually(lambda: "queues_unserved queues=import" in manager.log.read_text())
         assert manager.stop() == 0
 
 
@@ -83,8 +83,8 @@ def test_usr1_logs_the_state(
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 1, 25)
-        eventually(_running(redis_client, ids), timeout=60)
-        eventually(lambda: support.pids(manager, "suspects"), timeout=30)
+        eventually(_running(redis_client, ids))
+        eventually(lambda: support.pids(manager, "suspects"))
 
         def told() -> bool:
             # Asked again, as a person would: Redis knows of the job before its worker has told the manager.
@@ -108,11 +108,11 @@ def test_all_managers_follow_what_one_is_told(
         support.running("queue_manager.main", settings, "one"),
         support.running("queue_manager.main", settings, "two"),
     ):
-        eventually(lambda: len(support.workers(redis_client)) == 4, timeout=60)
+        eventually(lambda: len(support.workers(redis_client)) == 4)
         ids = _sleepers(jobs, 10, 25)
-        eventually(lambda: support.states(redis_client, ids)["started"] == 2, timeout=30)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 2)
         support.linked(settings, lambda link: Overrides(link.client).write("feeds", "slots", "4"))
-        eventually(lambda: support.states(redis_client, ids)["started"] == 8, timeout=30)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 8)
     assert support.states(redis_client, ids) == {"queued": 10}
 
 
@@ -123,17 +123,17 @@ def test_a_manager_that_is_killed_beside_another_is_inherited_by_it(
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(support.running("queue_manager.main", settings, "first"))
         ids = _sleepers(jobs, 6, 10)  # longer than the second one needs to start
-        eventually(_running(redis_client, ids), timeout=60)
+        eventually(_running(redis_client, ids))
         second = stack.enter_context(support.running("queue_manager.main", settings, "second"))
-        eventually(lambda: support.pids(second, "feeds"), timeout=60)
+        eventually(lambda: support.pids(second, "feeds"))
         family = first.family()
         for pid in (first.pid, *(child.pid for child in family)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         first.popen.wait(30)
-        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=90)
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6})
         assert {jobs.get_status(i).crashes for i in ids} == {0}
-        eventually(lambda: redis_client.zcard(redis_keys.MANAGERS) == 1, timeout=30)
+        eventually(lambda: redis_client.zcard(redis_keys.MANAGERS) == 1)
         assert len(set(support.workers(redis_client).values())) == 1
     assert set(support.ends(redis_client).values()) == {1}
 

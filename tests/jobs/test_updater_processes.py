@@ -80,7 +80,7 @@ def _two(settings: Settings, client: redis.Redis, eventually: Any) -> Iterator[l
         support.running("workers.updater.updater", settings, "first") as first,
         support.running("workers.updater.updater", settings, "second") as second,
     ):
-        eventually(lambda: _alive(client) == {first.pid, second.pid}, timeout=90)
+        eventually(lambda: _alive(client) == {first.pid, second.pid})
         yield [first, second]
 
 
@@ -120,7 +120,7 @@ def test_an_updater_says_why_redis_refuses_and_goes_on(
     settings: Settings, pair: Pair, redis_client: redis.Redis, eventually: Any
 ) -> None:
     with support.running("workers.updater.updater", settings, "updater") as updater:
-        eventually(lambda: _alive(redis_client) == {updater.pid}, timeout=60)
+        eventually(lambda: _alive(redis_client) == {updater.pid})
         with refusing(settings.redis_url):
             eventually(lambda: "store_silent error=MISCONF" in updater.log.read_text())
         pair.feeds(1)
@@ -155,7 +155,7 @@ def test_a_frozen_updater_wakes_up_as_a_zombie_and_queues_nothing(
             holder.popen.send_signal(signal.SIGCONT)
             # It is awake when it signs again; it has tried to hold the lease then.
             redis_client.delete(*redis_client.scan_iter(redis_keys.make_alive_key("updater", "*")))
-            eventually(lambda: _alive(redis_client) == {p.pid for p in both}, timeout=60)
+            eventually(lambda: _alive(redis_client) == {p.pid for p in both})
             pair.feeds(3)
             pair.wait_for_all()
             pair.wait_for_words(both)
@@ -210,18 +210,18 @@ def test_a_herd_is_pulled_once_while_updaters_are_killed(
         ]
         for number in range(3):
             share = len(ids) * (number + 1) // 5
-            eventually(lambda share=share: _pulled(db) >= share, timeout=120)
+            eventually(lambda share=share: _pulled(db) >= share)
             holder = max(updaters, key=_looks)
             holder.stop(signal.SIGKILL)
             updaters.remove(holder)
             name = f"updater{number + 2}"
             updaters.append(stack.enter_context(support.running("workers.updater.updater", quick, name)))
-        eventually(lambda: _pulled(db) == len(ids), timeout=120)
+        eventually(lambda: _pulled(db) == len(ids))
         # Nobody was asked twice: no feed was in two batches, whoever queued it.
         asked = collections.Counter((r.path, r.headers["host"]) for r in server.requests)
         assert {what: times for what, times in asked.items() if times > 1} == {}
         assert len(asked) == len(ids)
-        eventually(lambda: redis_client.hget(redis_keys.UPDATER_STATS, "backlog") == b"0", timeout=60)
+        eventually(lambda: redis_client.hget(redis_keys.UPDATER_STATS, "backlog") == b"0")
 
 
 def _pulled(db: Database[dict[str, Any]]) -> int:

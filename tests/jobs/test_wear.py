@@ -32,7 +32,7 @@ retries = 1
 @pytest.fixture
 def engine(engine: Engine, eventually: Any) -> Engine:
     """The running manager, when it can be talked to."""
-    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.list_running(engine.settings) == [engine.manager.pid])
     return engine
 
 
@@ -71,7 +71,7 @@ def test_workers_leave_after_so_many_jobs_and_lose_none(engine: Engine, group: s
 
 @pytest.mark.parametrize("group", ["feeds", "solo"])
 def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually: Any, group: str) -> None:
-    (old,) = eventually(lambda: _worker(engine, group), timeout=30)
+    (old,) = eventually(lambda: _worker(engine, group))
     before = _left(engine, "lifetime")
     _set(engine, group, "lifetime", 10)
     try:
@@ -83,14 +83,14 @@ def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually:
             assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
     finally:
         _set(engine, group, "lifetime", 3600)
-    eventually(lambda: (pids := support.pids(engine.manager, group)) and old not in pids, timeout=30)
+    eventually(lambda: (pids := support.pids(engine.manager, group)) and old not in pids)
 
 
 def test_workers_share_what_was_loaded_for_all_of_them(engine: Engine, eventually: Any) -> None:
     """Looking for garbage among it writes to each of its pages, and each worker had a copy of them all."""
     ticket = engine.jobs.enqueue(Job(Task.ECHO, {"shared": 1}, Queue.MAINTENANCE))
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
-    (worker,) = eventually(lambda: _worker(engine, "solo"), timeout=30)
+    (worker,) = eventually(lambda: _worker(engine, "solo"))
     memory = psutil.Process(worker).memory_full_info()
     assert memory.uss < memory.rss / 3
     helpers = {p.cmdline()[0].rstrip("\0 "): p for p in psutil.Process(engine.manager.pid).children()}

@@ -53,12 +53,10 @@ def test_the_figures_of_a_working_system(
         services.jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.MAINTENANCE))
         bad = [Job(Task.CRASH, {"how": "feed", "key": key}, Queue.DISCOVERY) for key in range(3)]
         with support.running("queue_manager.main", settings, "manager") as manager:
-            eventually(_ready(settings, "manager"), timeout=60)
+            eventually(_ready(settings, "manager"))
             for count in (1, 2, 3):  # read, then twice the answer 304
                 _pull(services, feed_id)
-                eventually(
-                    lambda n=count: ask.scrape(settings).one("eventr_feeds_pulled_total") == n, timeout=30
-                )
+                eventually(lambda n=count: ask.scrape(settings).one("eventr_feeds_pulled_total") == n)
             _pull(services, missing)
             assert len(list(services.jobs.await_many(services.jobs.enqueue_many(bad), 60))) == 3
 
@@ -91,7 +89,7 @@ def test_the_figures_of_a_working_system(
             manager.stop(signal.SIGKILL)
         # What was counted belongs to the system, and not to the process that counted it.
         with support.running("queue_manager.main", settings, "second"):
-            again = eventually(lambda: _scraped(settings), timeout=60)
+            again = eventually(lambda: _scraped(settings))
             assert again["eventr_jobs_total"] == found["eventr_jobs_total"]
             assert again.one("eventr_polls_unmodified_total") == 2
 
@@ -144,9 +142,9 @@ def test_the_updater_and_the_controller_tell_of_themselves(
         support.running("controller.main", settings, "controller"),
     ):
         for process in ("manager", "updater", "controller"):
-            eventually(_ready(settings, process), timeout=90)
+            eventually(_ready(settings, process))
             assert ask.get(settings, process, "/healthz").json["ok"] is True
-        eventually(lambda: ask.scrape(settings, "updater").one("eventr_lease_held") == 1, timeout=60)
+        eventually(lambda: ask.scrape(settings, "updater").one("eventr_lease_held") == 1)
         assert ask.scrape(settings, "controller").one("eventr_event_streams") == 0
         for process in ("updater", "controller"):
             assert set(ask.scrape(settings, process)["eventr_info"]) == {
@@ -154,9 +152,7 @@ def test_the_updater_and_the_controller_tell_of_themselves(
                     labels for labels in ask.scrape(settings, process)["eventr_info"] if labels[0] == process
                 )
             }
-        found = eventually(
-            lambda: s if (s := ask.scrape(settings)).one("eventr_updater_up") == 1 else None, timeout=60
-        )
+        found = eventually(lambda: s if (s := ask.scrape(settings)).one("eventr_updater_up") == 1 else None)
         assert found.one("eventr_updater_backlog") == 0
         for name in metrics.TABLE:
             if name.startswith("eventr_updater_"):
@@ -186,15 +182,15 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
             return found
 
         for process, missing in lacking.items():
-            eventually(lambda p=process: ask.get(away, p, "/healthz").status == 200, timeout=60)
-            eventually(lambda p=process, m=missing: lacks(p) == m, timeout=60)
+            eventually(lambda p=process: ask.get(away, p, "/healthz").status == 200)
+            eventually(lambda p=process, m=missing: lacks(p) == m)
         found = ask.scrape(away)
         assert not found["eventr_queue_length"], "a gap says more than a zero"
         assert found["eventr_workers"]["feeds", "ready"] == 0
         # A manager that hangs is asked in vain.
         manager.popen.send_signal(signal.SIGSTOP)
         manager.popen.send_signal(signal.SIGCONT)
-        eventually(lambda: ask.get(away, "manager", "/healthz").status == 200, timeout=30)
+        eventually(lambda: ask.get(away, "manager", "/healthz").status == 200)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_each_hour_is_reported_once_by_a_worker(
         support.running("workers.updater.updater", settings, "standby") as standby,
         support.running("queue_manager.main", settings, "manager") as manager,
     ):
-        hour = int(eventually(lambda: redis_client.get(redis_keys.REPORTED), timeout=90))
+        hour = int(eventually(lambda: redis_client.get(redis_keys.REPORTED)))
         assert hour in (due, due + 1)
         # Another updater takes over, or somebody asks by hand: it is done.
         updater.stop()

@@ -317,10 +317,10 @@ def test_servers_end_with_a_killed_parent(home: Settings, eventually: Eventually
     )
     store, mongo = embedded.Redis(home), embedded.MongoDB(home)
     parent = subprocess.Popen([sys.executable, "-c", code])
-    eventually(lambda: store.is_responding() and mongo.is_responding(), timeout=30)
+    eventually(lambda: store.is_responding() and mongo.is_responding())
     parent.kill()
     parent.wait()
-    eventually(lambda: not store.is_responding() and not mongo.is_responding(), timeout=30)
+    eventually(lambda: not store.is_responding() and not mongo.is_responding())
     with embedded.start_servers(home) as again:
         _write(again)
 

@@ -93,7 +93,7 @@ def _assert_asleep(up: Up, eventually: Eventually) -> None:
     """While nothing happens, eventr up hardly ever wakes up. Redis serves as clock: it wakes up ten times a
     second."""
     redis_before, up_before = _count_wakeups(up.pids()["redis"]), _count_wakeups(up.process.pid)
-    eventually(lambda: _count_wakeups(up.pids()["redis"]) > redis_before + 60, 60, "Redis wakes up")
+    eventually(lambda: _count_wakeups(up.pids()["redis"]) > redis_before + 60, message="Redis wakes up")
     assert _count_wakeups(up.process.pid) - up_before < 15
 
 
@@ -125,7 +125,7 @@ def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(
 
     assert up.stop(signal.SIGINT) == 0, up.report()
     # The fork server of the manager notices that it has ended, and ends as well.
-    eventually(lambda: living(processes) == [], 30, "nobody is left")
+    eventually(lambda: living(processes) == [], message="nobody is left")
     assert _locks_are_free(home)
     assert up.status() is None
     stopped = re.findall(r"part_stopped part=(\w+)", up.log())
@@ -151,13 +151,13 @@ def test_up_brings_back_each_part_that_is_killed(start: Start, eventually: Event
         # One that ended with its children is being started again already.
         with contextlib.suppress(ProcessLookupError):
             os.kill(before[part], signal.SIGKILL)
-        eventually(lambda part=part: up.pids()[part] != before[part], 60, f"{part} is started again")
+        eventually(lambda part=part: up.pids()[part] != before[part], message=f"{part} is started again")
 
     def well() -> bool:
         report = _doctor(up)
         return up.status() == 200 and report["ok"] and _words(report)["processes"] == {"ok"}
 
-    eventually(well, 90, "all is well again")
+    eventually(well, message="all is well again")
     assert up.process.poll() is None
     assert up.stop() == 0
 
@@ -169,14 +169,14 @@ def test_up_comes_up_after_a_kill_of_everything(home: Path, start: Start, eventu
         client["kept"]["one"].insert_one({"_id": 1})
     processes = up.processes()
     kill_all(processes)
-    eventually(lambda: living(processes) == [], 30)
+    eventually(lambda: living(processes) == [])
 
     again = start(port=up.port).wait_ready()
     with _database(again) as client:
         assert client["kept"]["one"].find_one() == {"_id": 1}
     processes = again.processes()
     again.process.kill()
-    eventually(lambda: living(processes) == [], 60, "children end with a killed parent")
+    eventually(lambda: living(processes) == [], message="children end with a killed parent")
     assert start(port=up.port).wait_ready().stop() == 0
 
 

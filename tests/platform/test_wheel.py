@@ -296,7 +296,7 @@ def _use(port: int, address: str, eventually: Eventually) -> None:
     browser.get("/settings/display")
     assert browser.post("/subscribe", url=address) == 303, browser.text
     title = "High water at noon"
-    eventually(lambda: browser.get("/read/all") == 200 and title in browser.text, 60, "the feed is read")
+    eventually(lambda: browser.get("/read/all") == 200 and title in browser.text, message="the feed is read")
 
 
 def _held(process: psutil.Process) -> list[str]:

@@ -225,7 +225,7 @@ def test_the_lock_is_renewed_while_a_migration_runs(
 ) -> None:
     def wait(run: Run) -> None:
         taken = _schema(db)["expires"]
-        eventually(lambda: _schema(db)["expires"] > taken, 30, "the lock is renewed")
+        eventually(lambda: _schema(db)["expires"] > taken, message="the lock is renewed")
 
     _migrator(store, wait).run()
     assert _schema(db)["fence"] == 1
@@ -407,10 +407,10 @@ def test_a_process_waits_until_another_one_has_upgraded_the_database(
         )
     with process:
         try:
-            eventually(lambda: "waiting_for_migration" in log.read_text(), 60, "the process waits")
+            eventually(lambda: "waiting_for_migration" in log.read_text(), message="the process waits")
             done = _eventr(settings, "migrate")
             assert done.stdout == f"Upgraded the database from schema version 0 to {table.VERSION}.\n"
-            eventually(lambda: " ready" in log.read_text(), 60, log.read_text())
+            eventually(lambda: " ready" in log.read_text(), message=log.read_text())
         finally:
             process.send_signal(signal.SIGTERM)
     assert process.returncode == 0, log.read_text()

@@ -129,7 +129,7 @@ def test_what_is_published_is_there_within_seconds(
     path, hub = f"/{form}-{method}", running.hub.url(method)
     url = running.write(path, form, ["first"], hub)
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, method, url), 60, "the hub has confirmed")
+    eventually(lambda: running.is_known(feed_id, method, url), message="the hub has confirmed")
     (callback,) = running.hub.callbacks(method, url)
     row = running.row(feed_id)
     assert row is not None
@@ -139,10 +139,8 @@ def test_what_is_published_is_there_within_seconds(
     for count, titles in enumerate((["second", "first"], ["third", "second", "first"]), 2):
         running.write(path, form, titles, hub)
         running.hub.publish(method, url)
-        eventually(lambda count=count: running.feed(feed_id).last_seq == count, 30, "the entry is there")
-    eventually(
-        lambda: (row := running.row(feed_id)) and (row.pushes, row.forged, row.proofs) == (2, 0, 2), 30
-    )
+        eventually(lambda count=count: running.feed(feed_id).last_seq == count, message="the entry is there")
+    eventually(lambda: (row := running.row(feed_id)) and (row.pushes, row.forged, row.proofs) == (2, 0, 2))
     page = running.services.reading.get_tree(ALICE)
     assert next(f.unread for f in page.feeds if f.feed_id == feed_id) == 3
 
@@ -153,13 +151,13 @@ def test_three_pushes_make_polls_rest_and_the_feed_page_says_by_whom(
     hub = running.hub.url("sha256")
     url = running.write("/proven", "rss", ["0"], hub)
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha256", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", url))
     titles = ["0"]
     for number in range(1, 5):
         titles.insert(0, str(number))
         running.write("/proven", "rss", titles, hub)
         running.hub.publish("sha256", url)
-        eventually(lambda number=number: running.feed(feed_id).last_seq == number + 1, 30)
+        eventually(lambda number=number: running.feed(feed_id).last_seq == number + 1)
 
     def rest() -> float:
         feed = running.feed(feed_id)
@@ -167,7 +165,7 @@ def test_three_pushes_make_polls_rest_and_the_feed_page_says_by_whom(
         assert feed.checked_at is not None
         return (feed.next_check_at - feed.checked_at).total_seconds()
 
-    eventually(lambda: rest() > 5 * 3600, 30, "no poll for hours")
+    eventually(lambda: rest() > 5 * 3600, message="no poll for hours")
     assert running.feed(feed_id).push_until is not None
     noted = running.services.subscriptions.get_health(ALICE, feed_id).pushed_by
     assert noted is not None
@@ -182,7 +180,7 @@ def test_the_headers_count_before_the_feed(running: Running, eventually: Eventua
     links = (("Link", f'<{hub}>; rel="hub", <{url}>; rel="self"'),)
     running.site.set("/priority", Reply(body=wrong, headers=links))
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha512", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha512", url))
     assert running.site.seen("/no-hub") == []
 
 
@@ -194,10 +192,10 @@ def test_a_feed_is_subscribed_under_the_name_that_it_gives_itself(
     running.write("/alias", "rss", ["one"], hub, topic)
     running.write("/canonical", "rss", ["two", "one"], hub)
     feed_id = running.follow(running.site.url("/alias"))
-    eventually(lambda: running.is_known(feed_id, "sha256", topic), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", topic))
     running.write("/alias", "rss", ["two", "one"], hub, topic)
     running.hub.publish("sha256", topic)
-    eventually(lambda: running.feed(feed_id).last_seq == 2, 30)
+    eventually(lambda: running.feed(feed_id).last_seq == 2)
 
 
 @pytest.mark.parametrize("status", [302, 301])
@@ -207,10 +205,10 @@ def test_a_topic_may_redirect(running: Running, eventually: Eventually, status: 
     topic = running.write(there, "rss", ["one"], hub)
     running.site.set(f"/here-{status}", Reply(status, headers=(("Location", there),)))
     feed_id = running.follow(running.site.url(f"/here-{status}"))
-    eventually(lambda: running.is_known(feed_id, "sha256", topic), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", topic))
     running.write(there, "rss", ["two", "one"], hub)
     running.hub.publish("sha256", topic)
-    eventually(lambda: running.feed(feed_id).last_seq == 2, 30)
+    eventually(lambda: running.feed(feed_id).last_seq == 2)
 
 
 @pytest.mark.parametrize("status", [307, 308])
@@ -219,13 +217,13 @@ def test_a_hub_may_redirect(running: Running, eventually: Eventually, status: in
     path = f"/hub-moved-{status}"
     url = running.write(path, "rss", ["one"], running.hub.url("sha256", status))
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha256", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", url))
 
 
 def test_a_hub_that_refuses_leaves_the_feed_to_polls(running: Running, eventually: Eventually) -> None:
     url = running.write("/refused", "rss", ["one"], running.hub.url("refusing"))
     feed_id = running.follow(url)
-    eventually(lambda: (row := running.row(feed_id)) and row.state is HubState.DENIED, 60)
+    eventually(lambda: (row := running.row(feed_id)) and row.state is HubState.DENIED)
     row = running.row(feed_id)
     assert row is not None
     assert row.reason == "this hub wants nobody"
@@ -237,16 +235,16 @@ def test_when_nobody_reads_a_feed_any_more_its_hub_forgets_it(
 ) -> None:
     url = running.write("/left", "rss", ["one"], running.hub.url("sha256"))
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha256", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", url))
     running.services.subscriptions.unsubscribe(ALICE, feed_id)
-    eventually(lambda: not running.hub.callbacks("sha256", url), 30, "the hub has forgotten us")
+    eventually(lambda: not running.hub.callbacks("sha256", url), message="the hub has forgotten us")
 
 
 def test_what_nobody_asked_for_or_signed_changes_nothing(running: Running, eventually: Eventually) -> None:
     """205, 301 and 302, by the true web tier."""
     url = running.write("/forged", "rss", ["one"], running.hub.url("sha256"))
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha256", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", url))
     row = running.row(feed_id)
     assert row is not None
 
@@ -272,12 +270,12 @@ def test_a_push_that_meets_a_dead_web_tier_comes_again(running: Running, eventua
     hub = running.hub.url("sha256")
     url = running.write("/again", "rss", ["one"], hub)
     feed_id = running.follow(url)
-    eventually(lambda: running.is_known(feed_id, "sha256", url), 60)
+    eventually(lambda: running.is_known(feed_id, "sha256", url))
     running.write("/again", "rss", ["two", "one"], hub)
     web = running.up.pids()["web"]
     os.kill(web, signal.SIGKILL)
     # Or already the next one, where this test was held up.
-    eventually(lambda: running.up.status() is None or running.up.pids()["web"] != web, 30)
+    eventually(lambda: running.up.status() is None or running.up.pids()["web"] != web)
     running.hub.publish("sha256", url)
-    eventually(lambda: running.feed(feed_id).last_seq == 2, 90, "the hub has tried again")
-    eventually(lambda: running.up.status() == 200, 60)
+    eventually(lambda: running.feed(feed_id).last_seq == 2, message="the hub has tried again")
+    eventually(lambda: running.up.status() == 200)

@@ -40,8 +40,10 @@ def test_X03_a_poisonous_feed_that_is_pushed_rests_after_its_third_crash(
             return services.gateways.feeds.get(feed_id)
 
         with manager.running(dataclasses.replace(settings, fetch_allow=(server.origin,))):
-            eventually(lambda: feed().error == "crashed", 90, "the third attempt notes it first")
-            eventually(lambda: rows.find_current([feed_id])[feed_id].pull_at is None, 30, "no pull is owed")
+            eventually(lambda: feed().error == "crashed", message="the third attempt notes it first")
+            eventually(
+                lambda: rows.find_current([feed_id])[feed_id].pull_at is None, message="no pull is owed"
+            )
     assert len(server.seen("/feed")) <= 3
     rows.record_push(pushed.id, clock.now(), interval, interval)
     assert websubs.begin_pull(feed_id, clock.now()) is None, "a further push does not crash them again"

@@ -251,8 +251,10 @@ def test_real_workers_verify_and_push(
     (entry,) = people.blog([who])
     with manager.running(server.services.settings):
         server.post(mode="subscribe", topic=server.topic(), callback=callback.url())
-        eventually(lambda: (row := server.row(callback.url())) and row.since, 60, "the callback was asked")
+        eventually(
+            lambda: (row := server.row(callback.url())) and row.since, message="the callback was asked"
+        )
         server.services.sharing.share(who, entry)
-        eventually(lambda: callback.pushes, 60, "it was told")
+        eventually(lambda: callback.pushes, message="it was told")
     assert [r.args["hub.mode"] for r in callback.asked] == ["subscribe"]
     assert b"The text of blog 1" in callback.pushes[0].get_data()
