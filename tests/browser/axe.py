@@ -19,10 +19,11 @@ Options = dict[str, Any]
 CONTRAST = "color-contrast"
 LINKS = "link-in-text-block"
 _SIZE = "target-size"
+_SCROLL = "scrollable-region-focusable"
 RULES: Options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 #: What axe can find in a document by where its parts stand: all else it says by the document alone, and by
 #: what of it is shown and in which colours.
-PLACED: Options = {"runOnly": [_SIZE, "scrollable-region-focusable"]}
+PLACED: Options = {"runOnly": [_SIZE, _SCROLL]}
 
 # To collect what passes costs more than to look for what does not.
 _LOOK = """([options, exclude]) => axe.run({ exclude }, { ...options, resultTypes: ["violations"] })
@@ -135,19 +136,41 @@ _ASK = """([which, exclude]) => {
 
 
 # Whether axe must say if targets are large enough, for which it lays out the whole page too (WCAG 2.5.8). No
-# target fails that is 24 px wide and high and has no other one upon it, nor one with 24 px free around it.
+# target fails that lies on no other one and is 24 px wide and high. A smaller one fails if the circle around
+# its middle, 24 px wide, meets another target or the circle of another small one.
 _CLOSE = """(exclude) => {
   const targets = `a[href], area, button, input, select, textarea, summary, iframe, audio, video, object,
     embed, [contenteditable], [tabindex][role]:not([role=region])`;
   const boxes = [...document.querySelectorAll(targets)]
     .filter((element) => element.checkVisibility({ visibilityProperty: true }))
-    .map((element) => [element, element.getBoundingClientRect()]);
-  return boxes.some(([element, box]) => {
-    if (element.closest(exclude)) return false;
-    const free = box.width >= 24 && box.height >= 24 ? 0 : 24;
-    return boxes.some(([other, near]) => other !== element
-      && near.left < box.right + free && near.right > box.left - free
-      && near.top < box.bottom + free && near.bottom > box.top - free);
+    .map((element) => {
+      const box = element.getBoundingClientRect();
+      const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+      return { element, box, x, y, isSmall: box.width < 24 || box.height < 24 };
+    });
+  const covers = ({ box }, left, top, right, bottom) =>
+    box.left < right && box.right > left && box.top < bottom && box.bottom > top;
+  // Half a pixel more, as axe rounds.
+  const meets = (one, other) => covers(other, one.x - 12.5, one.y - 12.5, one.x + 12.5, one.y + 12.5)
+    || (other.isSmall && Math.abs(one.x - other.x) < 24.5 && Math.abs(one.y - other.y) < 24.5);
+  return boxes.some((one) => !one.element.closest(exclude) && boxes.some((other) => other !== one
+    && (covers(other, one.box.left, one.box.top, one.box.right, one.box.bottom)
+      || (one.isSmall && meets(one, other)))));
+}"""
+
+
+# Whether something scrolls that the keyboard may not reach: it takes no focus, and nothing in it does.
+_SCROLLED = """(exclude) => {
+  const takesFocus = (element) => element.tabIndex >= 0 && !element.disabled && !element.closest("[inert]")
+    && element.checkVisibility({ visibilityProperty: true });
+  const fields = "a[href], button, input:not([type=hidden]), select, textarea, [tabindex]";
+  return [...document.querySelectorAll("*")].some((element) => {
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = element;
+    if (scrollWidth <= clientWidth && scrollHeight <= clientHeight) return false;
+    const { overflowX, overflowY } = getComputedStyle(element);
+    if (!/auto|scroll/.test(overflowX + overflowY) || element.closest(exclude)) return false;
+    if (element.matches(fields) && takesFocus(element)) return false;
+    return ![...element.querySelectorAll(fields)].some(takesFocus);
   });
 }"""
 
@@ -166,6 +189,10 @@ _IN_TEXT = """(exclude) => {
     return length(block) > links.reduce((sum, each) => sum + length(each), 0);
   });
 }"""
+
+
+#: Rules that cost axe a look at the whole page, their tags, and what tells where they have nothing to find.
+_BY_LOOK = ((_SIZE, "wcag22aa", _CLOSE), (_SCROLL, "wcag2a", _SCROLLED), (LINKS, "wcag2a", _IN_TEXT))
 
 
 # The document, and what of it is shown: also what is cut off or lies outside counts as hidden in some rules.
@@ -205,12 +232,11 @@ class Contrast:
 
 def faults(page: Page, options: Options, exclude: Sequence[str] = ()) -> Iterator[str]:
     """Yield what axe finds."""
-    _ready(page)
-    if {"wcag22aa", _SIZE} & set(options["runOnly"]) and not page.evaluate(_CLOSE, _any(exclude)):
-        options = _without(options, _SIZE)
-    if {"wcag2a", LINKS} & set(options["runOnly"]) and not page.evaluate(_IN_TEXT, _any(exclude)):
-        options = _without(options, LINKS)
+    for rule, tag, can_fail in _BY_LOOK:
+        if {tag, rule} & set(options["runOnly"]) and not page.evaluate(can_fail, _any(exclude)):
+            options = _without(options, rule)
     if options["runOnly"]:
+        _ready(page)
         yield from _told(page.evaluate(_LOOK, [options, list(exclude)]))
 
 

@@ -69,8 +69,63 @@ def test_targets_that_are_too_small_are_found(page: Page, style: str, found: lis
     assert [fault.split()[0] for fault in axe.faults(page, RULES)] == found
 
 
-_PLAIN = "color: #446; text-decoration: none"
 _ALONE = """(options) => axe.run(options).then((found) => found.violations.map((each) => each.id))"""
+_SMALL = "position: absolute; border: 0; padding: 0; width: {}px; height: 10px; left: {}px; top: {}px"
+
+
+@pytest.mark.parametrize(
+    ("second", "is_found"),
+    [
+        ((10, 20, 30), True),  # the circle of the other small one
+        ((10, 26, 30), False),
+        ((10, 16, 44), True),
+        ((10, 18, 46), False),
+        ((40, 15, 30), True),  # the middles are further apart, and the other one is in the circle
+        ((40, 40, 30), False),
+        ((200, 12, 40), True),  # wide, but small all the same
+        ((200, 12, 50), False),
+    ],
+)
+def test_axe_is_asked_of_small_targets_that_are_close(
+    page: Page, second: tuple[int, int, int], is_found: bool
+) -> None:
+    styles = (_SMALL.format(10, 0, 30), _SMALL.format(*second))
+    buttons = "".join(f'<button style="{style}" aria-label="Do"></button>' for style in styles)
+    page.evaluate("(html) => { document.querySelector('main').innerHTML = html; }", f"<h1>A</h1>{buttons}")
+    options = {"runOnly": ["target-size"]}
+    found = [fault.split()[0] for fault in axe.faults(page, options)]
+    assert found == page.evaluate(_ALONE, options)
+    assert bool(found) is is_found
+
+
+@pytest.mark.parametrize(
+    ("html", "is_found"),
+    [
+        ("{}", True),
+        ("<a>No link</a>{}", True),
+        ("<button disabled>Off</button>{}", True),
+        ("<a href='/' hidden>Hidden</a>{}", True),
+        ("<a href='/' tabindex='-1'>Left out</a>{}", True),
+        ("<a href='/'>Link</a>{}", False),
+        ("<b tabindex='0'>Part</b>{}", False),
+    ],
+)
+@pytest.mark.parametrize("style", ["overflow: auto", "overflow-y: scroll", "overflow: hidden"])
+def test_axe_is_asked_of_what_scrolls_and_takes_no_focus(
+    page: Page, html: str, is_found: bool, style: str
+) -> None:
+    rolled = html.format("<p style='margin-top: 400px'>Low</p>")
+    page.evaluate(
+        "(html) => { document.getElementById('text').outerHTML = html; }",
+        f"<div style='height: 50px; {style}'>{rolled}</div>",
+    )
+    options = {"runOnly": ["scrollable-region-focusable"]}
+    found = [fault.split()[0] for fault in axe.faults(page, options)]
+    assert found == page.evaluate(_ALONE, options)
+    assert bool(found) is (is_found and "hidden" not in style)
+
+
+_PLAIN = "color: #446; text-decoration: none"
 
 
 @pytest.mark.parametrize(

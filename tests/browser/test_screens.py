@@ -26,7 +26,7 @@ COLOURS: Options = {"runOnly": [LINKS]}
 #: The same page in the other direction: that colours know of none is seen by its own test.
 MIRRORED: Options = {**RULES, "rules": {rule: {"enabled": False} for rule in (CONTRAST, LINKS)}}
 #: Colour scheme, and what is looked at in it, by direction.
-LOOKS = {"ltr": {"light": OTHERS, "dark": COLOURS}, "rtl": {"light": MIRRORED, "dark": {}}}
+LOOKS: dict[str, dict[str, Options]] = {"ltr": {"light": OTHERS, "dark": COLOURS}, "rtl": {"light": MIRRORED}}
 #: Of many rows of one make the first are looked at.
 MANY = ["tbody > tr:nth-child(n+9)", ".settings > li:nth-child(n+9)", ".key-rows > li:nth-child(n+5)"]
 WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
@@ -90,30 +90,29 @@ def test_every_screen_is_accessible(site: Site, visit: Visit, direction: str, pa
         for width, size in WIDTHS.items():
             touch[page].send("Emulation.setTouchEmulationEnabled", {"enabled": width == "phone"})
             _unroll(page, size)
-            for scheme, options in LOOKS[direction].items():
+            page.emulate_media(color_scheme="light")
+            for scheme, options in _asked(page, direction, known).items():
                 page.emulate_media(color_scheme=scheme)
                 at = f"{screen.name} {width} {scheme} {direction}"
-                options = _asked(page, options, known)
                 found += [f"{at}: {fault}" for fault in _faults(page, options, screen.covers, contrast)]
         found += [f"{screen.name} {direction}: {fault}" for fault in _cut(page)]
     assert not found, "\n".join(found)
 
 
-def _asked(page: Page, options: Options, known: set[str]) -> Options:
-    """Return what to ask of: where a document shows the same as before, by where that stands.
+def _asked(page: Page, direction: str, known: set[str]) -> dict[str, Options]:
+    """Return what to ask of, by colour scheme.
 
-    What a width hides it hides in both directions, and the first direction is asked at each width. So the
-    mirrored document is asked of as a whole once, for its texts.
+    A document that shows the same as before is asked of by where that stands. What a width hides it hides in
+    both directions, and the first direction is asked at each width. So the mirrored document is asked of as a
+    whole once, for its texts.
     """
-    if options not in (OTHERS, MIRRORED):
-        return options
-    if options == MIRRORED and known:
-        return PLACED
+    if direction == "rtl" and known:
+        return {"light": PLACED}
     document = axe.shown(page)
     if document in known:
-        return PLACED
+        return {"light": PLACED, "dark": {}}
     known.add(document)
-    return options
+    return LOOKS[direction]
 
 
 def _cut(page: Page) -> Iterator[str]:
