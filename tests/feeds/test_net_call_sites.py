@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def used(node: ast.AST) -> Iterator[str]:
         yield from {client for client in CLIENTS if f"'{client}" in ast.unparse(node)}
 
 
+@functools.cache
 def found() -> dict[str, set[str]]:
     result = {}
     for path in modules():
