@@ -486,6 +486,44 @@ def test_dates() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "<pubDate>Fri, 15 Nov 2019 10:00:00 +0800</pubDate>",
+        "<date>2019-11-15T02:00:00Z</date>",
+        "<published>2019-11-15T02:00:00Z</published><pubDate>Fri, 15 Nov 2020 10:00:00 +0800</pubDate>",
+        "<pubDate>Fri, 15 Nov 2020 10:00:00 +0800</pubDate><published>2019-11-15T02:00:00Z</published>",
+    ],
+)
+def test_atom_entries_may_have_the_dates_of_rss(text: str) -> None:
+    assert entry(text).published == dt.datetime(2019, 11, 15, 2, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize("name", ["issued", "created", "published"])
+def test_rss_items_may_have_the_dates_of_atom(name: str) -> None:
+    assert item(f"<{name}>2019-11-15T02:00:00Z</{name}>").published == dt.datetime(
+        2019, 11, 15, 2, tzinfo=dt.UTC
+    )
+    assert item("<modified>2019-11-15T02:00:00Z</modified>").updated == dt.datetime(
+        2019, 11, 15, 2, tzinfo=dt.UTC
+    )
+
+
+@pytest.mark.parametrize(
+    ("dates", "hour"),
+    [
+        ({"pubDate": "Fri, 15 Nov 2019 02:00:00 GMT"}, 2),
+        ({"published": 1573783200}, 2),
+        ({"date_published": "2019-11-15T02:00:00Z", "date": "2019-11-15T03:00:00Z"}, 2),
+    ],
+)
+def test_json_items_may_have_the_dates_of_other_formats(dates: dict[str, object], hour: int) -> None:
+    feed = feed_of(
+        json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "1", **dates}]})
+    )
+    assert feed.entries[0].published == dt.datetime(2019, 11, 15, hour, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
     "date",
     [
         '<time datetime="2019-05-03T19:21:28Z">Fri, 05/03/2019 - 15:21</time>',

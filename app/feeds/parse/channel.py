@@ -36,7 +36,7 @@ Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 _PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
 _LONGEST_TTL = 525600
 #: Raised when entries are parsed differently than before; then all entries are parsed again.
-_EDITION = 2
+_EDITION = 3
 
 
 class Reader:

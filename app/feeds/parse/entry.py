@@ -262,6 +262,9 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "date": _created,
     "published": _created,
     "updated": _updated,
+    "issued": _created,
+    "created": _created,
+    "modified": _updated,
     "dc:title": _dc_title,
     "dc:creator": _creator,
     "dc:author": _creator,
@@ -302,4 +305,6 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "atom:created": _created,
     "atom:updated": _updated,
     "atom:modified": _updated,
+    "atom:pubdate": _dc_date,
+    "atom:date": _created,
 }

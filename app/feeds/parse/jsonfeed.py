@@ -21,6 +21,8 @@ from app.models.feeds.parsed import Format
 _DEEPEST = 32
 _LONGEST_STRING = 1 << 20
 _LONGEST_FIGURE = 20
+#: Names of the date in other formats, which some generators keep.
+_OTHER_DATES = ("published", "pubDate", "date", "created")
 _WEBSUB = ("", "websub", "pubsubhubbub")
 
 
@@ -72,6 +74,8 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
     entry.offer_summary(9, escape_text(_text(item.get("summary"))))
     entry.offer_published(9, _text(item.get("date_published")))
     entry.offer_updated(9, _text(item.get("date_modified")))
+    if not entry.published_rank:
+        entry.offer_published(5, _text(next(filter(None, map(item.get, _OTHER_DATES)), None)))
     entry.offer_image(60, _text(item.get("image")))
     entry.offer_image(55, _text(item.get("banner_image")))
     entry.author = _authors(feed.ctx, item) or feed.author
