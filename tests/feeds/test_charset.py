@@ -81,6 +81,67 @@ def test_labels_mean_what_browsers_mean(label: str) -> None:
     assert b"\x93".decode(lookup(label) or "") == "“"
 
 
+@pytest.mark.parametrize(
+    ("label", "codec"),
+    [
+        ("UTF_8", "utf-8"),
+        ("utf 8", "utf-8"),
+        ("ISO 8859-2", "iso8859-2"),
+        ("ISO_8859_5", "iso8859-5"),
+        ("win-1251", "cp1251"),
+        ("Windows_1251", "cp1251"),
+        ("CP-1250", "cp1250"),
+        ("koi8_r", "koi8-r"),
+        ("Shift JIS", "cp932"),
+        ("EUC_JP", "euc_jp"),
+        ("gb-2312", "gb18030"),
+        ("Big-5", "big5hkscs"),
+        ("IBM-866", "cp866"),
+        ("Mac-Roman", "mac-roman"),
+        ("cp-857", "cp857"),
+    ],
+)
+def test_labels_in_other_spellings(label: str, codec: str) -> None:
+    assert codecs.lookup(lookup(label) or "").name == codecs.lookup(codec).name
+    head = f'<?xml version="1.0" encoding="{label}"?>'.encode()
+    assert codecs.lookup(find_declared_charset(head) or "").name == codecs.lookup(codec).name
+
+
+@pytest.mark.parametrize(
+    "label", ["rot13", "base64", "idna", "unicode_escape", "utf_7", "zlib", "mbcs", "undefined"]
+)
+def test_X07_what_is_no_charset_is_refused(label: str) -> None:
+    assert lookup(label) is None
+
+
+@pytest.mark.parametrize("default", ["iso-8859-1", "ISO-8859-1", "us-ascii", "windows-1252"])
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [("windows-1251", "Привет"), ("iso-8859-2", "Žluťoučký"), ("shift_jis", "日本語"), ("koi8-r", "Привет")],
+)
+def test_the_default_of_a_server_yields_to_a_declaration_that_fits(
+    default: str, declared: str, text: str
+) -> None:
+    body = f'<?xml version="1.0" encoding="{declared}"?><t>{text}</t>'.encode(declared)
+    assert text in decode(body, f"text/xml; charset={default}")[0]
+
+
+@pytest.mark.parametrize("declared", ["utf-8", "shift_jis", "us-ascii", "none"])
+def test_the_default_of_a_server_holds_where_a_declaration_does_not_fit(declared: str) -> None:
+    body = f'<?xml version="1.0" encoding="{declared}"?><t>'.encode() + b"caf\xe9 \x85</t>"
+    assert "café …" in decode(body, "text/xml; charset=iso-8859-1")[0]
+
+
+def test_another_charset_of_the_server_counts_more_than_the_declaration() -> None:
+    body = b'<?xml version="1.0" encoding="windows-1252"?>' + "Привет".encode("koi8-r")
+    assert "Привет" in decode(body, "text/xml; charset=koi8-r")[0]
+
+
+def test_halves_of_a_character_encoded_each_are_joined() -> None:
+    body = "<a>é 🚀</a>".encode().replace("🚀".encode(), b"\xed\xa0\xbd\xed\xba\x80")
+    assert decode(body)[0] == "<a>é 🚀</a>"
+
+
 def test_declarations_are_found_only_at_the_front() -> None:
     assert find_declared_charset(b" " * 5000 + b'<?xml version="1.0" encoding="koi8-r"?>') is None
     assert (

@@ -166,6 +166,11 @@ def _is_slashed_date(d: Difference) -> bool:
     return d.field == "date" and re.match(r"\d{4}/\d", text) is not None and d.theirs.year == d.ours.year
 
 
+def _is_full_text(d: Difference) -> bool:
+    """It doesn't know Yandex's element for the full text."""
+    return d.field == "content" and _norm(d.item.get("yandex_full-text")) == d.ours
+
+
 def _is_nested_item(d: Difference) -> bool:
     """It counts the empty <item /> inside each item as an entry of its own."""
     return len(theirs(d.row).entries) == 2 * len(ours(d.row).entries) and b"<item />" in d.row.read()
@@ -185,6 +190,7 @@ FAULTS: tuple[Callable[[Difference], bool], ...] = (
     _is_named_zone,
     _is_slashed_date,
     _is_nested_item,
+    _is_full_text,
 )
 
 

@@ -94,6 +94,20 @@ def test_the_text_is_that_of_the_article(text: str, content: str, summary: str) 
 
 
 @pytest.mark.parametrize(
+    "kind", ["CDATA", "htm", "HTML", "text/html; charset=utf-8", "text", "", "text/plain;x=y"]
+)
+@pytest.mark.parametrize(
+    "text", ["&lt;p&gt;Hello &lt;b&gt;x&lt;/b&gt;&lt;/p&gt;", "Hello abcd", "a &amp;lt; b"]
+)
+def test_types_of_atom_texts_mean_the_same(kind: str, text: str) -> None:
+    one(
+        atom(
+            f"<id>1</id><title>t</title><content type='{kind}'>{text}</content><summary type='{kind}'>{text}</summary>"
+        )
+    )
+
+
+@pytest.mark.parametrize(
     ("prefix", "space"),
     [
         ("media", "http://search.yahoo.com/mrss/"),

@@ -234,12 +234,170 @@ DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
         ("<content type='text/html' mode='escaped'>&lt;i&gt;x&lt;/i&gt;</content>", "<i>x</i>"),
         ("<content type='text/html' mode='base64'>PGk+eDwvaT4=</content>", "<i>x</i>"),
         ("<content type='image/png'>aGFsbG8=</content>", ""),
+        ("<content type='CDATA'><![CDATA[<p>Hello <b>x</b></p>]]></content>", "<p>Hello <b>x</b></p>"),
+        ("<content type='escaped'>&lt;p&gt;x&lt;/p&gt;</content>", "<p>x</p>"),
+        ("<content type='htm'>a &lt;br&gt; b</content>", "a <br> b"),
+        ("<content type='escaped'>caf&amp;eacute;</content>", "caf&eacute;"),
+        ("<content type='markdown'>a *word*\n1 &lt; 2</content>", "a *word*<br>\n1 &lt; 2"),
+        ("<content type='HTML'>&lt;p&gt;x&lt;/p&gt;</content>", "<p>x</p>"),
+        ("<content type='Text'>a &lt; b</content>", "a &lt; b"),
+        ("<content type='text/html; charset=utf-8'>&lt;p&gt;x&lt;/p&gt;</content>", "<p>x</p>"),
+        ("<content type='text/plain;charset=utf-8'>a &lt;b&gt; c</content>", "a &lt;b&gt; c"),
+        ("<content Type='html'>&lt;i&gt;x&lt;/i&gt;</content>", "<i>x</i>"),
+        ("<content type='application/octet-stream'>&lt;p&gt;x&lt;/p&gt;</content>", "<p>x</p>"),
+        ("<content type='application/octet-stream'>PHA+eDwvcD4=</content>", "<p>x</p>"),
+        ("<content type='application/zip'>Hello123</content>", "Hello123"),
+        ("<content type='image/png'>&lt;img src='x'&gt; a drawing</content>", "<img src='x'> a drawing"),
+        ("<content type='text/html' mode='Base64'>PGk+eDwvaT4=</content>", "<i>x</i>"),
+        ("<content type='html'>&lt;p&gt;a <b>b</b> c&lt;/p&gt;</content>", "<p>a <b>b</b> c</p>"),
+        ("<content>&lt;h2 id='a'&gt;H&lt;/h2&gt;&lt;p&gt;x &amp;lt; y&lt;/p&gt;\n</content>", "<h2 id='a'>H</h2><p>x &lt; y</p>"),
+        ("<content type='text'>&lt;div&gt;x&lt;/div&gt;</content>", "<div>x</div>"),
+        ("<content>Use &lt;p&gt;x&lt;/p&gt;</content>", "Use &lt;p&gt;x&lt;/p&gt;"),
+        ("<content>&lt;p&gt; begins a paragraph</content>", "&lt;p&gt; begins a paragraph"),
+        ("<content>&lt;b&gt;x&lt;/b&gt;</content>", "&lt;b&gt;x&lt;/b&gt;"),
+        ("<body>&lt;p&gt;x&lt;/p&gt;</body>", "<p>x</p>"),
         ("<content type='video/mp4' src='http://e.org/v.mp4'/>", ""),
         ("<content type='text'>t</content><content type='html'>h</content>", "h"),
     ],
 )  # fmt: skip
 def test_atom_content(text: str, content: str) -> None:
     assert entry(text).content.replace("a>b", "a&gt;b") == content
+
+
+@pytest.mark.parametrize("kind", ["markdown", "CDATA", "Text", "text/x-markdown", "application/x"])
+def test_a_title_of_any_type_is_kept(kind: str) -> None:
+    feed = atom(f"<title type='{kind}'>A *word*</title>", f"<title type='{kind}'>My *notes*</title>")
+    assert (feed.title, feed.entries[0].title) == ("My *notes*", "A *word*")
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<body>&lt;p&gt;x &lt;a href='/y'&gt;y&lt;/a&gt;&lt;/p&gt;</body>", "<p>x <a href='/y'>y</a></p>"),
+        ("<body><p>x</p></body>", "<p>x</p>"),
+        ("<body>one\ntwo</body>", "one<br>\ntwo"),
+        ("<body>b</body><content:encoded>c</content:encoded>", "c"),
+        ("<content:encoded>c</content:encoded><body>b</body>", "c"),
+        ("<xhtml:body xmlns:xhtml='http://www.w3.org/1999/xhtml'>&lt;p&gt;x&lt;/p&gt;</xhtml:body>", "<p>x</p>"),
+        ("<fulltext>&lt;p&gt;x&lt;/p&gt;</fulltext>", "<p>x</p>"),
+        ("<yandex:full-text xmlns:yandex='http://news.yandex.ru'>&lt;p&gt;x&lt;/p&gt;</yandex:full-text>", "<p>x</p>"),
+    ],
+)  # fmt: skip
+def test_the_body_of_an_item_is_its_content(text: str, content: str) -> None:
+    assert item(f"<description>d</description>{text}").content == content
+
+
+@pytest.mark.parametrize(
+    ("item", "content"),
+    [
+        ({"content_text": "<p>x</p>\n<p>y</p>"}, "<p>x</p>\n<p>y</p>"),
+        ({"content_text": "Use <p> and </p>"}, "Use &lt;p&gt; and &lt;/p&gt;"),
+    ],
+)
+def test_json_text_that_is_html_is_html(item: dict[str, str], content: str) -> None:
+    assert feed_of(json.dumps({"title": "T", "items": [{"id": "1", **item}]})).entries[0].content == content
+
+
+ROCKET = "&#55357;&#56960;"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (ROCKET, "🚀"),
+        ("&#xD83D;&#XDE80;", "🚀"),
+        ("&#xd83d;&#56960;", "🚀"),
+        (ROCKET.replace("&", "&amp;"), "&#128640;"),
+        (f"<![CDATA[{ROCKET}]]>", "&#128640;"),
+        (f"a{ROCKET}{ROCKET}&#55357;b&#56960;c", "a🚀🚀bc"),
+        ("&#55357;x&#56960;", "x"),
+        ("&amp;#55357;x", "x"),
+        ("&#55000;&#xD55C;", "훘한"),
+        (f"&#55000;{ROCKET}", "훘🚀"),
+        ("a#55357;&amp;amp;#55357;", "a#55357;&amp;#55357;"),
+    ],
+)
+def test_references_to_halves_of_a_character_are_joined(text: str, shown: str) -> None:
+    assert item(f"<description>{text}</description>").summary == shown
+
+
+def test_halves_are_joined_in_titles_attributes_and_json() -> None:
+    found = item(f"<title>Rocket {ROCKET} day</title><category text='{ROCKET}'/>")
+    assert (found.title, found.categories) == ("Rocket 🚀 day", ("🚀",))
+    for mark in ("&", "\\u0026"):
+        text = (
+            f"""{{"title": "T", "items": [{{"id": "1", "content_html": "{ROCKET.replace("&", mark)}"}}]}}"""
+        )
+        assert feed_of(text).entries[0].content == "&#128640;"
+
+
+DECLARED = """<!DOCTYPE rss [
+<!-- <!ENTITY firm "no"> --> <!ENTITY firm "Baker &amp; Sons"><!ENTITY firm 'second'>
+<!ENTITY home 'http://example.org/'> <!ENTITY eacute "&#233;"><!ENTITY both "&firm; of &home;">
+<!ENTITY quote 'say "yes" > no'> <!ENTITY markup "<b>x</b>"> <!ENTITY self "&self;"> <!ENTITY amp "no">
+<!ENTITY one "&both;!"><!ENTITY two "&one;!"> <!ENTITY file SYSTEM "file:///etc/passwd">
+]>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("News of &firm;", "News of Baker & Sons"),
+        ("caf&eacute;", "café"),
+        ("&both;", "Baker & Sons of http://example.org/"),
+        ("&one;", "Baker & Sons of http://example.org/!"),
+        ("&two;", "&two;"),
+        ("&self;", "&self;"),
+        ("&quote;", 'say "yes" > no'),
+        ("&markup;", "&markup;"),
+        ("&file;", "&file;"),
+        ("a &amp; b", "a & b"),
+        ("<![CDATA[&firm;]]>", "&firm;"),
+    ],
+)
+def test_entities_of_the_document_are_expanded(text: str, title: str) -> None:
+    feed = feed_of(f"{DECLARED}<rss version='2.0'><channel><title>{text}</title></channel></rss>")
+    assert feed.title == title
+
+
+def test_entities_are_expanded_in_attributes() -> None:
+    feed = feed_of(
+        f"{DECLARED}<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='&home;1'/><category term='&quote;'/></entry></feed>"
+    )
+    assert (feed.entries[0].url, feed.entries[0].categories) == ("http://example.org/1", ('say "yes" > no',))
+    assert feed.parser is ParserPath.STRICT
+
+
+@pytest.mark.parametrize("prefix", ["rss", "x", "ns0"])
+@pytest.mark.parametrize("version", ["version='2.0'", "version=2.0"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_prefix_that_nothing_declares_is_that_of_the_format(prefix: str, version: str, whole: bool) -> None:
+    name = f"{prefix}:rss" if whole else "rss"
+    feed = feed_of(
+        f"<{name} {version}><{prefix}:channel><{prefix}:title>Garden notes</{prefix}:title><{prefix}:item>"
+        f"<{prefix}:title>First frost</{prefix}:title><{prefix}:link>http://example.org/1</{prefix}:link>"
+        f"</{prefix}:item></{prefix}:channel></{name}>"
+    )
+    assert feed.title == "Garden notes"
+    assert [(e.title, e.url) for e in feed.entries] == [("First frost", "http://example.org/1")]
+
+
+@pytest.mark.parametrize("head", ["<a:feed>", "<a:feed x=y>", "<zz:feed>", "<zz:feed x=y>"])
+def test_atom_may_have_such_a_prefix_too(head: str) -> None:
+    p = head[1:].partition(":")[0]
+    feed = feed_of(
+        f"{head}<{p}:title>T</{p}:title><{p}:entry><{p}:id>1</{p}:id><{p}:title>A</{p}:title></{p}:entry></{p}:feed>"
+    )
+    assert (feed.title, [(e.guid, e.title) for e in feed.entries]) == ("T", [("1", "A")])
+
+
+@pytest.mark.parametrize(
+    "text", ["<rss x=y><foo>bar</foo></rss>", "<rss x=y><channel></channel></rss>", "<feed x=y/>"]
+)
+def test_the_slow_path_refuses_a_feed_without_title_and_entries(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        feed_of(text)
+    assert caught.value.word == "broken_feed"
 
 
 def test_no_namespace_of_the_feed_shows_in_content() -> None:
@@ -325,6 +483,26 @@ def test_utf8_encoded_twice_is_undone_where_the_whole_feed_shows_it() -> None:
 )
 def test_rss_links(text: str, url: str | None) -> None:
     assert item(text).url == url
+
+
+@pytest.mark.parametrize(
+    "original", ["(none)", "not an address", "http://", "x http://e.org/", "mailto:a@e.org"]
+)
+def test_an_original_link_that_is_none_counts_for_nothing(original: str) -> None:
+    found = item(
+        f"<link>http://e.org/a</link><enclosure url='http://e.org/a.mp3'/><feedburner:origLink>{original}"
+        f"</feedburner:origLink><feedburner:origEnclosureLink>{original}</feedburner:origEnclosureLink>"
+    )
+    assert (found.url, [file.url for file in found.enclosures]) == ("http://e.org/a", ["http://e.org/a.mp3"])
+
+
+def test_an_empty_reference_is_the_base_that_the_feed_states() -> None:
+    base = "xml:base='http://e.org/a'"
+    assert entry(f"<link href='' {base}/>").url == "http://e.org/a"
+    assert item(f"<link {base}/>").url == "http://e.org/a"
+    assert atom(f"</entry><entry {base}><link href=''/>").entries[1].url == "http://e.org/a"
+    assert entry("<link href=''/>").url is None
+    assert item("<link/>").url is None
 
 
 @pytest.mark.parametrize(

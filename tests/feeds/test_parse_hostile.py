@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib
 import json
@@ -85,6 +86,46 @@ def test_X01_nothing_outside_the_document_is_read(tmp_path: Path, charset: str, 
             feed = parse(body, url=URL)
             assert "CANARY" not in repr(feed)
         assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "references"),
+    [
+        (f'<!ENTITY e "{"x" * 1024}">', 65),  # more than 64 KiB in all
+        (f'<!ENTITY e "{"x" * 1025}">', 1),
+        ('<!ENTITY e "x">' + "".join(f'<!ENTITY e{n} "y">' for n in range(100)), 1),
+        ('<!ENTITY e "&a;"><!ENTITY a "&b;"><!ENTITY b "&c;"><!ENTITY c "x">', 1),
+        (f'<!ENTITY e "{"&a;" * 200}"><!ENTITY a "xxxxxx">', 1),
+        (f'<!ENTITY e "x"><!-- {"x" * (128 << 10)} -->', 1),
+        ("<!ENTITY % p '<!ENTITY e \"x\">'> %p;", 1),
+    ],
+)
+def test_X01_entities_beyond_the_budget_are_not_expanded(declared: str, references: int) -> None:
+    feed = read(rss(f"<description>{'&e;' * references}</description>", f"<!DOCTYPE rss [{declared}]>"))
+    assert feed.entries[0].summary == "&e;" * references
+
+
+def test_X01_entities_within_the_budget_are_expanded() -> None:
+    declared = f'<!ENTITY e "{"x" * 1024}">' + "".join(f'<!ENTITY e{n} "y">' for n in range(99))
+    feed = read(rss(f"<description>{'&e;' * 64}</description>", f"<!DOCTYPE rss [{declared}]>"))
+    assert feed.entries[0].summary == "x" * (64 << 10)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "<!DOCTYPE rss [<!ENTITY e 'x'>" + "<!--" * 30_000 + "]>" + rss("&e;"),
+        "<!DOCTYPE rss [<!ENTITY e 'x'>" + '"' * 60_000 + "]>" + rss("&e;"),
+        "<!DOCTYPE rss [<!ENTITY e 'x'>]>" + rss("<![CDATA[" * 500_000),
+        "<!DOCTYPE rss [<!ENTITY e 'x'>]>" + rss("<!--" * 1_000_000),
+        "<!DOCTYPE rss [" + "<!ENTITY e 'x" * 10_000 + "]>" + rss("&e;"),
+        rss("&#55357;" * 500_000),
+        rss("&#55357" * 500_000),
+    ],
+)
+def test_X01_reading_entities_takes_linear_time(document: str) -> None:
+    with contextlib.suppress(ParseError):
+        read(document)
 
 
 def test_X01_a_doctype_alone_is_tolerated() -> None:

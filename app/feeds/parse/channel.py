@@ -35,6 +35,9 @@ Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 
 _PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
 _LONGEST_TTL = 525600
+#: Elements whose prefix is that of the format, and the children of the root that are searched for them.
+_STRUCTURE = frozenset(("rss", "channel", "feed", "entry", "item"))
+_STRUCTURE_DEPTH = 32
 #: Raised when entries are parsed differently than before; then all entries are parsed again.
 _EDITION = 3
 
@@ -42,13 +45,13 @@ _EDITION = 3
 class Reader:
     """The two tables for one family of formats (RSS or Atom)."""
 
-    def __init__(self, home: str, root_space: str = "") -> None:
-        self.home, self.root_space = home, root_space
-        self.feed: HandlerTable[Handler] = HandlerTable(HANDLERS, home, root_space)
-        self.entry: HandlerTable[entries.Handler] = HandlerTable(entries.HANDLERS, home, root_space)
+    def __init__(self, home: str, root_space: str = "", root_prefix: str = "") -> None:
+        self._root = home, root_space, root_prefix
+        self.feed: HandlerTable[Handler] = HandlerTable(HANDLERS, *self._root)
+        self.entry: HandlerTable[entries.Handler] = HandlerTable(entries.HANDLERS, *self._root)
 
     def canonicalise_name(self, el: _Element) -> str:
-        return canonicalise_tag(el.tag, self.home, self.root_space)
+        return canonicalise_tag(el.tag, *self._root)
 
     def read(self, draft: FeedDraft, el: _Element) -> None:
         """Read a channel or feed element with all its entries."""
@@ -112,10 +115,10 @@ def read_root(draft: FeedDraft, root: _Element) -> None:
     draft.base = draft.ctx.base
     if name == "feed":
         draft.format = _atom_format(space, root.get("version"))
-        _reader(ATOM, space).read(draft, root)
+        _reader(ATOM, space, root).read(draft, root)
     elif name == "entry":
         draft.format = _atom_format(space, root.get("version"))
-        _reader(ATOM, space).read_item(draft, root)
+        _reader(ATOM, space, root).read_item(draft, root)
     elif name in ("rss", "rdf", "channel"):
         _read_rss(draft, root, space, name)
     elif name == "html":
@@ -125,7 +128,7 @@ def read_root(draft: FeedDraft, root: _Element) -> None:
 
 
 def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
-    reader = _reader(RSS, space if name != "rdf" else "")
+    reader = _reader(RSS, space if name != "rdf" else "", root)
     if name == "channel":
         draft.format = Format.RSS11 if space == RSS_11 else Format.RSS20
         reader.read(draft, root)
@@ -173,8 +176,22 @@ def _atom_format(space: str, version: str | None) -> Format:
     return Format.ATOM10 if not version and space == "" else Format.ATOM03
 
 
-def _reader(home: str, space: str) -> Reader:
-    return _READERS[home] if not space or is_known_namespace(space) else Reader(home, space)
+def _reader(home: str, space: str, root: _Element) -> Reader:
+    prefix = _find_undeclared_prefix(root)
+    if prefix or (space and not is_known_namespace(space)):
+        return Reader(home, space, prefix)
+    return _READERS[home]
+
+
+def _find_undeclared_prefix(root: _Element) -> str:
+    """Return the prefix of the feed's structure if nothing declares its namespace, else ""."""
+    for el in (root, *islice(root, _STRUCTURE_DEPTH)):
+        tag = el.tag
+        if ":" in tag and tag[0] != "{":
+            prefix, _, name = tag.lower().partition(":")
+            if name in _STRUCTURE:
+                return prefix
+    return ""
 
 
 # -- handlers

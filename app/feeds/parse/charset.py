@@ -3,7 +3,7 @@
 1. a body that validates as UTF-8 with non-ASCII bytes is UTF-8, whatever is declared: a wrong
    ``iso-8859-1`` label on UTF-8 is common, and other charsets hardly ever validate by chance
 2. a byte order mark (of UTF-16 and UTF-32 too; without a mark, their pattern of NUL bytes)
-3. the ``charset`` of the HTTP Content-Type
+3. the ``charset`` of the HTTP Content-Type; if it is Latin-1, the default of many servers, then 4 comes first
 4. the XML declaration or HTML ``meta``
 5. chardet's guess
 6. windows-1252
@@ -52,6 +52,14 @@ _EXTRA = {
     "hz": "hz",
     "hz-gb-2312": "hz",
 }
+#: Labels without punctuation → label, for other spellings ("UTF_8", "ISO 8859-1", "win-1251").
+_SQUEEZED = {re.sub("[^a-z0-9]", "", label): label for label in (*webencodings.LABELS, *_EXTRA)}
+#: Other charsets that Python knows; its codecs also contain things that aren't charsets.
+_KNOWN_TO_PYTHON = re.compile(
+    r"(?:cp|ibm)\d{3,4}|mac[a-z]{3,16}|iso2022jp\w{0,4}|kz1048|ptcp154|hproman8|tis620"
+)
+#: The default of many servers, as :func:`lookup` returns it.
+_LATIN_1 = "windows-1252"
 _REFUSED = {"replacement", "x-user-defined"}
 #: UTF-32's mark begins with UTF-16's, so it comes first.
 _MARKS = (
@@ -72,7 +80,8 @@ _WIDE = (
 )
 _HEAD = 2048
 _DECLARED = re.compile(
-    rb"""<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']\s{0,9}([\w.:-]{1,40})"""
+    rb"""<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']\s{0,9}([\w.: -]{1,40})"""
+    rb"""|<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}([\w.:-]{1,40})"""
     rb"""|<meta[^>]{0,200}?\scharset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})"""
     rb"""|<meta[^>]{0,200}?;\s{0,9}charset\s{0,9}=\s{0,9}([\w.:-]{1,40})""",
     re.IGNORECASE,
@@ -80,6 +89,8 @@ _DECLARED = re.compile(
 _HTTP = re.compile(r"""charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 #: With fewer replaced bytes, as a share, text declared as UTF-8 or undeclared is damaged UTF-8.
 _DAMAGED = 0.1
+#: A character beyond U+FFFF whose two halves in UTF-16 were encoded as if they were characters (CESU-8).
+_PAIR = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _DETECT = 8192
 _TELLING = re.compile(rb"[\x00\x1b\x80-\xff]|~\{")
 
@@ -124,6 +135,15 @@ def lookup(label: str) -> str | None:
     if name in _EXTRA:
         return _EXTRA[name]
     encoding = webencodings.lookup(name)
+    if encoding is None:
+        squeezed = re.sub("[^a-z0-9]", "", name)
+        squeezed = f"windows{squeezed[3:]}" if squeezed.startswith("win12") else squeezed
+        known = _SQUEEZED.get(squeezed)
+        if known is None:
+            return _python_codec(squeezed) if _KNOWN_TO_PYTHON.fullmatch(squeezed) else None
+        if known in _EXTRA:
+            return _EXTRA[known]
+        encoding = webencodings.lookup(known)
     if encoding is None or encoding.name in _REFUSED:
         return None
     wider = _WIDER.get(encoding.name)
@@ -165,6 +185,8 @@ def _by_mark(body: bytes) -> str | None:
 
 def _by_claims(body: bytes, content_type: str | None) -> tuple[str, str]:
     """Decode by the first declared codec that fits every byte, else by the first with replacements."""
+    if _PAIR.search(body) and _is_utf8(joined := _PAIR.sub(_join_pair, body)):
+        return joined.decode("utf-8"), "utf-8"
     first: str | None = None
     for codec in _claims(body, content_type):
         if codec.startswith("utf-16"):
@@ -184,14 +206,21 @@ def _by_claims(body: bytes, content_type: str | None) -> tuple[str, str]:
     return body.decode(codec, "replace").removeprefix("\ufeff"), codec
 
 
+def _join_pair(found: re.Match[bytes]) -> bytes:
+    text = found[0].decode("utf-8", "surrogatepass")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16").encode("utf-8")
+
+
 def _claims(body: bytes, content_type: str | None) -> Iterator[str]:
     match = _HTTP.search(content_type[:500]) if content_type else None
     http = lookup(match[1]) if match else None
-    if http:
+    if http and http != _LATIN_1:
         yield http
     written = find_declared_charset(body)
     if written:
         yield written
+    if http == _LATIN_1:
+        yield http
 
 
 def _guess(body: bytes) -> str | None:

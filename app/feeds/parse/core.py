@@ -11,10 +11,11 @@ from app.errors import ParseError
 from app.feeds.parse import charset
 from app.feeds.parse.channel import read_root
 from app.feeds.parse.draft import Context, FeedDraft
+from app.feeds.parse.entities import expand_entities
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.jsonfeed import read_json
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.mojibake import choose_repair
+from app.feeds.parse.mojibake import choose_repair, join_surrogates
 from app.feeds.parse.repair import strip_prolog
 from app.feeds.parse.tree import parse_tree
 from app.models.feeds.parsed import ParsedFeed, ParserPath
@@ -69,7 +70,7 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
         body = _unpack(body, limits)
     if len(body) > limits.body:
         raise ParseError("too_large", f"{len(body)} bytes")
-    text, _ = charset.to_utf8(body, content_type)
+    text = join_surrogates(charset.to_utf8(body, content_type)[0])
     if text[:1].isspace():
         text = text.lstrip()
     if not text[:64].strip(b"\0 \t\r\n") and not text.strip(b"\0 \t\r\n"):
@@ -80,7 +81,8 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
         raise ParseError("not_a_feed", "no markup found")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
-    text = _from_root(strip_prolog(text))
+    root = _from_root(strip_prolog(text))
+    text = expand_entities(root, text[: len(text) - len(root)])
     return Source(text, is_json=False, repair_text=choose_repair(text))
 
 

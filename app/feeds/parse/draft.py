@@ -30,6 +30,7 @@ from app.models.feeds.parsed import (
 T = TypeVar("T")
 
 _LONGEST_URL = 8192
+_ABSOLUTE = re.compile(r"\s{0,100}https?://[^\s/?#]+\S*\s{0,100}", re.IGNORECASE)
 _MOST_PARTS = 64
 #: Entries whose dates show the order of a feed.
 _SAMPLE = 31
@@ -299,7 +300,7 @@ class EntryDraft:
 
     def _link(self) -> str | None:
         link = self.link
-        if self.original_link:
+        if self.original_link and is_absolute(self.original_link):
             link = self.ctx.resolve_url(self.base, self.original_link) or link
         if link is None and self.guid and (self.permalink or self.guid[:4].lower() == "http"):
             link = self.ctx.resolve_url(self.base, self.guid)
@@ -412,6 +413,11 @@ class FeedDraft:
             cut=self.ctx.cut,
             setting=self.setting,
         )
+
+
+def is_absolute(address: str) -> bool:
+    """Return whether a text is an absolute http(s) address and nothing else."""
+    return len(address) <= _LONGEST_URL and _ABSOLUTE.fullmatch(address) is not None
 
 
 def _spread(items: Sequence[T]) -> list[T]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from lxml.etree import _Element
 
 from app.feeds.parse import chain
-from app.feeds.parse.draft import EntryDraft
+from app.feeds.parse.draft import EntryDraft, is_absolute
 from app.feeds.parse.markup import escape_text, get_text, keep_line_breaks, read_text_construct, read_xhtml
 from app.feeds.parse.media import MEDIA, add_keywords
 from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, HandlerTable, canonicalise_tag
@@ -48,7 +48,13 @@ def _title(draft: EntryDraft, el: _Element) -> None:
 
 
 def _link(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_link(9, el.text or el.get("href"), resolve_base(el, draft.base, draft))
+    base = resolve_base(el, draft.base, draft)
+    draft.offer_link(9, el.text or el.get("href") or _same_document(base, draft), base)
+
+
+def _same_document(base: str, draft: EntryDraft) -> str | None:
+    """Return the address of an empty reference (RFC 3986 §4.4): the base, if the feed states one."""
+    return base if base != draft.ctx.base else None
 
 
 def _guid(draft: EntryDraft, el: _Element) -> None:
@@ -69,7 +75,12 @@ def _loose_content(draft: EntryDraft, el: _Element) -> None:
 
 
 def _xhtml_body(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_content(7, read_xhtml(el), resolve_base(el, draft.base, draft))
+    # Without elements inside, it is escaped HTML under the wrong name.
+    draft.offer_content(7, read_xhtml(el) if len(el) else el.text or "", resolve_base(el, draft.base, draft))
+
+
+def _body(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_content(7, keep_line_breaks(get_text(el)), resolve_base(el, draft.base, draft))
 
 
 def _author(draft: EntryDraft, el: _Element) -> None:
@@ -167,6 +178,9 @@ def _original_link(draft: EntryDraft, el: _Element) -> None:
 
 def _original_file(draft: EntryDraft, el: _Element) -> None:
     """Replace the last enclosure, whose address FeedBurner replaced by its own."""
+    address = (el.text or "").strip()
+    if not (is_absolute(address) or address.startswith("/")):
+        return
     if draft.enclosures:
         _, file = draft.enclosures.popitem()
         draft.add_enclosure(el.text, file.type, file.length, file.duration)
@@ -193,6 +207,7 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
         return
     rel = (el.get("rel") or "alternate").strip().lower().rpartition("/")[2]
     base = resolve_base(el, draft.base, draft)
+    href = href or _same_document(base, draft)
     if rel == "alternate":
         kind = el.get("type") or "text/html"
         draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
@@ -251,6 +266,10 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "summary": _description,
     "content": _loose_content,
     "fullitem": _loose_content,
+    "fulltext": _loose_content,
+    "full-text": _loose_content,
+    "yandex:full-text": _loose_content,
+    "body": _body,
     "content:encoded": _encoded,
     "xhtml:body": _xhtml_body,
     "xhtml:div": _xhtml_body,
@@ -295,6 +314,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "atom:title": _atom_title,
     "atom:link": _atom_link,
     "atom:content": _atom_content,
+    "atom:body": _body,
     "atom:summary": _atom_summary,
     "atom:author": _atom_author,
     "atom:category": _atom_category,

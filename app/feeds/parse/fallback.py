@@ -21,7 +21,7 @@ from app.feeds.html.text import parse_language_tag
 from app.feeds.parse import feedparser_input
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard_document
-from app.feeds.parse.markup import escape_text, keep_line_breaks
+from app.feeds.parse.markup import escape_text, interpret_text, keep_line_breaks
 from app.feeds.parse.media import add_content, is_avatar, offer_description, rank_width
 from app.feeds.parse.repair import repair, strip_prolog
 from app.models.feeds.parsed import Format
@@ -65,6 +65,8 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     draft.base = draft.ctx.base
     raw = _unescaped if found.bozo else _as_it_is
     _feed(draft, found.feed, raw)
+    if not draft.title and not found.entries:
+        raise ParseError("broken_feed", "neither a title nor an entry")
     for item in found.entries[draft.count_skipped(found.entries, lambda item: _entry(draft, item, raw)) :]:
         if draft.is_full():
             break
@@ -176,10 +178,8 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
         _content(entry, content)
     # without a detail, the summary is a copy of the content
     for summary in _parts(item, "summary_detail"):
-        value = summary.get("value") or ""
-        entry.offer_summary(
-            9, escape_text(value) if summary.get("type") == "text/plain" else keep_line_breaks(value)
-        )
+        value, is_html = _construct(summary)
+        entry.offer_summary(9, keep_line_breaks(value) if is_html else escape_text(value))
     for tag in _parts(item, "tags"):
         entry.add_category(tag.get("label") or tag.get("term"))
     _links(entry, item)
@@ -215,12 +215,14 @@ def _links(entry: EntryDraft, item: Any) -> None:
 
 
 def _content(entry: EntryDraft, content: Any) -> None:
-    value = content.get("value") or ""
+    value, is_html = _construct(content)
     base = entry.ctx.resolve_url(entry.base, content.get("base")) or entry.base
-    if content.get("type") == "text/plain":
-        entry.offer_content(6, escape_text(value), base)
-    else:
-        entry.offer_content(8, value, base)
+    entry.offer_content(8 if is_html else 6, value if is_html else escape_text(value), base)
+
+
+def _construct(part: Any) -> tuple[str, bool]:
+    """Return a text and whether it is HTML; feedparser leaves out a type that it knows is HTML."""
+    return interpret_text(part.get("value") or "", part.get("type") or "text/html")
 
 
 def _files(entry: EntryDraft, item: Any, captions: dict[str, str]) -> None:

@@ -31,16 +31,38 @@ _PREFIX = rb"[A-Za-z_][\w.\-]{0,40}"
 _DECLARATION = re.compile(rb"\sxmlns:(" + _PREFIX + rb")\s?=\s?[\"']([^\"'<>\s]{1,200})[\"']")
 _TOKEN = re.compile(
     rb"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<(/?)(?:(" + _PREFIX + rb"):)?(item|entry|id|guid|identifier|creator"
-    rb"|author|date|summary|subtitle|description|content|group)(?=[\s/>])",
+    rb"|author|date|title|summary|subtitle|tagline|description|content|group)(?=[\s/>])",
     re.IGNORECASE,
 )
 _ATTRIBUTES = re.compile(rb"[^<>]*")
+_CONSTRUCTS = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("", "atom:")
+    for name in ("title", "summary", "content", "subtitle", "tagline")
+)
+_TYPE = re.compile(rb"\stype\s?=\s?(\"[^\"]*\"|'[^']*')")
+_KNOWN_TYPES = frozenset((b"text", b"plain", b"html", b"xhtml"))
 _URL = re.compile(rb"\surl\s?=\s?(\"[^\"]*\"|'[^']*')")
 
 
+#: The structure of a feed, by whose prefix an undeclared namespace is known.
+_STRUCTURE = re.compile(rb"<(" + _PREFIX + rb"):(?:rss|channel|feed|item|entry)(?=[\s/>])", re.IGNORECASE)
+
+
 def prepare_for_feedparser(body: bytes) -> bytes:
-    """Return the document without elements that feedparser confuses; one linear pass."""
-    return _Writer(body).write()
+    """Return the document without elements that feedparser confuses; linear passes."""
+    return _Writer(_drop_undeclared_prefix(body)).write()
+
+
+def _drop_undeclared_prefix(body: bytes) -> bytes:
+    """Return the document without the prefix of its structure, if nothing declares it.
+
+    feedparser ignores elements with a prefix that it doesn't know.
+    """
+    found = _STRUCTURE.search(body)
+    if found is None or any(prefix == found[1] for prefix, _ in _DECLARATION.findall(body)):
+        return body
+    return re.sub(rb"(</?)" + re.escape(found[1]) + rb":", rb"\1", body)
 
 
 class _Writer:
@@ -71,6 +93,8 @@ class _Writer:
                 self.in_group = not is_end
             elif kind == "media:content":
                 self._file(token, is_end)
+            elif kind in _CONSTRUCTS and not is_end:
+                self._name_type(token)
             elif kind in _APART:
                 self._end(token, kind) if is_end else self._start(token, kind)
         self.parts.append(self.body[self.at :])
@@ -99,6 +123,19 @@ class _Writer:
         # tags inside, which break many feeds, belong to the text
         self.parts += (text.replace(b"<", b"&lt;") if kind == self.opened else text, _END)
         self.at, self.opened = token.end(), ""
+
+    def _name_type(self, token: re.Match[bytes]) -> None:
+        """Call an unknown type HTML: feedparser takes it for that of a file, and its text for Base64."""
+        found = _ATTRIBUTES.match(self.body, token.end())
+        kind = _TYPE.search(found[0]) if found else None
+        if found and kind:
+            name = kind[1][1:-1].strip().lower()
+            if name not in _KNOWN_TYPES and b"/" not in name:
+                self.parts += (
+                    self.body[self.at : found.start() + kind.start(1)],
+                    b'"html"' if name else b'"text"',
+                )
+                self.at = found.start() + kind.end(1)
 
     def _file(self, token: re.Match[bytes], is_end: bool) -> None:
         self.in_file, self.picture = (False, b"") if is_end else _file(self.body, token.end())

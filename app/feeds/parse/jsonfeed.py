@@ -14,7 +14,7 @@ from app.errors import ParseError
 from app.feeds.html.text import parse_language_tag
 from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
-from app.feeds.parse.markup import escape_text
+from app.feeds.parse.markup import escape_text, is_html_document
 from app.models.feeds.chain import JSON_NAME
 from app.models.feeds.parsed import Format
 
@@ -70,8 +70,8 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
     entry.offer_link(8, _text(item.get("external_url")))
     entry.offer_title(9, _text(item.get("title")), True)
     entry.offer_content(9, _text(item.get("content_html")))
-    entry.offer_content(8, escape_text(_text(item.get("content_text"))))
-    entry.offer_summary(9, escape_text(_text(item.get("summary"))))
+    entry.offer_content(8, _html(item.get("content_text")))
+    entry.offer_summary(9, _html(item.get("summary")))
     entry.offer_published(9, _text(item.get("date_published")))
     entry.offer_updated(9, _text(item.get("date_modified")))
     if not entry.published_rank:
@@ -93,6 +93,12 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
     if JSON_NAME in item:
         chain.read_json(entry, item[JSON_NAME])
     return entry
+
+
+def _html(value: Any) -> str:
+    """Return plain text as HTML; some generators write HTML there, which stays as it is."""
+    text = _text(value)
+    return text if is_html_document(text) else escape_text(text)
 
 
 def _authors(ctx: Context, holder: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import html
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 from lxml import etree
@@ -37,7 +38,20 @@ _ANY_TAG = re.compile(r"<[A-Za-z/!?]")
 _MARK = re.compile(r"[-*+•·‣▪–—]\s|\(?\d{1,3}[.)]\s|[(\[]?\d{1,2}:\d\d\b")
 #: Line widths at which programs wrap text; longer lines are paragraphs, shorter ones intentional.
 _WIDTHS = range(60, 101)
-_HTML_TYPES = {"html", "text/html", "application/html"}
+#: Elements with which an article in HTML begins and ends.
+_BLOCKS = (
+    "address|article|aside|blockquote|center|dd|details|div|dl|dt|figcaption|figure|footer|h[1-6]|header|li"
+    "|main|nav|ol|p|pre|section|table|ul"
+)
+_BLOCK_START = re.compile(rf"\s{{0,100}}<(?:{_BLOCKS})(?=[\s>])[^<>]{{0,2000}}>", re.IGNORECASE)
+_BLOCK_END = re.compile(rf"</(?:{_BLOCKS})\s{{0,9}}>\Z", re.IGNORECASE)
+_LONGEST_END_TAG = 24
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+#: Types whose files never are text.
+_NO_TEXT = ("image/", "audio/", "video/", "font/")
+#: A shorter text may be a word that happens to look like Base64.
+_LONGEST_WORD = 64
 
 
 def get_text(el: etree._Element) -> str:
@@ -50,12 +64,17 @@ def get_inner_html(el: etree._Element) -> str:
 
     Publishers who forget to escape one child still escape the rest: text with tags in it is markup.
     """
+    return _join_children(el, _loose)
+
+
+def _join_children(el: etree._Element, convert: Callable[[str], str]) -> str:
+    """Return the children of an element as HTML, and the text between them converted to HTML."""
     _strip_namespaces(el)
-    parts = [_loose(el.text or "")]
+    parts = [convert(el.text or "")]
     for child in list(el):
         tail = child.tail or ""
         child.tail = ""
-        parts += (_serialised([child]), _loose(tail))
+        parts += (_serialised([child]), convert(tail))
     return "".join(parts)
 
 
@@ -128,19 +147,77 @@ def read_text_construct(el: etree._Element) -> tuple[str, bool]:
     """Return an Atom text or content construct as (text, whether it is HTML).
 
     Reads ``type`` of 1.0 (text, html, xhtml or a MIME type) and ``mode`` of 0.3 (xml, escaped, base64).
-    Content that isn't text gives "".
     """
-    kind = (el.get("type") or "text").strip().lower()
-    if el.get("mode") == "base64":
-        return _decoded(el.text or ""), kind in _HTML_TYPES
-    if len(el):
-        return read_xhtml(el), True
-    text = el.text or ""
-    if kind in _HTML_TYPES or kind == "xhtml" or kind.endswith(("+xml", "/xml")):
+    kind = _read_attribute(el, "type") or "text"
+    if len(el) == 0 and kind == "html":
+        return el.text or "", True
+    if (_read_attribute(el, "mode") or "").strip().lower() == "base64":
+        return _decoded(el.text or ""), _is_html(kind)
+    if len(el) == 0:
+        return interpret_text(el.text or "", kind)
+    direct = (el.text, *(child.tail for child in el))
+    if "xhtml" not in kind.lower() and _is_html(kind) and any(text and has_markup(text) for text in direct):
+        return _join_children(el, str), True
+    return read_xhtml(el), True
+
+
+def interpret_text(text: str, kind: str) -> tuple[str, bool]:
+    """Return the text of a construct without child elements as (text, whether it is HTML).
+
+    Publishers confuse the types. So the text itself decides if its type is unknown, or if a "text" is a
+    whole HTML document. Pictures and other files aren't text and give "".
+
+    Args:
+        text: with XML's escapes undone.
+        kind: the attribute ``type``, as written.
+    """
+    kind = kind.partition(";")[0].strip().lower()
+    if _is_html(kind) or kind.endswith(("+xml", "/xml")):
         return text, True
     if kind in ("text", "plain") or kind.startswith("text/"):
-        return text, False
-    return _decoded(text) if kind.startswith("html") else "", True
+        return text, is_html_document(text)
+    if "/" in kind:
+        text = _read_file(text, kind)
+    return text, has_markup(text)
+
+
+def is_html_document(text: str) -> bool:
+    """Return whether a text begins with a block element of HTML and ends with the end tag of one."""
+    return "</" in text and bool(
+        _BLOCK_START.match(text) and _BLOCK_END.search(text.rstrip()[-_LONGEST_END_TAG:])
+    )
+
+
+def has_markup(text: str) -> bool:
+    """Return whether a text contains a tag of HTML, or a character reference."""
+    if "&" in text and _REFERENCE.search(text):
+        return True
+    return "<" in text and bool(_ANY_TAG.search(escape_stray_brackets(text)))
+
+
+def _is_html(kind: str) -> bool:
+    return "html" in kind.lower()
+
+
+def _read_attribute(el: etree._Element, name: str) -> str | None:
+    """Return the value of an attribute whose name may be written in capitals."""
+    value = el.get(name)
+    if value is None and el.attrib:
+        return next((str(text) for key, text in el.attrib.items() if str(key).lower() == name), None)
+    return value
+
+
+def _read_file(text: str, kind: str) -> str:
+    """Return the text of a file in Base64 (RFC 4287 §4.1.3.3), "" if it isn't text; other text as it is."""
+    packed = "".join(text.split())
+    if len(packed) % 4 or not _BASE64.fullmatch(packed):
+        return text
+    if kind.startswith(_NO_TEXT):
+        return ""
+    try:
+        return base64.b64decode(packed).decode("utf-8")
+    except ValueError:
+        return "" if len(packed) > _LONGEST_WORD else text
 
 
 def escape_text(text: str) -> str:

@@ -68,6 +68,12 @@ _PREFIXES = {
     "urn:eventr:chain:1": "ev",
     "prismstandard.org/namespaces/1.2/basic": "prism",
     "prismstandard.org/namespaces/basic/2.0": "prism",
+    "wellformedweb.org/commentapi": "wfw",
+    "purl.org/rss/1.0/modules/slash": "slash",
+    "purl.org/syndication/thread/1.0": "thr",
+    "podcastindex.org/namespace/1.0": "podcast",
+    "github.com/podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": "podcast",
+    "news.yandex.ru": "yandex",
 }
 #: Undeclared prefixes with a known meaning.
 _UNDECLARED = {"atom10": ATOM, "a10": ATOM, "a": ATOM, "rss": RSS}
@@ -88,20 +94,21 @@ def normalise_namespace(space: str) -> str:
     return space.removeprefix("http://").removeprefix("https://").rstrip("/#")
 
 
-def canonicalise_tag(tag: str, default_prefix: str, root_space: str = "") -> str:
+def canonicalise_tag(tag: str, default_prefix: str, root_space: str = "", root_prefix: str = "") -> str:
     """Return ``prefix:local`` in lower case; RSS elements have no prefix.
 
     Args:
         tag: as lxml returns it.
         default_prefix: the prefix of elements without a namespace, or with that of the root element.
         root_space: the namespace of the root element if it is unknown.
+        root_prefix: the prefix of the root element if nothing declares it.
     """
     space, local = split(tag)
     local = local.lower()
     if space in ("", root_space):
         prefix, colon, rest = local.partition(":")
         if colon:
-            return _join(_UNDECLARED.get(prefix, prefix), rest)
+            return _join(default_prefix if prefix == root_prefix else _UNDECLARED.get(prefix, prefix), rest)
         return _join(default_prefix, local)
     return _join(_PREFIXES.get(space, "?"), local)
 
@@ -118,12 +125,16 @@ def _join(prefix: str, local: str) -> str:
 class HandlerTable(dict[str, T | None], Generic[T]):
     """Clark name → handler, None for elements that Eventr ignores; fills itself."""
 
-    def __init__(self, handlers: Mapping[str, T], home: str, root_space: str = "") -> None:
+    def __init__(
+        self, handlers: Mapping[str, T], home: str, root_space: str = "", root_prefix: str = ""
+    ) -> None:
         super().__init__()
-        self._handlers, self._home, self._root_space = handlers, home, root_space
+        self._handlers, self._home = handlers, home
+        self._root_space, self._root_prefix = root_space, root_prefix
 
     def __missing__(self, tag: str) -> T | None:
-        handler = self._handlers.get(canonicalise_tag(tag, self._home, self._root_space))
+        name = canonicalise_tag(tag, self._home, self._root_space, self._root_prefix)
+        handler = self._handlers.get(name)
         if len(self) < _MOST_REMEMBERED:  # a hostile feed may contain a million different tags
             self[tag] = handler
         return handler

@@ -41,8 +41,8 @@ def repair(body: bytes) -> bytes | None:
 def strip_prolog(body: bytes) -> bytes:
     """Remove declaration, comments, processing instructions and DOCTYPE at the start (XML 1.0 §2.8).
 
-    So no parser ever sees a DOCTYPE's declarations: no entity is ever defined, nothing external
-    is ever named. One linear pass.
+    So no parser ever sees a DOCTYPE's declarations: nothing external is ever named, and only
+    :mod:`app.feeds.parse.entities` expands entities. One linear pass.
     """
     at, end = 0, len(body)
     while at < end:

@@ -3,7 +3,7 @@
 Strict first. ``recover=True`` is used only if the only errors are an undeclared prefix or text
 after the end of the document. After any other fatal error libxml2 silently drops every escaped ``<``,
 ``>`` and ``&`` that follows (libxml2 issue 270). Otherwise the bytes are repaired and parsed
-strictly again. No DOCTYPE gets here, entities are never expanded and nothing is ever loaded (X01).
+strictly again. No DOCTYPE gets here, so libxml2 expands no entities and loads nothing (X01).
 Never pass ``collect_ids=False``: with it, libxml2 loads the external DTD.
 """
 
