@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from app.feeds import urls
+from app.feeds.html import hidden
 
 MAX_DATA_URL = 64 << 10
 #: Most characters of all resolved relative addresses of an entry, so that small input stays small.
@@ -33,7 +34,7 @@ TAGS = _words(
 )
 #: Removed with their content; other unknown elements lose only their tags.
 DROPPED = _words(
-    "script style iframe template title textarea xmp noembed noframes svg select canvas datalist dialog"
+    "script style iframe template title textarea xmp noembed noframes svg select datalist dialog"
 )
 #: Elements that the lists above must never allow (H01).
 NEVER = _words(
@@ -117,6 +118,8 @@ def filter_attribute(tag: str, name: str, value: str) -> str | None:
     """Return the new value of an attribute, or None to drop it."""
     if name == "src" and tag == "img":
         return _img_src(value)
+    if name in hidden.NAMES:
+        return hidden.judge(tag, name, value)
     judged_by = _FILTERS.get(name)
     return judged_by(value) if judged_by else value
 

@@ -7,7 +7,7 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 from app.feeds import urls
-from app.feeds.html import tag_patterns
+from app.feeds.html import replacements, tag_patterns
 from app.feeds.html.allow_list import filter_attribute
 from app.feeds.html.patterns import build_possessive
 
@@ -26,6 +26,29 @@ _NOISE = re.compile(
     r"|(?:www\.)?facebook\.com/(?:[^?#]*/)?plugins/like|platform\.twitter\.com/widgets/)"
 )
 _LABEL = 120
+MAX_PLAYERS = 200
+#: The name of an element that a script defines.
+CUSTOM_NAME = "[a-z][a-z0-9]{0,20}-[a-z0-9-]{1,30}"
+_CUSTOM = tag_patterns.compile_tag_pattern(CUSTOM_NAME)
+_VIDEO_KEYS = ("videoid", "video-id", "data-videoid", "data-video-id", "playback-id", "media-id")
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{6,64}")
+#: Part of a custom element's name → the address of a video's page, without its id.
+_CUSTOM_PAGES = {
+    "youtube": "https://www.youtube.com/watch?v=",
+    "vimeo": "https://vimeo.com/",
+    "dailymotion": "https://www.dailymotion.com/video/",
+    "mux-": "https://player.mux.com/",
+    "wistia-": "https://fast.wistia.net/embed/iframe/",
+}
+_AMP_PLAYERS = frozenset(["amp-iframe", "amp-video", "amp-audio", "amp-video-iframe"])
+_RECORDING = re.compile(r"\.(?:m3u8|m4a|m4v|mov|mp3|mp4|mpd|oga|ogg|ogv|opus|webm)(?:[?#]|\Z)", re.IGNORECASE)
+#: The parts of an <object> that stay beside its link: other objects, pictures and links.
+_KEPT = re.compile(
+    rf"</?(?:object|embed|param|iframe|img|p|div|br)(?=[\s/>]){tag_patterns.INSIDE}>"
+    rf"|<a(?=\s){tag_patterns.INSIDE}>{tag_patterns.LINK_END}",
+    re.IGNORECASE,
+)
+_MOVIE = re.compile(r"<embed[\s/]|<param\s[^<>]*name\s*+=\s*+[\"']?(?:movie|src)\b", re.IGNORECASE)
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
 _YOUTUBE_LIST = re.compile(r"[A-Za-z0-9_-]{10,64}")
 _YOUTUBE_CHANNEL = re.compile(r"UC[A-Za-z0-9_-]{1,40}")
@@ -50,7 +73,7 @@ HOSTS = frozenset(
 )
 
 
-def replace_embeds_with_links(markup: str) -> str:
+def replace_embeds_with_links(markup: str, seen: set[str]) -> str:
     """Return the HTML with links instead of frames, Flash and gist scripts, each address once.
 
     The caller has set the base addresses (:func:`app.feeds.html.allow_list.bind`).
@@ -58,9 +81,12 @@ def replace_embeds_with_links(markup: str) -> str:
     A frame's start tag stays behind its link, without attributes. So the HTML parser treats the frame's
     content as content and drops it with the frame. If the frame has no end tag, its content would be the
     rest of the entry, so its start tag is removed too.
+
+    Args:
+        seen: addresses that are linked already; new ones are added.
     """
+    markup = tag_patterns.replace_elements("object", markup, _drop_fallback)
     last = max((m.start() for m in _FRAME_END.finditer(markup)), default=0)
-    seen: set[str] = set()
 
     def replace_embed(match: re.Match[str]) -> str:
         name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
@@ -78,6 +104,59 @@ def replace_embeds_with_links(markup: str) -> str:
         return shown + ("<iframe>" if ended else "")
 
     return _FRAME.sub(replace_embed, markup)
+
+
+def replace_custom_players(markup: str, seen: set[str]) -> str:
+    """Return the HTML with links instead of the players that scripts of their pages define as elements.
+
+    Their content is for browsers without these scripts, and goes. The caller has set the base addresses.
+    """
+    kept: list[str] = []
+    at = players = 0
+    for found in _CUSTOM.finditer(markup):
+        if found.start() < at or players >= MAX_PLAYERS:
+            continue
+        link = _custom_player(found[1].lower(), tag_patterns.parse_attributes(found[2]), seen)
+        if link is None:
+            continue
+        players += 1
+        end = re.compile(rf"</{found[1]}\s*+>", re.IGNORECASE).search(markup, found.end())
+        kept += markup[at : found.start()], link
+        at = end.end() if end else found.end()
+    return "".join(kept) + markup[at:]
+
+
+def _custom_player(name: str, given: dict[str, str], seen: set[str]) -> str | None:
+    """Return the link of a custom element, "" for one that repeats another, None if it isn't a player."""
+    video = next((given[key] for key in _VIDEO_KEYS if given.get(key)), "")
+    page = None
+    if _PLAIN_ID.fullmatch(video):
+        page = next((page + video for site, page in _CUSTOM_PAGES.items() if site in name), None)
+    elif "youtube" in name and _YOUTUBE_LIST.fullmatch(given.get("playlistid", "")):
+        page = f"https://www.youtube.com/playlist?list={given['playlistid']}"
+    label = next((given[key] for key in ("title", "playlabel", "videotitle") if given.get(key)), "")[:_LABEL]
+    if page is None:
+        sources = (given[key] for key in ("src", "data-src", "href") if given.get(key))
+        address = next(filter(None, (filter_attribute("iframe", "src", source) for source in sources)), None)
+        if address is None:
+            return None
+        page = find_watch_url(address)
+        if page is None and (name in _AMP_PLAYERS or _RECORDING.search(address)):
+            page = address
+    if page is None:
+        return None
+    return "" if is_hidden(given, page) else _once(page, label, seen)
+
+
+def _drop_fallback(found: re.Match[str]) -> str:
+    """Return an <object> without the text for browsers that can't show it, if its link or picture is shown."""
+    given = tag_patterns.parse_attributes(found[1])
+    address = filter_attribute("object", "src", given.get("data", ""))
+    is_shown = address is not None and not is_hidden(given, address)
+    start = found[0][: found.start(2) - found.start()]
+    if is_shown or _MOVIE.search(found[2]) or replacements.is_plea(found[2]):
+        return start + "".join(_KEPT.findall(found[2])) + "</object>"
+    return found[0]
 
 
 def _player(name: str, given: dict[str, str], seen: set[str]) -> str:

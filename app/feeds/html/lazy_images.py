@@ -12,6 +12,7 @@ from app.feeds.html.allow_list import LAZY, LAZY_SETS, filter_attribute
 NAMES = frozenset(["amp-img", "amp-anim"])
 _AMP = tag_patterns.compile_tag_pattern("/?amp-(?:img|anim)")
 _IMG = tag_patterns.compile_tag_pattern("img")
+_LOADED = tag_patterns.compile_tag_pattern("img|source")
 #: Markup allowed between a picture and its copy.
 _GAP = re.compile(r"\s*+(?:</picture\s*+>\s*+)?", re.IGNORECASE)
 _FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
@@ -41,7 +42,7 @@ def remove_noscript_copies(markup: str) -> str:
     The caller has set the base addresses (:func:`app.feeds.html.allow_list.bind`).
     """
     outside = tag_patterns.replace_elements("noscript", markup, lambda _: "")
-    pictures = [inner for _, inner in _IMG.findall(outside) if "data-" in inner.lower()]
+    pictures = [inner for _, inner in _LOADED.findall(outside) if "data-" in inner.lower()]
     loaded = {address for inner in pictures for address in _addresses(tag_patterns.parse_attributes(inner))}
     behind_sets = _behind_sets(markup) if loaded else set()
 

@@ -8,7 +8,7 @@ import re
 from app.feeds.html import tag_patterns, text
 
 #: Elements that the functions below handle.
-NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input"])
+NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input", "canvas"])
 #: Elements whose content isn't markup or isn't shown.
 _RAW = ("noembed", "noframes", "script", "style", "svg", "template", "textarea", "title", "xmp")
 _BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tag_patterns.INNER}>)", re.IGNORECASE)
@@ -20,6 +20,30 @@ _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
 _TWICE = re.compile(r"</math\s*+>\s*+(?:</span\s*+>\s*+)?\Z", re.IGNORECASE)
 _TWICE_LENGTH = 80
 _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECASE)
+
+#: What a page asks of readers whose browser lacks something, which no longer applies to them here.
+_PLEA = re.compile(
+    r"\b(?:enable|activate|allow|requires?|needs?|turn on|install|without|upgrade|download)\b.{0,80}"
+    r"\b(?:javascript|java script|flash|scripts?|browser)\b"
+    r"|\b(?:javascript|flash|browser)\b.{0,40}\b(?:does not|doesn.?t|do not|don.?t|cannot|can.?t|is (?:disabled"
+    r"|required|needed|not)|(?:un)?able|unsupported|must|isn.?t|has)\b",
+    re.IGNORECASE,
+)
+_PLEA_LENGTH = 240
+_MEDIA = re.compile(r"<(?:img|iframe|video|audio|picture|embed|table)(?=[\s/>])", re.IGNORECASE)
+
+
+def is_plea(markup: str) -> bool:
+    """Return whether HTML for other browsers only asks for another browser, or for scripts."""
+    if len(markup) > 8 * _PLEA_LENGTH or _MEDIA.search(markup):
+        return False
+    words = text.flatten_html(markup)
+    return len(words) <= _PLEA_LENGTH and _PLEA.search(words) is not None
+
+
+def remove_pleas(name: str, markup: str) -> str:
+    """Return the HTML with a name's elements unwrapped, without those that only ask for another browser."""
+    return tag_patterns.replace_elements(name, markup, lambda found: "" if is_plea(found[2]) else found[0])
 
 
 def strip_invisible(markup: str) -> str:

@@ -16,11 +16,11 @@ import re
 
 import nh3
 
-from app.feeds.html import embeds, lazy_images, media, prescan, replacements, tag_patterns, text
+from app.feeds.html import embeds, hidden, lazy_images, media, prescan, replacements, tag_patterns, text
 from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute
 
 #: Raised whenever the same input may give other output, so that stored entries are sanitized again (H03).
-SANITIZER_VERSION = 3
+SANITIZER_VERSION = 4
 
 MAX_HTML = 1 << 20
 _SETTLE = 8
@@ -34,6 +34,8 @@ _BEACON = re.compile(
     r"|www\.google-analytics\.com/|(?:ad|googleads\.g)\.doubleclick\.net/|[^/\"]+/(?:wp-json/)?pixel\.gif\?)"
 )
 _SOURCE = re.compile(r"<source( [^>]*)>")
+_SHOWN = re.compile(r'<img [^>]*(?<= )(?:src|srcset|data-[a-z-]+)="')
+_BARE_IMAGE = re.compile(r"<img(?=[ >])")
 
 _LINK_ATTRIBUTES = 'rel="noopener noreferrer nofollow ugc" target="_blank" referrerpolicy="no-referrer"'
 _IMAGE_ATTRIBUTES = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
@@ -70,21 +72,23 @@ def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     markup = _prepare(markup)
     if prescan.is_hostile(markup):
         return _as_text(markup)
-    result = _pass(markup, base_url, own_origin)
+    cleaner = _HIDING_CLEANER if hidden.is_needed(markup) else _CLEANER
+    result = _pass(markup, base_url, own_origin, cleaner)
     # Removing elements can leave a tree that parses differently once serialized: repeat until it is stable.
     for _ in range(_SETTLE):
         if not prescan.may_reparse_differently(result):
             return result
-        again = _pass(result, base_url, own_origin)
+        again = _pass(result, base_url, own_origin, cleaner)
         if again == result:
             return result
         result = again
     return _as_text(result)
 
 
-def _pass(markup: str, base_url: str, own_origin: str | None) -> str:
+def _pass(markup: str, base_url: str, own_origin: str | None, cleaner: nh3.Cleaner) -> str:
     bind(base_url, own_origin)  # each pass counts the length of addresses anew
-    return _finish(_CLEANER.clean(markup))
+    clean = cleaner.clean(markup)
+    return _finish(hidden.remove_hidden(clean) if cleaner is _HIDING_CLEANER else clean)
 
 
 def _encodable(markup: str) -> str:
@@ -107,8 +111,10 @@ _NAMES = sorted(
     {"noscript"} | lazy_images.NAMES | replacements.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS
 )
 #: Most tags have one or two letters: checking three letters first skips the long list.
-_PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
-_RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_PREPARED = re.compile(
+    rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)})|{embeds.CUSTOM_NAME})[\s/>]", re.IGNORECASE
+)
+_RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])([^<>]*>)", re.IGNORECASE)
 
 
 def _prepare(markup: str) -> str:
@@ -120,26 +126,40 @@ def _prepare(markup: str) -> str:
     if names & lazy_images.NAMES:
         markup = lazy_images.convert_amp_images(markup)
     if "noscript" in names:
-        markup = _NOSCRIPT.sub("", lazy_images.remove_noscript_copies(markup))
+        markup = lazy_images.remove_noscript_copies(replacements.remove_pleas("noscript", markup))
+        markup = _NOSCRIPT.sub("", markup)
+    if "canvas" in names:
+        markup = replacements.remove_pleas("canvas", markup)
     if "math" in names:
         markup = replacements.replace_math(markup)
+    if "katex-html" in markup:
+        markup = hidden.show_only_copies(markup)
     if names & {"dialog", "input"}:
         markup = replacements.replace_controls(markup)
+    seen: set[str] = set()
+    if any("-" in name for name in names):
+        markup = embeds.replace_custom_players(markup, seen)
     if names & embeds.NAMES:
-        markup = embeds.replace_embeds_with_links(markup)
+        markup = embeds.replace_embeds_with_links(markup, seen)
     if names & media.NAMES:
         markup = media.replace_players_with_links(markup)
-    return _RENAMED.sub(r"<\1div>", markup) if names & _DIVISIONS else markup
+    return _RENAMED.sub(r"<\1div\2", markup) if names & _DIVISIONS else markup
 
 
-_CLEANER = nh3.Cleaner(
-    tags=set(TAGS),
-    clean_content_tags=set(DROPPED),
-    attributes=ATTRIBUTES,
-    attribute_filter=filter_attribute,
-    link_rel=None,
-    url_schemes={"http", "https", "mailto", "data"},  # filter_attribute() allows data: only for images
-)
+def _build_cleaner(more: frozenset[str] = frozenset()) -> nh3.Cleaner:
+    """Return a cleaner; ``more`` attributes reach :func:`filter_attribute`, which calls cost time."""
+    return nh3.Cleaner(
+        tags=set(TAGS),
+        clean_content_tags=set(DROPPED),
+        attributes={**ATTRIBUTES, "*": ATTRIBUTES["*"] | more},
+        attribute_filter=filter_attribute,
+        link_rel=None,
+        url_schemes={"http", "https", "mailto", "data"},  # filter_attribute() allows data: only for images
+    )
+
+
+_CLEANER = _build_cleaner()
+_HIDING_CLEANER = _build_cleaner(hidden.NAMES)
 
 
 # -- after nh3
@@ -150,10 +170,12 @@ def _finish(markup: str) -> str:
         markup = markup.replace("\r\n", "\n").replace("\r", "\n")  # parse references to CR as a parser would
     if "<pre>\n" in markup:
         markup = _PRE.sub("<pre>", markup)  # a parser drops this line break, but only the first one
+    if "<source" in markup:
+        if " data-" in markup or f' media="{UNMET}"' in markup:
+            markup = _SOURCE.sub(_source, markup)
+        markup = tag_patterns.replace_elements("picture", markup, _picture)
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
-    if "<source" in markup and (" data-" in markup or f' media="{UNMET}"' in markup):
-        markup = _SOURCE.sub(_source, markup)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup
@@ -162,6 +184,20 @@ def _finish(markup: str) -> str:
 def _source(match: re.Match[str]) -> str:
     given = lazy_images.promote_lazy_sources(tag_patterns.parse_clean_attributes(match[1]))
     return "" if given.get("media") == UNMET else f"<source{tag_patterns.write_attributes(given)}>"
+
+
+def _picture(match: re.Match[str]) -> str:
+    """Return a <picture> with a usable <img>, which all browsers need to show its sources."""
+    if _SHOWN.search(match[2]):
+        return match[0]
+    sets = [
+        tag_patterns.parse_clean_attributes(inner).get("srcset", "") for inner in _SOURCE.findall(match[2])
+    ]
+    address = next((given.split(" ", 1)[0].rstrip(",") for given in reversed(sets) if given), None)
+    if address is None:
+        return match[0]
+    inside, known = _BARE_IMAGE.subn(lambda _: f'<img src="{address}"', match[2], count=1)
+    return f"<picture{match[1]}>{inside}" + ("" if known else f'<img src="{address}">') + "</picture>"
 
 
 def _image(match: re.Match[str]) -> str:

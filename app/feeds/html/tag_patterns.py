@@ -12,6 +12,8 @@ from app.feeds.html.patterns import build_possessive
 #: The text between an element's name and the end of its tag; INNER is the same as a group.
 INSIDE = build_possessive(r"""[^<>"']++|"[^"<]*"|'[^'<]*'""")
 INNER = f"({INSIDE})"
+#: The content and the end tag of a link.
+LINK_END = "[^<]*+" + build_possessive(r"<(?!/?a[\s/>])[^<]*+") + r"</a\s*+>"
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 #: An attribute in a tag that the sanitizer wrote, which escapes quotes in all values.
 _WRITTEN = re.compile(r' ([a-z-]+)="([^"]*)"')
