@@ -33,6 +33,17 @@ _FOREIGN = re.compile(r"[a-z][\w.]{0,60}-[\w.-]{0,60}|[a-z][\w.-]{0,60}:[a-z][\w
 _CERTAIN = re.compile(r"""\s[A-Za-z:_-]{1,60}=["']|\A\s*/>""")
 #: Without the no-break space, which may be half of a character that was encoded twice.
 _SPACE = " \t\r\n"
+_NO_BREAK = "\xa0"
+#: Most spaces of indentation that are kept.
+MAX_INDENT = 40
+#: A web address in HTML text; a character reference of a bracket, quote or space ends it.
+_ADDRESS = re.compile(
+    r"(?<![\w@/:.=-])(?:https?://|www\.(?=[\w-]+\.[a-z]))[^\s<>\"&]"
+    r"(?:[^\s<>\"&]|&(?!(?:lt|gt|quot|nbsp|apos|#0*(?:34|39|60|62|160));)){0,2000}",
+    re.IGNORECASE,
+)
+#: Signs that end a sentence, not an address.
+_AFTER = ".,;:!?)]}'’»”…*_"
 _ANY_TAG = re.compile(r"<[A-Za-z/!?]")
 #: The beginning of an item of a list or of a table of times.
 _MARK = re.compile(r"[-*+•·‣▪–—]\s|\(?\d{1,3}[.)]\s|[(\[]?\d{1,2}:\d\d\b")
@@ -221,19 +232,55 @@ def _read_file(text: str, kind: str) -> str:
 
 
 def escape_text(text: str) -> str:
-    """Return plain text as HTML with its line breaks."""
-    return html.escape(text.strip(), quote=False).replace("\n", "<br>\n")
+    """Return plain text as HTML with its line breaks, its indentation, and links for its addresses."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip().split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    indented = [_indent(line) for line in lines]
+    least = min((spaces for spaces, words in indented if words), default=0)
+    text = "<br>\n".join(_NO_BREAK * min(spaces - least, MAX_INDENT) + words for spaces, words in indented)
+    return link_addresses(text)
+
+
+def _indent(line: str) -> tuple[int, str]:
+    """Return the indentation of a line in spaces, and the escaped rest."""
+    words = line.strip(_SPACE)
+    before = line[: line.find(words[0])] if words else ""
+    return len(before.expandtabs(4)), html.escape(words, quote=False)
+
+
+def link_addresses(text: str) -> str:
+    """Return HTML without tags with its web addresses as links."""
+    return _ADDRESS.sub(_link, text)
+
+
+def _link(found: re.Match[str]) -> str:
+    address = found[0]
+    end = len(address.rstrip(_AFTER))
+    # A bracket that was opened in the address belongs to it.
+    if address[end : end + 1] == ")" and address.count("(", 0, end) > address.count(")", 0, end):
+        end += 1
+    address, rest = address[:end], address[end:]
+    target = address if "://" in address[:8] else f"https://{address}"
+    return f'<a href="{target}">{address}</a>{rest}'
 
 
 def keep_line_breaks(text: str) -> str:
-    """Return HTML unchanged, and plain text (text without tags) with its line breaks as ``<br>``.
+    """Return HTML unchanged, and plain text (text without tags) with its line breaks as ``<br>`` and links.
 
     In wrapped or indented text only intentional breaks count: blank lines, lists
     and timestamps.
     """
     text = text.strip(_SPACE)
-    if "\n" not in text or "</" in text or ("<" in text and _ANY_TAG.search(escape_stray_brackets(text))):
+    if "</" in text or ("<" in text and _ANY_TAG.search(escape_stray_brackets(text))):
         return text
+    if "\n" in text:
+        text = _break_lines(text)
+    # Before there are tags: beside tags, a bracket would count as one.
+    return link_addresses(escape_stray_brackets(text)) if "://" in text or "www." in text else text
+
+
+def _break_lines(text: str) -> str:
     lines = [line.rstrip(_SPACE) for line in text.split("\n")]
     wrapped = _are_wrapped(lines)
     parts = [lines[0]]
