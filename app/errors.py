@@ -18,6 +18,7 @@
  ├── StoreError                MongoDB or Redis isn't responding (503)
  │   ├── DrainingError         a queue currently accepts no new jobs (503)
  │   └── SearchUnavailableError  the search index can't be read or written (503)
+ │       └── SearchUnsupportedError  the search engine isn't installed (503)
  ├── LaterError                a job must run again after a given time (503)
  ├── UnsentError               a message couldn't be delivered (503)
  └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
@@ -171,6 +172,14 @@ class DrainingError(StoreError):
 class SearchUnavailableError(StoreError):
     code = "search_unavailable"
     default = N_("Search isn't available right now. Everything else works. Try again in a few minutes.")
+
+
+class SearchUnsupportedError(SearchUnavailableError):
+    code = "search_unsupported"
+    default = N_(
+        "Search isn't available because the server lacks the package tantivy. Everything else works. "
+        "The administrator can install it with “pip install tantivy”."
+    )
 
 
 class LaterError(EventrError):

@@ -16,16 +16,24 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from app import clock
+from app.adapters.search import remote, tantivy_index
 from app.adapters.search.local import LocalSearch
 from app.adapters.search.tantivy_index import IndexReader, IndexWriter
 from app.bootstrap import services as bootstrap
 from app.commands.search import build_server
 from app.config import Settings
-from app.errors import SearchUnavailableError
+from app.errors import SearchUnavailableError, SearchUnsupportedError
 from app.mappers.reading.entry_keys import from_millis
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import EntryChange
-from app.models.reading.search import SearchDocument, SearchRequest, Term, parse_query
+from app.models.reading.search import (
+    NoteReason,
+    QueryNote,
+    SearchDocument,
+    SearchRequest,
+    Term,
+    parse_query,
+)
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.tokenizer import split_words
 from app.monitoring.health import Severity, check_search
@@ -118,6 +126,34 @@ def test_a_word_with_a_star_finds_words_that_begin_like_it(engine: LocalSearch) 
     assert find(engine, "東*") == {5}
     assert find(engine, "gard") == set()
     assert find(engine, "zzz*") == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "cut"),
+    [
+        ("a*", ("a*",)),
+        ("sea -a*", ("-a*",)),
+        ("title:a*", ("title:a*",)),
+        ("sea-a*", ("sea-a*",)),
+        ("aa* b*", ()),
+        ("b*", ()),
+    ],
+)
+def test_a_prefix_of_too_many_words_is_reported(
+    engine: LocalSearch, monkeypatch: pytest.MonkeyPatch, query: str, cut: tuple[str, ...]
+) -> None:
+    """Exactly as many words as the limit are none too many."""
+    monkeypatch.setattr(tantivy_index, "EXPANSIONS", 3)
+    monkeypatch.setattr(tantivy_index, "PHRASE_EXPANSIONS", 3)
+    titles = ("sea aa", "sea ab", "sea ac", "sea ad", "ba", "bb", "bc")
+    engine.add([SearchDocument(id=n, feed_id=FEED, seq=n, at=n, title=t) for n, t in enumerate(titles, 1)])
+    engine.commit_batch(())
+    parsed = parse_query(query)
+    wanted = SearchRequest(feeds={FEED: (1, 99)}, newest=9, terms=parsed.terms, without=parsed.without)
+    found = engine.find(wanted, 9)
+    assert found.cut == cut
+    assert [note.text for note in found.notes if note.why is NoteReason.PREFIX] == list(cut)
+    assert remote.decode_result(remote.encode_result(found)) == found, "another server's reader learns it too"
 
 
 def test_a_phrase_does_not_cross_title_author_and_text(engine: LocalSearch) -> None:
@@ -307,6 +343,48 @@ def test_a_damaged_index_is_built_anew(library: World, alice: Actor) -> None:
     assert list_generations(library) != [name]
 
 
+@pytest.mark.parametrize(("kind", "is_open"), [("term", True), ("fast", False)])
+def test_a_damaged_file_lets_the_writer_build_the_index_anew(
+    library: World, alice: Actor, kind: str, is_open: bool
+) -> None:
+    """The files are all there and can be opened, but a search fails: their checksums tell."""
+    services = library.services
+    [name] = list_generations(library)
+    folder = services.settings.home / "search" / name
+    if not is_open:
+        services.search_index.close()
+    for path in folder.glob(f"*.{kind}"):
+        damage(path)
+    with pytest.raises(SearchUnavailableError), bootstrap_search(services.settings) as other:
+        found(World(other), alice, "title:ice -s*")
+    assert len(services.indexing.find_due_jobs(NOW)) == 1
+    services.indexing.run(NOW, 0.0)
+    assert load_notes(library, alice, "ice") == (QueryNote(NoteReason.BUILDING, ""),)
+    index(library)
+    assert list_generations(library) != [name]
+    assert len(found(library, alice, "ice")) == 3
+    assert load_notes(library, alice, "ice") == ()
+
+
+def damage(path: Path) -> None:
+    """Overwrite the beginning, as a disk does that forgets blocks; the file can still be opened."""
+    end = path.read_bytes().rindex(b'{"version"')
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.write(b"\xff" * max(1, end // 4))
+
+
+def test_a_sound_index_survives_a_search_that_fails(library: World, alice: Actor) -> None:
+    """Otherwise a query that the engine can't answer would cost a rebuild each time."""
+    services = library.services
+    [name] = list_generations(library)
+    services.search_index._generations.set_suspect(services.settings.home / "search" / name, True)
+    services.mappers.index_marks.request_check()
+    index(library)
+    assert list_generations(library) == [name]
+    assert not services.search_index._generations.is_suspect(services.settings.home / "search" / name)
+
+
 class bootstrap_search:
     """Services of another process on the same folder."""
 
@@ -473,13 +551,54 @@ def test_without_the_engine_all_but_the_search_works(library: World, alice: Acto
     with bootstrap_search(library.services.settings) as other, clock.set_source(lambda: NOW):
         assert other.indexing.run(NOW, 60.0) == {"feeds": 0, "entries": 0}, "the news waits"
         assert len(other.indexing.find_due_jobs(NOW)) == 1
-        with pytest.raises(SearchUnavailableError):
+        with pytest.raises(SearchUnsupportedError, match="pip install tantivy"):
             other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.SEARCH, query="fresh")))
         rows = other.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows
         assert "Fresh" in [row.title for row in rows]
         said = check_search(other.settings)
     assert said.word is Severity.WARN
     assert "pip install tantivy" in said.text
+
+
+@pytest.mark.usefixtures("without_tantivy")
+def test_a_new_server_without_the_engine_does_not_say_that_nothing_was_found(
+    library: World, alice: Actor, db: Database[Any]
+) -> None:
+    remove_index(library)
+    db["index_state"].delete_many({})
+    assert library.services.indexing.get_state().is_new
+    with pytest.raises(SearchUnsupportedError):
+        found(library, alice, "ice")
+
+
+def test_a_new_server_says_that_the_index_is_being_built(
+    library: World, alice: Actor, db: Database[Any]
+) -> None:
+    remove_index(library)
+    db["index_state"].delete_many({})
+    assert [note.why for note in load_notes(library, alice, "ice")] == [NoteReason.BUILDING]
+    services = library.services
+    services.indexing.run(NOW, 0.0)
+    assert [note.why for note in load_notes(library, alice, "ice")] == [NoteReason.BUILDING], "a part"
+    index(library)
+    assert load_notes(library, alice, "ice") == ()
+
+
+def test_a_rebuild_beside_a_complete_index_needs_no_note(library: World, alice: Actor) -> None:
+    library.services.indexing.rebuild(NOW)
+    library.services.indexing.run(NOW, 0.0)
+    assert library.services.indexing.get_state().total == 3
+    assert load_notes(library, alice, "ice") == ()
+
+
+def load_notes(world: World, actor: Actor, query: str, sort: Sort = Sort.NEWEST) -> tuple[QueryNote, ...]:
+    """Return the notes of a page; all of a reader's pages have the same."""
+    with clock.set_source(lambda: NOW):
+        page = world.services.reading.load_page(
+            actor, StreamQuery(StreamRef(StreamKind.SEARCH, query=query), sort, limit=9)
+        )
+    assert page.looked is not None
+    return page.looked.notes
 
 
 def test_entries_that_the_store_lacks_are_not_shown(library: World, alice: Actor, db: Database[Any]) -> None:

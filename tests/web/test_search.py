@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
+from app.adapters.search import tantivy_index
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from tests.support.reader import pull, rss
@@ -43,6 +44,15 @@ def test_a_search_is_a_stream_with_its_words_marked(ann: Visitor, garden: Actor)
     assert "<mark>Roses</mark> &amp; thorns" in found.text
     assert "Tulips" not in found.text
     assert 'value="rose garden"' in found.text
+
+
+@pytest.mark.parametrize("query", ["r*", "garden -r*"])
+def test_a_prefix_of_too_many_words_is_explained(
+    ann: Visitor, garden: Actor, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(tantivy_index, "EXPANSIONS", 1)
+    page = ann.get("/search", query_string={"q": query}, follow_redirects=True).text
+    assert f"“{query.split()[-1]}” stands for too many words" in page
 
 
 def test_a_row_shows_the_place_that_was_found(

@@ -4,6 +4,7 @@
     search/1-7/           index number 7, of schema 1
     search/1-7/position   how far it is built, until it is complete
     search/1-7/batch      the feeds of the batch that is being committed
+    search/1-7/suspect    a process couldn't read the index; the writer must check its files
 
 Each of these files is replaced atomically, so after a crash they say what was true before or after it.
 """
@@ -24,7 +25,7 @@ SCHEMA: Final = 1
 #: The engine replaces this file at each commit.
 META: Final = "meta.json"
 _NAME = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
-_CURRENT, _POSITION, _BATCH = "current", "position", "batch"
+_CURRENT, _POSITION, _BATCH, _SUSPECT = "current", "position", "batch", "suspect"
 
 
 class Generations:
@@ -97,6 +98,17 @@ class Generations:
             _replace(folder / _BATCH, json.dumps(sorted(feed_ids)))
         else:
             (folder / _BATCH).unlink(missing_ok=True)
+
+    def is_suspect(self, folder: Path) -> bool:
+        """Return whether a process couldn't read this index."""
+        return (folder / _SUSPECT).exists()
+
+    def set_suspect(self, folder: Path, is_suspect: bool) -> None:
+        """Record that a process couldn't read this index, or that the files were checked since."""
+        if is_suspect:
+            (folder / _SUSPECT).touch(mode=0o600)
+        else:
+            (folder / _SUSPECT).unlink(missing_ok=True)
 
     def remove_others(self, *kept: Path | None) -> None:
         """Delete all indexes but these."""

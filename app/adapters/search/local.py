@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import os
 import secrets
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from app import logs
 from app.adapters.search.generations import META, Generations
-from app.errors import SearchUnavailableError
+from app.errors import SearchUnavailableError, SearchUnsupportedError
 from app.models.reading.search import SearchDocument, SearchRequest, SearchResult
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _log = logs.get(__name__)
 
 #: Seconds between two looks for a newer commit.
 RELOAD_SECONDS = 1.0
+#: Seconds between two checks of all files of an index: a check reads all of them.
+CHECK_SECONDS = 600.0
 
 
 def _load_engine() -> ModuleType:
@@ -70,6 +73,8 @@ class LocalSearch:
         self._current: IndexWriter | None = None
         self._building: IndexWriter | None = None
         self._answering: Path | None = None
+        self._is_partial = False
+        self._checked: dict[str, float] = {}
 
     @property
     def is_supported(self) -> bool:
@@ -83,8 +88,29 @@ class LocalSearch:
 
     # -- finding
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
-        """Return about ``limit`` matching entries."""
-        return self._get_reader().find(wanted, limit)
+        """Return about ``limit`` matching entries.
+
+        Raises:
+            SearchUnsupportedError: the engine isn't installed.
+            SearchUnavailableError: there is no index, or it can't be read; its writer then checks the files.
+        """
+        if not self.is_supported:
+            raise SearchUnsupportedError
+        reader = self._get_reader()
+        with self._suspecting(reader.folder):
+            found = reader.find(wanted, limit)
+        return dataclasses.replace(found, is_partial=self._is_partial)
+
+    @contextlib.contextmanager
+    def _suspecting(self, *folders: Path) -> Iterator[None]:
+        """Let the writer check the files of these indexes after an error."""
+        try:
+            yield
+        except SearchUnavailableError:
+            for folder in folders:
+                with contextlib.suppress(OSError):  # such as a full disk
+                    self._generations.set_suspect(folder, True)
+            raise
 
     def has_index(self) -> bool:
         """Return whether an index answers."""
@@ -107,10 +133,12 @@ class LocalSearch:
         if folder is None:
             self._reader = None
             raise SearchUnavailableError
+        self._is_partial = self._generations.get_position(folder) is not None
         try:
-            if reader is None or reader.folder != folder:
-                return cast("IndexReader", _load_engine().IndexReader(folder))
-            reader.reload()
+            with self._suspecting(folder):
+                if reader is None or reader.folder != folder:
+                    return cast("IndexReader", _load_engine().IndexReader(folder))
+                reader.reload()
         except SearchUnavailableError:
             if folder == self._generations.find_current():
                 raise
@@ -127,11 +155,12 @@ class LocalSearch:
             return self._open(answer_early)
 
     def _is_open(self) -> bool:
-        """Return whether the open index is still there: someone may have deleted or replaced its folder."""
+        """Return whether the open index is sound: its folder may be deleted, replaced or damaged."""
         writers = list(self._writers())
         return (
             bool(writers)
             and all((writer.folder / META).exists() for writer in writers)
+            and not any(self._generations.is_suspect(writer.folder) for writer in writers)
             and self._answering == self._generations.find_current()
         )
 
@@ -145,6 +174,8 @@ class LocalSearch:
         if building is not None:
             is_same = self._current is not None and building == answering
             self._building = self._current if is_same else self._open_writer(building)
+            if self._building is None:
+                self._building = self._open_writer(files.create())  # the other one was damaged
         if self._current is None and self._building is None:
             self._building = self._open_writer(files.create())
         if answering is None and answer_early and self._building is not None:
@@ -159,10 +190,22 @@ class LocalSearch:
         if (folder / META).exists():
             try:
                 _load_engine().IndexReader(folder)
+                self._check_files(folder)
             except SearchUnavailableError:
                 _log.error("search_index_damaged", folder=folder.name, exc_info=True)
                 return None
         return cast("IndexWriter", _load_engine().IndexWriter(folder, max_words=self._most))
+
+    def _check_files(self, folder: Path) -> None:
+        """Compare the files with their checksums if a process couldn't read them."""
+        if not self._generations.is_suspect(folder):
+            return
+        checked = self._checked.get(folder.name)
+        if checked is None or time.monotonic() >= checked + CHECK_SECONDS:
+            _log.warning("search_index_checked", folder=folder.name)
+            _load_engine().check_files(folder)
+            self._checked = {folder.name: time.monotonic()}
+        self._generations.set_suspect(folder, False)
 
     def _writers(self) -> Iterator[IndexWriter]:
         if self._current is not None:
@@ -200,7 +243,8 @@ class LocalSearch:
     def add(self, entries: Collection[SearchDocument], *, build_only: bool = False) -> None:
         """Add entries, or replace them."""
         for writer in self._targets(build_only):
-            writer.add(entries)
+            with self._suspecting(writer.folder):
+                writer.add(entries)
 
     def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> None:
         """Remove a feed's entries below number ``below``, except ``keep``."""
@@ -227,7 +271,8 @@ class LocalSearch:
         with _translate_disk_errors():
             for writer in self._writers():
                 self._generations.set_batch(writer.folder, feed_ids)
-                writer.commit_batch()
+                with self._suspecting(writer.folder):
+                    writer.commit_batch()
             if position is not None and self._building is not None:
                 self._generations.set_position(self._building.folder, position)
         self._looked = 0.0

@@ -97,6 +97,8 @@ class _Wanted(msgspec.Struct):
 class _Found(msgspec.Struct):
     keys: list[tuple[int, int, int, int]]
     after: tuple[int, int] | None
+    cut: tuple[str, ...]
+    is_partial: bool
 
 
 def encode_request(wanted: SearchRequest, limit: int) -> bytes:
@@ -139,10 +141,11 @@ def decode_request(body: bytes) -> tuple[SearchRequest, int]:
 def encode_result(result: SearchResult) -> bytes:
     """Return a result as JSON."""
     keys = [(key.id, key.feed_id, key.seq, key.at) for key in result.keys]
-    return msgspec.json.encode(_Found(keys, result.after))
+    return msgspec.json.encode(_Found(keys, result.after, result.cut, result.is_partial))
 
 
 def decode_result(text: bytes) -> SearchResult:
     """Return a result; raises ValueError if the text isn't one."""
     found = msgspec.json.decode(text, type=_Found)
-    return SearchResult([EntryKey(*key) for key in found.keys], found.after)
+    keys = [EntryKey(*key) for key in found.keys]
+    return SearchResult(keys, found.after, found.cut, found.is_partial)

@@ -7,6 +7,10 @@ values of one field, and Tantivy leaves a gap between values, so no phrase cross
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
+import struct
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +27,7 @@ from app.models.reading.search import (
     SearchResult,
     Term,
     TermField,
+    format_prefix,
 )
 from app.models.reading.tokenizer import split_text, split_words
 
@@ -39,6 +44,8 @@ PHRASE_EXPANSIONS: Final = 20
 #: Entries that are read beyond a page, so that entries of the same time rarely cost a second search.
 _BEYOND, _GROWTH = 16, 8
 _FIELDS = {TermField.ANY: "words", TermField.TITLE: "title", TermField.AUTHOR: "author"}
+#: The end of each file: the length of the footer, and Tantivy's mark.
+_TAIL, _MAGIC, _BLOCK = struct.Struct("<II"), 1337, 1 << 20
 #: An exact word counts this much more than another form of it, in the order by relevance.
 _EXACT = 2.0
 
@@ -48,7 +55,7 @@ def _translated() -> Iterator[None]:
     """Turn the errors of Tantivy, of the disk, and panics at damaged files into ours."""
     try:
         yield
-    except (ValueError, OSError, OverflowError) as e:
+    except (ValueError, LookupError, OSError, OverflowError, struct.error) as e:
         raise SearchUnavailableError from e
     except BaseException as e:
         if type(e).__name__ != "PanicException":  # the bindings export no name for it
@@ -154,6 +161,41 @@ class IndexWriter:
         self._writer = None
 
 
+def check_files(folder: Path) -> None:
+    """Compare the files of an index with their checksums; this reads all of them.
+
+    Raises:
+        SearchUnavailableError: a file is damaged.
+    """
+    with _translated():
+        meta = json.loads((folder / META).read_text("utf-8"))
+        for segment in meta["segments"]:
+            for path in folder.glob(f"{segment['segment_id'].replace('-', '')}.*"):
+                _check_file(path)
+
+
+def _check_file(path: Path) -> None:
+    """Check a file, which ends with a footer in JSON, the footer's length and a fixed number."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - _TAIL.size))
+        length, magic = _TAIL.unpack(file.read())
+        end = size - _TAIL.size - length
+        if magic != _MAGIC or end < 0:
+            raise ValueError(path.name)
+        file.seek(end)
+        expected = json.loads(file.read(length))["crc"]
+        file.seek(0)
+        found, left = 0, end
+        while left:
+            block = file.read(min(left, _BLOCK))
+            if not block:
+                raise ValueError(path.name)
+            found, left = zlib.crc32(block, found), left - len(block)
+    if found != expected:
+        raise ValueError(path.name)
+
+
 def _cut(words: list[str], limit: int) -> list[str]:
     """Return the words before the first one that would be one different word too many."""
     seen: set[str] = set()
@@ -210,21 +252,24 @@ class IndexReader:
             return SearchResult([])
         with _translated():
             searcher = self._index.searcher()
-            query = _Query(self._schema, searcher).build(wanted)
-            if wanted.by_relevance:
-                return self._rank(searcher, query, limit, wanted)
-            most = limit + _BEYOND
-            while True:
-                keys = self._read(searcher, query, most, wanted)
-                if len(keys) < most:
-                    return SearchResult(_sorted(wanted, keys))
-                edge = keys[-1].at
-                if keys[0].at != edge:
-                    # More entries may have the time of the last key, and their order is by id.
-                    step = 1 if wanted.newest_first else -1
-                    found = [key for key in keys if key.at != edge]
-                    return SearchResult(_sorted(wanted, found), _beyond(edge + step, wanted))
-                most *= _GROWTH
+            builder = _Query(self._schema, searcher)
+            query = builder.build(wanted)
+            find = self._rank if wanted.by_relevance else self._list
+            return dataclasses.replace(find(searcher, query, limit, wanted), cut=tuple(builder.cut))
+
+    def _list(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
+        most = limit + _BEYOND
+        while True:
+            keys = self._read(searcher, query, most, wanted)
+            if len(keys) < most:
+                return SearchResult(_sorted(wanted, keys))
+            edge = keys[-1].at
+            if keys[0].at != edge:
+                # More entries may have the time of the last key, and their order is by id.
+                step = 1 if wanted.newest_first else -1
+                found = [key for key in keys if key.at != edge]
+                return SearchResult(_sorted(wanted, found), _beyond(edge + step, wanted))
+            most *= _GROWTH
 
     def _rank(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
         skipped = wanted.after[0] if wanted.after else 0
@@ -257,10 +302,15 @@ def _beyond(at: int, wanted: SearchRequest) -> tuple[int, int]:
 
 
 class _Query:
-    """Builds the query of one search."""
+    """Builds the query of one search.
+
+    Attributes:
+        cut: terms that stand for more words than the query has.
+    """
 
     def __init__(self, schema: Any, searcher: Any) -> None:
         self._schema, self._searcher = schema, searcher
+        self.cut: list[str] = []
 
     def build(self, wanted: SearchRequest) -> Any:
         must, must_not = tantivy.Occur.Must, tantivy.Occur.MustNot
@@ -271,7 +321,7 @@ class _Query:
         if (bounds := _bounds(wanted)) != (None, None):
             integer = tantivy.FieldType.Integer
             parts.append((must, tantivy.Query.range_query(self._schema, "at", integer, *bounds)))
-        parts += [(must_not, self._term(term)) for term in wanted.without]
+        parts += [(must_not, self._term(term, is_wanted=False)) for term in wanted.without]
         return tantivy.Query.boolean_query(parts)
 
     def _set(self, field: str, values: list[Any]) -> Any:
@@ -280,11 +330,14 @@ class _Query:
     def _exact(self, field: str, word: str) -> Any:
         return tantivy.Query.term_query(self._schema, field, word, index_option="freq")
 
-    def _term(self, term: Term) -> Any:
+    def _term(self, term: Term, *, is_wanted: bool = True) -> Any:
         field = _FIELDS[term.where]
         words: list[Any] = [*term.words]
         if term.is_prefix:
-            return self._prefix(field, words)
+            found = self._expand(field, words)
+            if len(found) > (limit := _get_limit(words)):
+                self.cut.append(format_prefix(term, is_wanted=is_wanted))
+            return self._prefix(field, words, found[:limit])
         if len(words) > 1:
             return tantivy.Query.phrase_query(self._schema, field, words)
         exact = self._exact(field, words[0])
@@ -296,15 +349,21 @@ class _Query:
             [(should, tantivy.Query.boost_query(exact, _EXACT)), (should, self._set("stems", found))]
         )
 
-    def _prefix(self, field: str, words: list[Any]) -> Any:
-        limit = EXPANSIONS if len(words) == 1 else PHRASE_EXPANSIONS
-        rows = self._searcher.terms_with_prefix(field, words[-1], limit=limit)
-        found = [word for word, _ in rows]
+    def _expand(self, field: str, words: list[Any]) -> list[Any]:
+        """Return the most frequent words that begin with the last one; one too many if there are more."""
+        rows = self._searcher.terms_with_prefix(field, words[-1], limit=_get_limit(words) + 1)
+        return [word for word, _ in rows]
+
+    def _prefix(self, field: str, words: list[Any], found: list[Any]) -> Any:
         if len(words) == 1 or not found:
             return self._set(field, found)
         should = tantivy.Occur.Should
         phrases = [tantivy.Query.phrase_query(self._schema, field, [*words[:-1], word]) for word in found]
         return tantivy.Query.boolean_query([(should, phrase) for phrase in phrases])
+
+
+def _get_limit(words: Sequence[str]) -> int:
+    return EXPANSIONS if len(words) == 1 else PHRASE_EXPANSIONS
 
 
 def _bounds(wanted: SearchRequest) -> tuple[int | None, int | None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 
-from app.errors import SearchUnavailableError
+from app.errors import SearchUnavailableError, SearchUnsupportedError
 from app.mappers.reading.entry_keys import TimeRange
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.search_index import MARKS, IndexScan, SearchIndexMapper
@@ -42,17 +42,20 @@ class FallbackSearch:
         """Return about ``limit`` matching entries; none while a new server has no index yet.
 
         Raises:
+            SearchUnsupportedError: the engine isn't installed.
             SearchUnavailableError: neither answers; the writer is asked to check the index.
         """
         if not wanted.feeds:
             return SearchResult([])
         try:
             return self._engine.find(wanted, limit)
-        except SearchUnavailableError:
+        except SearchUnavailableError as e:
             if self._queue.has_old_index():
                 return self._old.find(wanted, limit)
+            if isinstance(e, SearchUnsupportedError):
+                raise
             if self._queue.get_state().is_new:
-                return SearchResult([])
+                return SearchResult([], is_partial=True)
             self._queue.request_check()
             raise
 

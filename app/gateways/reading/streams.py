@@ -18,7 +18,7 @@ from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.snapshots import SnapshotMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.search import Term
+from app.models.reading.search import QueryNote, Term
 from app.models.reading.stream import (
     MARKED,
     Cursor,
@@ -129,6 +129,7 @@ class KeyPage:
 
     Attributes:
         before, read_from: as passed to :func:`cut_page`.
+        notes: about entries that a search may have missed.
     """
 
     keys: list[EntryKey]
@@ -136,12 +137,14 @@ class KeyPage:
     split: int | None
     before: Cursor | None = None
     read_from: int | None = None
+    notes: tuple[QueryNote, ...] = ()
 
     def take_first(self, count: int) -> KeyPage:
         """Return the first ``count`` keys of this page as a page."""
         if count >= len(self.keys):
             return self
-        return cut_page(self.keys, count, self.before, self.read_from)
+        page = cut_page(self.keys, count, self.before, self.read_from)
+        return dataclasses.replace(page, notes=self.notes)
 
 
 class StreamGateway:

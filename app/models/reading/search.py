@@ -43,18 +43,20 @@ class TermField(enum.StrEnum):
 
 
 class NoteReason(enum.StrEnum):
-    """Why a part of the query wasn't understood."""
+    """Why a part of the query wasn't understood, or why entries may be missing."""
 
     UNKNOWN = "unknown"
     EMPTY = "empty"
     DATE = "date"
     STATE = "state"
     TOO_MANY = "too_many"
+    PREFIX = "prefix"
+    BUILDING = "building"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueryNote:
-    """A part of the query that was read differently than typed; ``text`` is that part."""
+    """A part of the query that was read differently than typed; ``text`` is that part, if it is one."""
 
     why: NoteReason
     text: str
@@ -73,6 +75,12 @@ class Term:
     where: TermField = TermField.ANY
     typed: str = dataclasses.field(default="", compare=False)
     is_prefix: bool = False
+
+
+def format_prefix(term: Term, *, is_wanted: bool) -> str:
+    """Return a term that ends with ``*`` as a part of a query."""
+    where = f"{term.where}:" if term.where else ""
+    return f"{'' if is_wanted else '-'}{where}{'-'.join(term.words)}*"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -322,7 +330,21 @@ class SearchRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Entries in order; ``after`` is where to continue, None at the end."""
+    """Entries in order.
+
+    Attributes:
+        after: where to continue; None at the end.
+        cut: parts of the query, such as ``a*``, that stand for more words than were searched for.
+        is_partial: whether the index isn't complete yet.
+    """
 
     keys: list[EntryKey]
     after: tuple[int, int] | None = None
+    cut: tuple[str, ...] = ()
+    is_partial: bool = False
+
+    @property
+    def notes(self) -> tuple[QueryNote, ...]:
+        """What the reader must know about entries that are missing."""
+        building = (QueryNote(NoteReason.BUILDING, ""),) if self.is_partial else ()
+        return (*building, *(QueryNote(NoteReason.PREFIX, part) for part in self.cut))

@@ -251,6 +251,7 @@ class Page:
         unread: unread entries of the whole stream; None on later pages.
         looked: the summary of a search.
         total: rows of the whole list, if known.
+        notes: about entries that a search may have missed.
     """
 
     rows: tuple[EntryRow, ...]
@@ -260,6 +261,7 @@ class Page:
     unread: int | None
     looked: SearchSummary | None = None
     total: int | None = None
+    notes: tuple[QueryNote, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Rows:
         if read_from is None and more.page.read_from is not None:
             read_from = len(self.page.keys) + more.page.read_from
         keys = [*self.page.keys, *more.page.keys]
-        page = KeyPage(keys, more.page.cursor, split, self.page.before, read_from)
+        page = KeyPage(keys, more.page.cursor, split, self.page.before, read_from, self.page.notes)
         return Rows(page, {**self.found, **more.found}, self.gathered.join(more.gathered))
 
 
@@ -187,7 +187,7 @@ class PageMaker:
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
-        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total)
+        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total, notes=page.notes)
 
     def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
         html = entry.content or entry.summary

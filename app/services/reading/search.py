@@ -120,9 +120,10 @@ class EntrySearch:
             found = self._search.find(dataclasses.replace(wanted, after=found.after), most)
             keys += self._filtered(snapshot, query, found)
             if len(keys) > limit or found.after is None:
-                return cut_page(keys[: limit + 1], limit, cursor)
+                return dataclasses.replace(cut_page(keys[: limit + 1], limit, cursor), notes=found.notes)
             if time.monotonic() >= end:
-                return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
+                after = Cursor(Segment.FIRST, *found.after, seen=len(keys))
+                return KeyPage(keys, after, None, notes=found.notes)
 
     def _load_ranked(
         self, snapshot: Snapshot, query: SearchQuery, wanted: SearchRequest, cursor: Cursor | None, limit: int
@@ -137,9 +138,10 @@ class EntrySearch:
             found = self._search.find(ranked, limit)
             keys, after = self._filtered(snapshot, query, found), found.after
             if after is None:
-                return KeyPage(keys, None, None)
+                return KeyPage(keys, None, None, notes=found.notes)
             if keys or time.monotonic() >= end:
-                return KeyPage(keys, Cursor(Segment.FIRST, *after, seen=after[0]), None)
+                cursor = Cursor(Segment.FIRST, *after, seen=after[0])
+                return KeyPage(keys, cursor, None, notes=found.notes)
 
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""
@@ -148,7 +150,9 @@ class EntrySearch:
         keys = [EntryKey(r.id, r.feed_id, 0, 0) for r in unseen]
         passages = self._streams.find_snippets(keys, query.terms)
         rows = tuple(dataclasses.replace(r, excerpt=passages.get(r.id, r.excerpt)) for r in page.rows)
-        return dataclasses.replace(page, rows=rows, looked=SearchSummary(query.terms, query.notes))
+        return dataclasses.replace(
+            page, rows=rows, looked=SearchSummary(query.terms, (*query.notes, *page.notes))
+        )
 
     def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> SearchRequest:
         feeds, ids = snapshot.feeds, self._ids(snapshot.user_id, query)

@@ -58,7 +58,7 @@ def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def explain_note(note: QueryNote) -> str:
-    """Return a sentence about a part of the query that wasn't understood, and how it was interpreted."""
+    """Return a sentence about a part of the query that was read differently, or about missing entries."""
     match note.why:
         case NoteReason.UNKNOWN:
             return str(
@@ -73,6 +73,15 @@ def explain_note(note: QueryNote) -> str:
         case NoteReason.STATE:
             why = _("“%(part)s” was ignored. Use unread, read, starred or shared.", part=note.text)
             return str(why)
+        case NoteReason.PREFIX:
+            return str(
+                _(
+                    "“%(part)s” stands for too many words, so only some of them count. Type more letters.",
+                    part=note.text,
+                )
+            )
+        case NoteReason.BUILDING:
+            return str(_("Eventr is building the search index. Until it is ready, entries may be missing."))
         case _:
             return str(_("Only the first %(number)s words and phrases were used.", number=note.text))
 
