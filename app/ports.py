@@ -185,6 +185,10 @@ class SearchIndexPort(Protocol):
         """Return the number of indexed entries of each feed, from its first to its last number."""
         ...
 
+    def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
+        ...
+
     def begin_build(self) -> None:
         """Begin a new index beside the present one, which answers until :meth:`finish_build`."""
         ...

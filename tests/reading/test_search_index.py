@@ -37,6 +37,7 @@ from app.models.reading.search import (
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.tokenizer import split_words
 from app.monitoring.health import Severity, check_search
+from app.services.reading import indexing
 from tests.conftest import Eventually
 from tests.reading.test_search import count_indexed, found, index, library, remove_index, say
 from tests.support.database import NOW, World, guid
@@ -408,6 +409,58 @@ def test_entries_that_the_index_lacks_are_found_within_the_hour(library: World, 
     index(library, later)
     assert index(library, later) == {"feeds": 1, "entries": 2}
     assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5000])
+def test_the_sweep_finds_what_only_one_side_has(
+    library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """The index has two strays and lacks an entry, so that the numbers of entries say nothing."""
+    monkeypatch.setattr(indexing, "SWEPT_AT_ONCE", at_once)
+    services, nature, sport = library.services, library.feed("nature"), library.feed("sport")
+    missing = db["entries"].find_one({"feed_id": nature, "seq": 2})["_id"]
+    last = db["entries"].find_one(sort=[("_id", -1)])["_id"]
+    services.search_index.remove_entries(nature, [missing])
+    services.search_index.add(
+        [
+            SearchDocument(id=1, feed_id=nature, seq=2, at=1, title="Stray"),
+            SearchDocument(id=last + 1, feed_id=sport + 999, seq=1, at=1, title="Stray"),
+        ]
+    )
+    services.search_index.commit_batch(())
+    later = NOW + dt.timedelta(hours=1)
+    index(library, later)
+    assert services.indexing.get_state().swept == 0, "everything was compared"
+    index(library, later)
+    listed = services.search_index.list_entries(0, 99)
+    assert [entry_id for entry_id, _ in listed] == sorted(
+        d["_id"] for d in db["entries"].find({}, {"_id": 1})
+    )
+    assert len(found(library, alice, "ice")) == 3
+
+
+def test_the_sweep_is_bounded_and_continues(
+    library: World, db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "SWEPT", 2)
+    monkeypatch.setattr(indexing, "SWEPT_AT_ONCE", 2)
+    entry_ids = sorted(d["_id"] for d in db["entries"].find({}, {"_id": 1}))
+    for hour, swept in ((1, entry_ids[1]), (2, entry_ids[3]), (3, entry_ids[5]), (4, 0)):
+        index(library, NOW + dt.timedelta(hours=hour))
+        assert library.services.indexing.get_state().swept == swept
+
+
+def test_the_sweep_leaves_queued_and_retired_entries_alone(library: World, db: Database[Any]) -> None:
+    services, nature, sport = library.services, library.feed("nature"), library.feed("sport")
+    later = NOW + dt.timedelta(hours=1)
+    entry_ids = {(d["feed_id"], d["seq"]): d["_id"] for d in db["entries"].find({}, {"feed_id": 1, "seq": 1})}
+    db["feeds"].update_one({"_id": nature}, {"$set": {"first_seq": 2}})
+    db["feeds"].update_one({"_id": sport}, {"$set": {"index_at": later + dt.timedelta(hours=1)}})
+    services.search_index.remove_entries(nature, [entry_ids[nature, 1]])
+    services.search_index.remove_entries(sport, [entry_ids[sport, 1]])
+    services.search_index.commit_batch(())
+    index(library, later)
+    assert index(library, later)["feeds"] == 0
 
 
 def test_entries_outside_of_the_feeds_numbers_do_not_count(engine: LocalSearch) -> None:

@@ -121,6 +121,10 @@ class LocalSearch:
         reader = self._get_reader()
         return {feed_id: reader.count_feed(feed_id, *within) for feed_id, within in feeds.items()}
 
+    def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
+        return self._get_reader().list_entries(after, limit)
+
     def _get_reader(self) -> IndexReader:
         with self._lock:
             if self._reader is None or time.monotonic() >= self._looked + RELOAD_SECONDS:

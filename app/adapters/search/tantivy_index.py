@@ -246,6 +246,16 @@ class IndexReader:
             query = tantivy.Query.boolean_query([(must, feed), (must, numbers)])
             return int(self._index.searcher().search(query, 1, count=True).count)  # type: ignore[attr-defined]
 
+    def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
+        integer = tantivy.FieldType.Integer
+        with _translated():
+            searcher = self._index.searcher()
+            query = tantivy.Query.range_query(self._schema, "id", integer, after, None, include_lower=False)
+            ascending = tantivy.Order.Asc
+            hits = searcher.search(query, limit, count=False, order_by_field="id", order=ascending).hits
+            return [(key.id, key.feed_id) for key in _load_keys(searcher, hits)]
+
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` matching entries in order."""
         if not wanted.feeds:

@@ -60,6 +60,13 @@ class IndexQueueMapper:
         return [_unindexed(d) for d in found]
 
     @translate_errors
+    def find_indexed_numbers(self, feed_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return the first and last number that the index has, of those of these feeds without news."""
+        query = {"_id": {"$in": list(feed_ids)}, "indexed_upto": {"$gt": 0}, "index_at": None}
+        found = self._feeds.find(query, {"first_seq": 1, "indexed_upto": 1})
+        return {d["_id"]: (d["first_seq"], d["indexed_upto"]) for d in found}
+
+    @translate_errors
     def count_feeds(self, upto: int | None = None) -> int:
         """Return the number of feeds with entries, of all or of those with ids up to ``upto``."""
         ids_ = {"$gt": 0} if upto is None else {"$gt": 0, "$lte": upto}
@@ -141,6 +148,7 @@ class IndexQueueMapper:
             holder=doc.get("holder", ""),
             held_at=doc.get("held_at"),
             compared=doc.get("compared", 0),
+            swept=doc.get("swept", 0),
         )
 
     @translate_errors
@@ -173,9 +181,10 @@ class IndexQueueMapper:
         self._states.update_one({"_id": _STATE}, {"$set": fields, "$unset": unset}, upsert=True)
 
     @translate_errors
-    def record_check(self, now: dt.datetime, compared: int) -> None:
-        """Record that the index is open and complete, and the last feed that was compared."""
-        done = {"$set": {"checked_at": now, "compared": Int64(compared)}, "$unset": {"done": "", "total": ""}}
+    def record_check(self, now: dt.datetime, compared: int, swept: int) -> None:
+        """Record that the index is open and complete, and the last feed and entry that were compared."""
+        fields = {"checked_at": now, "compared": Int64(compared), "swept": Int64(swept)}
+        done = {"$set": fields, "$unset": {"done": "", "total": ""}}
         self._states.update_one({"_id": _STATE}, done, upsert=True)
 
     # -- the old index

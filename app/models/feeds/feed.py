@@ -341,6 +341,7 @@ class IndexState:
         checked_at: when the writer last had the index open and complete.
         is_new: whether no index was ever begun.
         compared: the last feed whose number of entries was compared; the next check continues after it.
+        swept: the last entry that was looked for both in the index and in the store.
         holder, held_at: the server that has the index, and when it last said so.
     """
 
@@ -352,6 +353,7 @@ class IndexState:
     holder: str = ""
     held_at: dt.datetime | None = None
     compared: int = 0
+    swept: int = 0
 
     @property
     def percent(self) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 
 from app import logs
 from app.errors import StoreError
@@ -31,6 +32,8 @@ HELD_EVERY, HELD_FOR = dt.timedelta(minutes=10), dt.timedelta(hours=2)
 FEEDS, REMOVALS = 50, 1000
 #: Feeds compared per check.
 COMPARED = 20_000
+#: Entries per check that are looked for both in the index and in the store, and read at once.
+SWEPT, SWEPT_AT_ONCE = 50_000, 5000
 #: A commit costs the same whatever is in it. So there is one after so many seconds, or so many entries.
 COMMIT_SECONDS, COMMIT_ENTRIES = 5.0, 2000
 
@@ -152,7 +155,9 @@ class IndexService:
                 return
         self._commit(batch)
         if self._index.position is None and self._is_check_due(now):
-            self._gateway.record_check(now, self._compare(now))
+            compared, swept = self._compare(now), self._sweep(now, batch, is_over)
+            self._commit(batch)
+            self._gateway.record_check(now, compared, swept)
 
     def _compare(self, now: dt.datetime) -> int:
         """Schedule feeds anew of which the index lacks entries; return the last compared feed.
@@ -167,6 +172,40 @@ class IndexService:
             log.warning("search_index_lacks_entries", feeds=len(lacking))
             self._gateway.unindex_feeds(lacking, now)
         return feeds[-1].id if len(feeds) == COMPARED else 0
+
+    def _sweep(self, now: dt.datetime, batch: _Batch, is_over: Callable[[], bool]) -> int:
+        """Compare the next entries of the index with the stored ones, by id; return the last compared id.
+
+        After a restore of an older backup, the index has entries that the store lacks, and they hide from
+        the comparison of numbers that others are missing.
+        """
+        after = self._gateway.get_state().swept
+        for _ in range(SWEPT // SWEPT_AT_ONCE):
+            indexed = self._index.list_entries(after, SWEPT_AT_ONCE)  # first: what is indexed was stored
+            stored = self._gateway.find_entry_ids(after, SWEPT_AT_ONCE)
+            ends = [rows[-1] for rows in ([i for i, _ in indexed], stored) if len(rows) == SWEPT_AT_ONCE]
+            end = min(ends, default=None)
+            self._mend(now, batch, _upto(dict(indexed), end), _upto(dict.fromkeys(stored, 0), end))
+            if end is None:
+                return 0  # the next sweep begins anew
+            after = end
+            if is_over():
+                break
+        return after
+
+    def _mend(self, now: dt.datetime, batch: _Batch, indexed: dict[int, int], stored: dict[int, int]) -> None:
+        """Remove entries that aren't stored, and schedule feeds anew whose entries the index lacks."""
+        gone: defaultdict[int, list[int]] = defaultdict(list)
+        for entry_id in indexed.keys() - stored.keys():
+            gone[indexed[entry_id]].append(entry_id)
+        for feed_id, entry_ids in gone.items():
+            self._index.remove_entries(feed_id, entry_ids)
+            batch.entries += len(entry_ids)
+        lacking = self._gateway.find_lacking_feeds(sorted(stored.keys() - indexed.keys()))
+        if lacking:
+            self._gateway.unindex_feeds(lacking, now)
+        if gone or lacking:
+            log.warning("search_index_swept", removed=sum(map(len, gone.values())), feeds=len(lacking))
 
     def _walk(
         self, now: dt.datetime, batch: _Batch
@@ -281,3 +320,8 @@ class IndexService:
     def get_state(self) -> IndexState:
         """Return the state of the index."""
         return self._gateway.get_state()
+
+
+def _upto(rows: Mapping[int, int], end: int | None) -> dict[int, int]:
+    """Return the rows with ids up to ``end``; None: all."""
+    return {number: row for number, row in rows.items() if end is None or number <= end}
