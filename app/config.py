@@ -78,12 +78,18 @@ def _proxy(value: str) -> str | None:
 
 
 def _engine(value: str) -> str | None:
+    fits = value == "local" or (value.split() and all(map(_is_origin, value.split())))
+    return None if fits else "must be local or an address like http://10.0.0.5:9190; spaces separate several"
+
+
+def _is_origin(address: str) -> bool:
     try:
-        parts = urlsplit(value)
-        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not parts.path
+        parts = urlsplit(address)
+        return bool(
+            parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not parts.path
+        )
     except ValueError:
-        fits = False
-    return None if fits or value == "local" else "must be local or an address like http://10.0.0.5:9190"
+        return False
 
 
 def _database(value: str) -> str | None:
@@ -441,8 +447,23 @@ class Settings:
     searches_max: int = _row(100, "Saved searches per user", _between(0, 10_000))
     search: str = _row(
         "local",
-        "Where searches are answered: local, or the address of the server with the index",
+        (
+            "Where searches are answered: local, or the address of the server with the index; "
+            "further addresses, separated by spaces, are used if it doesn't answer"
+        ),
         _engine,
+    )
+    search_host: str = _row("127.0.0.1", "Address on which eventr search serve listens")
+    search_port: int = _row(
+        9190, "Port on which eventr search serve listens; 0: any free port", _between(0, 65_535)
+    )
+    search_threads: int = _row(
+        16, "Searches that eventr search serve answers at once; others wait", _between(1, 1000)
+    )
+    search_seconds: float = _row(
+        2.0,
+        "Seconds after which eventr search serve closes a connection, waiting included",
+        _between(0.1, 60),
     )
     search_patience: float = _row(
         0.5,

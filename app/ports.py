@@ -129,7 +129,7 @@ class SearchPort(Protocol):
     """A search engine; ``app.adapters.search.local.LocalSearch`` on this server, or another server's.
 
     Raises:
-        SearchUnavailableError: there is no index, or it can't be read.
+        SearchUnavailableError: there is no index, it can't be read, or it takes too long.
     """
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:

@@ -65,7 +65,7 @@ class Base:
         elif settings.secret_key:
             from app.adapters.search.remote import RemoteSearch  # with msgspec, which workers don't need
 
-            engine = RemoteSearch(settings.search, settings.secret_key)
+            engine = RemoteSearch(settings.search.split(), settings.secret_key)
         else:
             text = "EVENTR_SEARCH names another server. Set EVENTR_SECRET_KEY to the same value on both."
             raise SettingsError(text, setting="secret_key")

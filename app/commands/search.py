@@ -6,7 +6,9 @@ import contextlib
 import hmac
 import http.server
 import signal
+import socket
 import threading
+import time
 from http import HTTPStatus
 from typing import Any
 
@@ -22,10 +24,8 @@ from app.errors import SearchUnavailableError, StartupError
 
 _log = logs.get(__name__)
 
-#: Seconds that a server gets to send its request.
-_PATIENCE = 5.0
-#: Connections that wait to be accepted.
-_WAITING = 256
+#: Connections that wait to be accepted, and seconds between two looks for connections that take too long.
+_WAITING, _LOOK_SECONDS = 256, 0.05
 
 
 @click.group()
@@ -46,11 +46,13 @@ def rebuild() -> None:
 
 
 @search.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=9190, show_default=True, help="Port to listen on; 0: any free port.")
-def serve(host: str, port: int) -> None:
+@click.option("--host", help="Address to listen on.  [default: EVENTR_SEARCH_HOST]")
+@click.option("--port", type=int, help="Port to listen on; 0: any free port.  [default: EVENTR_SEARCH_PORT]")
+def serve(host: str | None, port: int | None) -> None:
     """Answer the searches of servers whose EVENTR_SEARCH is this address. They need the same secret key."""
     settings = Settings.from_env()
+    host = settings.search_host if host is None else host
+    port = settings.search_port if port is None else port
     logs.configure(settings.log_level, settings.log_format)
     try:
         server = build_server(settings, host, port)
@@ -63,7 +65,7 @@ def serve(host: str, port: int) -> None:
         signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
     _log.info("ready", address=f"{server.server_address[0]!s}:{server.server_address[1]}")
     with server:
-        server.serve_forever(poll_interval=0.2)
+        server.serve_forever(poll_interval=_LOOK_SECONDS)
     _log.info("ended")
 
 
@@ -71,7 +73,7 @@ def _is_length(text: str) -> bool:
     return text.isdecimal() and len(text) < 10 and int(text) <= remote.LONGEST
 
 
-def build_server(settings: Settings, host: str, port: int) -> http.server.ThreadingHTTPServer:
+def build_server(settings: Settings, host: str, port: int) -> SearchServer:
     """Return a server that answers searches from this server's index; it listens already.
 
     Raises:
@@ -86,7 +88,7 @@ def build_server(settings: Settings, host: str, port: int) -> http.server.Thread
     class Handler(http.server.BaseHTTPRequestHandler):
         """Answers one search."""
 
-        timeout = _PATIENCE
+        timeout = settings.search_seconds
 
         def do_POST(self) -> None:
             given = self.headers.get("Authorization", "")
@@ -97,6 +99,8 @@ def build_server(settings: Settings, host: str, port: int) -> http.server.Thread
                 return self._respond(HTTPStatus.BAD_REQUEST)
             try:
                 wanted, limit = remote.decode_request(self.rfile.read(int(length)))
+                if server.is_late(self.connection):
+                    return self._respond(HTTPStatus.SERVICE_UNAVAILABLE)  # nobody waits anymore
                 self._respond(HTTPStatus.OK, remote.encode_result(engine.find(wanted, limit)))
             except (ValueError, msgspec.MsgspecError):
                 self._respond(HTTPStatus.BAD_REQUEST)
@@ -113,9 +117,56 @@ def build_server(settings: Settings, host: str, port: int) -> http.server.Thread
         def log_message(self, format: str, *args: Any) -> None:
             _log.debug("search_answered", line=format % args)
 
-    class Server(http.server.ThreadingHTTPServer):
-        """Each search is a connection of its own, and many may arrive at once."""
+    server = SearchServer((host, port), Handler)
+    server.limit(settings.search_threads, settings.search_seconds)
+    return server
 
-        request_queue_size = _WAITING
 
-    return Server((host, port), Handler)
+class SearchServer(http.server.ThreadingHTTPServer):
+    """Each search is a connection of its own, and many may arrive at once."""
+
+    request_queue_size = _WAITING
+
+    def limit(self, threads: int, seconds: float) -> None:
+        """Set how many connections have a thread at once, and when a connection is closed."""
+        self._seconds = seconds
+        self._free = threading.BoundedSemaphore(threads)
+        self._lock = threading.Lock()
+        self._ends: dict[Any, float] = {}  # by connection
+
+    def is_late(self, connection: Any) -> bool:
+        """Return whether a connection's time is over."""
+        return time.monotonic() >= self._ends.get(connection, 0.0)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        ends = time.monotonic() + self._seconds
+        while not self._free.acquire(timeout=_LOOK_SECONDS):
+            self.service_actions()
+            if time.monotonic() >= ends:
+                return self.shutdown_request(request)
+        with self._lock:
+            self._ends[request] = ends
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the system has no more threads
+            self._release(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._release(request)
+
+    def _release(self, request: Any) -> None:
+        with self._lock:
+            del self._ends[request]
+        self._free.release()
+
+    def service_actions(self) -> None:
+        """Close connections whose time is over, so that a slow sender doesn't hold a thread."""
+        with self._lock:
+            late = [request for request in self._ends if self.is_late(request)]
+        for request in late:
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)

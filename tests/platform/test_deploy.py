@@ -20,6 +20,8 @@ UNITS = DEPLOY / "systemd"
 #: The program that the units start.
 PROGRAM = "/opt/eventr/bin/eventr"
 PROCESSES = {"web", "manager", "controller", "updater"}
+#: Units of servers that have more than one process of their kind, or none: unit and command.
+FURTHER = {"search": "search serve"}
 #: The highest exposure that `systemd-analyze security` may report, in tenths.
 EXPOSURE = 20
 
@@ -30,7 +32,7 @@ def _deployed() -> Iterator[Path]:
 
 def test_deploy_has_files_for_systemd_and_containers() -> None:
     names = {str(path.relative_to(DEPLOY)) for path in _deployed()}
-    assert {f"systemd/eventr-{name}.service" for name in (*PROCESSES, "migrate")} <= names
+    assert {f"systemd/eventr-{name}.service" for name in (*PROCESSES, *FURTHER, "migrate")} <= names
     assert {"Containerfile", "compose.yaml", "Caddyfile", "systemd/eventr.env"} <= names
 
 
@@ -57,9 +59,10 @@ def test_the_example_settings_are_valid(monkeypatch: pytest.MonkeyPatch) -> None
 def test_each_unit_starts_its_command() -> None:
     for path in UNITS.glob("*.service"):
         (start,) = re.findall(r"^ExecStart=(.+)$", path.read_text("utf-8"), re.MULTILINE)
-        command = path.stem.removeprefix("eventr-")
+        name = path.stem.removeprefix("eventr-")
+        command = FURTHER.get(name, name)
         assert start == f"{PROGRAM} {command}"
-        assert command in cli.COMMANDS
+        assert command.split()[0] in cli.COMMANDS
     target = (UNITS / "eventr.target").read_text("utf-8")
     assert set(re.findall(r"eventr-(\w+)\.service", target)) == PROCESSES
 
@@ -103,7 +106,7 @@ def test_systemd_accepts_the_units(installed: Path) -> None:
     assert "SuchASetting" in _analyze("verify", str(installed / "eventr-web.service")).stderr
 
 
-@pytest.mark.parametrize("process", sorted(PROCESSES))
+@pytest.mark.parametrize("process", sorted({*PROCESSES, *FURTHER}))
 def test_each_process_is_hardened(process: str, installed: Path) -> None:
     if SYSTEMD < OFFLINE:
         return

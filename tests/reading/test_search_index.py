@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -563,6 +564,37 @@ def test_another_server_asks_the_one_with_the_index(
     wrong = dataclasses.replace(away, secret_key="x" * 32)
     with bootstrap_search(wrong) as other, pytest.raises(SearchUnavailableError):
         other.reading.load_page(alice, query)
+
+
+def test_a_slow_sender_is_cut_off_and_its_thread_serves_others(
+    library: World, alice: Actor, tmp_path: Path
+) -> None:
+    given = dataclasses.replace(library.services.settings, search_threads=1, search_seconds=0.5)
+    with (
+        build_server(given, "127.0.0.1", 0) as server,
+        socket.create_connection(server.server_address) as slow,
+    ):  # type: ignore[arg-type]
+        slow.sendall(b"POST /find HTTP/1.0\r\nContent-Length: 9\r\n")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        away = dataclasses.replace(
+            given, search=f"http://127.0.0.1:{server.server_address[1]}", home=tmp_path / "away"
+        )
+        with bootstrap_search(away) as other:
+            assert len(found(World(other), alice, "ice")) == 3
+        assert slow.recv(99) == b"", "the server has closed the connection"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_second_server_is_asked_if_the_first_does_not_answer(
+    library: World, alice: Actor, address: str, tmp_path: Path
+) -> None:
+    away = dataclasses.replace(
+        library.services.settings, search=f"http://127.0.0.1:9 {address}", home=tmp_path / "away"
+    )
+    with bootstrap_search(away) as other:
+        assert len(found(World(other), alice, "ice")) == 3
 
 
 def test_two_servers_never_share_the_news(library: World, alice: Actor, tmp_path: Path) -> None:

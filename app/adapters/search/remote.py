@@ -1,4 +1,4 @@
-"""The search of another server, over HTTP: ``eventr search serve`` answers there.
+"""The search of other servers, over HTTP: ``eventr search serve`` answers there.
 
 A request is one POST with the search as JSON, and with a token that only servers with the same
 ``EVENTR_SECRET_KEY`` can make. So both servers need the same key, as their sessions do.
@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import http.client
 import time
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,45 +21,56 @@ from app.errors import SearchUnavailableError
 from app.models.reading.entry import EntryKey
 from app.models.reading.search import SearchRequest, SearchResult, Term, TermField
 
-#: Time limit of one attempt in seconds, and the number of attempts.
+#: Time limit of one attempt in seconds, and the number of attempts, which several servers share.
 PATIENCE, ATTEMPTS = 2.0, 2
+#: Seconds during which a server that didn't answer is tried after the others.
+AWAY = 30.0
 PATH = "/find"
 #: Longest request in bytes: 20,000 ids and 10,000 feeds are under 1 MB.
 LONGEST = 4 << 20
 
 
 class RemoteSearch:
-    """Implements :class:`app.ports.SearchPort` by asking another server.
+    """Implements :class:`app.ports.SearchPort` by asking other servers.
 
     Args:
-        address: of that server, such as ``http://10.0.0.5:9190``.
+        addresses: of these servers, such as ``http://10.0.0.5:9190``; the first one that answers is asked.
         secret: this installation's secret key.
     """
 
-    def __init__(self, address: str, secret: str) -> None:
-        parts = urlsplit(address)
-        self._host, self._port = parts.hostname or "", parts.port
-        self._is_https = parts.scheme == "https"
+    def __init__(self, addresses: Sequence[str], secret: str) -> None:
+        self._addresses = tuple(addresses)
+        self._away_until = dict.fromkeys(self._addresses, 0.0)
         self._token = make_token(secret)
 
     def find(self, wanted: SearchRequest, limit: int) -> SearchResult:
         """Return about ``limit`` matching entries.
 
         Raises:
-            SearchUnavailableError: the other server didn't answer twice, or its search is unavailable.
+            SearchUnavailableError: no server answered twice, or their searches are unavailable.
         """
-        body = encode_request(wanted, limit)
-        for attempt in range(ATTEMPTS):
+        body, failure = encode_request(wanted, limit), Exception()
+        now = time.monotonic()
+        addresses = sorted(self._addresses, key=lambda address: self._away_until[address] > now)
+        for address in (addresses * ATTEMPTS)[:ATTEMPTS]:
             try:
-                return decode_result(self._post(body))
+                result = decode_result(self._post(address, body))
+            except SearchUnavailableError as e:
+                failure = e
+                if len(addresses) == 1:
+                    break  # it has answered
             except (OSError, http.client.HTTPException, ValueError, msgspec.MsgspecError) as e:
-                if attempt == ATTEMPTS - 1:
-                    raise SearchUnavailableError from e
-        raise AssertionError  # never reached
+                failure = e
+            else:
+                self._away_until[address] = 0.0
+                return result
+            self._away_until[address] = time.monotonic() + AWAY
+        raise SearchUnavailableError from failure
 
-    def _post(self, body: bytes) -> bytes:
-        kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=PATIENCE)
+    def _post(self, address: str, body: bytes) -> bytes:
+        parts = urlsplit(address)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=PATIENCE)
         end = time.monotonic() + PATIENCE
         try:
             connection.request("POST", PATH, body, {"Authorization": f"Bearer {self._token}"})
