@@ -185,6 +185,10 @@ class SearchIndexPort(Protocol):
         """Return the number of indexed entries of each feed, from its first to its last number."""
         ...
 
+    def find_last_number(self, feed_id: int) -> int:
+        """Return the highest number of a feed's entries; 0: there are none."""
+        ...
+
     def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
         """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.bootstrap.base import Base
 from app.runtime.lazy import lazy
-from app.services.reading.indexing import IndexService
+from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.reading import ReadingService
@@ -89,3 +89,8 @@ class ReadingServices(Base):
     def indexing(self) -> IndexService:
         """Updates of the search index; for workers and the updater."""
         return IndexService(self.gateways.indexing, self.search_index)
+
+    @lazy
+    def standby(self) -> StandbyService:
+        """Updates of the standby index; for ``eventr search standby``."""
+        return StandbyService(self.gateways.standby, self.search_index)

@@ -40,6 +40,7 @@ from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.search_engine import OldSearchEngine
+from app.gateways.reading.standby import StandbyGateway
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
@@ -384,6 +385,7 @@ class Gateways:
             likes=m.likes,
         )
         self.indexing = IndexingGateway(store, m.entries, max_text=settings.search_text)
+        self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)

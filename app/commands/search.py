@@ -18,12 +18,17 @@ import msgspec
 from app import clock, logs
 from app.adapters.search import remote
 from app.adapters.search.local import LocalSearch
+from app.commands.processes import prepare
+from app.commands.schema import wait_for_schema
 from app.commands.stores import require_stores
 from app.config import Settings
-from app.errors import SearchUnavailableError, StartupError
+from app.errors import SearchUnavailableError, StartupError, StoreError
+from app.services.reading.indexing import COMMIT_SECONDS
 
 _log = logs.get(__name__)
 
+#: Seconds of one run of a standby index.
+_RUN_SECONDS = 30.0
 #: Connections that wait to be accepted, and seconds between two looks for connections that take too long.
 _WAITING, _LOOK_SECONDS = 256, 0.05
 
@@ -66,6 +71,31 @@ def serve(host: str | None, port: int | None) -> None:
     _log.info("ready", address=f"{server.server_address[0]!s}:{server.server_address[1]}")
     with server:
         server.serve_forever(poll_interval=_LOOK_SECONDS)
+    _log.info("ended")
+
+
+@search.command("standby")
+def keep_standby() -> None:
+    """Keep a second search index on this server, which answers if the first one is lost."""
+    from app.bootstrap import services as bootstrap  # imports all of Eventr
+
+    settings = prepare("search standby")
+    if settings.search == "local":
+        raise StartupError(
+            "EVENTR_SEARCH is local, so this server has the first index. Set it to that server's address."
+        )
+    wait_for_schema(settings)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        _log.info("ready")
+        while not stopping.is_set():
+            try:
+                services.standby.run(clock.now(), _RUN_SECONDS, stopping.is_set)
+            except StoreError:
+                _log.error("standby_failed", exc_info=True)
+            stopping.wait(COMMIT_SECONDS)
     _log.info("ended")
 
 
@@ -118,7 +148,7 @@ def build_server(settings: Settings, host: str, port: int) -> SearchServer:
             _log.debug("search_answered", line=format % args)
 
     server = SearchServer((host, port), Handler)
-    server.limit(settings.search_threads, settings.search_seconds)
+    server.set_limits(settings.search_threads, settings.search_seconds)
     return server
 
 
@@ -127,7 +157,7 @@ class SearchServer(http.server.ThreadingHTTPServer):
 
     request_queue_size = _WAITING
 
-    def limit(self, threads: int, seconds: float) -> None:
+    def set_limits(self, threads: int, seconds: float) -> None:
         """Set how many connections have a thread at once, and when a connection is closed."""
         self._seconds = seconds
         self._free = threading.BoundedSemaphore(threads)

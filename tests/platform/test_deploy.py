@@ -21,7 +21,7 @@ UNITS = DEPLOY / "systemd"
 PROGRAM = "/opt/eventr/bin/eventr"
 PROCESSES = {"web", "manager", "controller", "updater"}
 #: Units of servers that have more than one process of their kind, or none: unit and command.
-FURTHER = {"search": "search serve"}
+FURTHER = {"search": "search serve", "search-standby": "search standby"}
 #: The highest exposure that `systemd-analyze security` may report, in tenths.
 EXPOSURE = 20
 

@@ -42,7 +42,12 @@ from app.services.reading import indexing
 from tests.conftest import Eventually
 from tests.reading.test_search import count_indexed, found, index, library, remove_index, say
 from tests.support.database import NOW, World, guid
-from tests.support.indexing import index_and_die, index_on_full_disk
+from tests.support.indexing import (
+    index_and_die,
+    index_on_full_disk,
+    index_standby_and_die,
+    serve_search,
+)
 
 __all__ = ["library"]
 
@@ -607,6 +612,93 @@ def test_two_servers_never_share_the_news(library: World, alice: Actor, tmp_path
         later = NOW + dt.timedelta(hours=3)
         assert other.indexing.run(later, 60.0)["feeds"] == 3
         assert index(library, later) == {"feeds": 0, "entries": 0}
+
+
+@pytest.fixture
+def second(library: World, tmp_path: Path) -> Settings:
+    """The settings of a second server, whose standby index is complete."""
+    given = dataclasses.replace(
+        library.services.settings, home=tmp_path / "second", search="http://127.0.0.1:9"
+    )
+    with bootstrap_search(given) as services:
+        services.standby.run(NOW, 60.0)
+        assert len(services.search_index.list_entries(0, 99)) == 6
+    return given
+
+
+def list_both(library: World, second: Settings) -> list[list[int]]:
+    """Return the ids in the first index and in the standby index."""
+    with bootstrap_search(second) as services:
+        engines = (library.services.search_index, services.search_index)
+        return [[entry_id for entry_id, _ in engine.list_entries(0, 99)] for engine in engines]
+
+
+@pytest.mark.parametrize("is_first_ahead", [True, False])
+def test_a_standby_index_follows_the_news_without_taking_it(
+    library: World, db: Database[Any], second: Settings, is_first_ahead: bool
+) -> None:
+    nature, sport, later = library.feed("nature"), library.feed("sport"), NOW + dt.timedelta(minutes=5)
+    library.store(
+        nature, [say(9, "Fresh")], changed=[EntryChange(guid_hash=guid(2), title="Glaciers")], now=later
+    )
+    gone = db["entries"].find_one({"feed_id": sport, "seq": 1})["_id"]
+    library.services.mappers.index_marks.add_removals([(sport, gone)])
+    if is_first_ahead:
+        with clock.set_source(lambda: later):
+            assert index(library, later) == {"feeds": 1, "entries": 2}
+    with bootstrap_search(second) as services:
+        assert services.standby.run(later, 60.0)["feeds"]
+        assert services.standby.run(later, 60.0)["feeds"] == 0, "once"
+        assert len(find(services.search_index, "glaciers", range(nature, nature + 1))) == 1
+    if not is_first_ahead:
+        assert index(library, later) == {"feeds": 1, "entries": 2}, "the first index still has its marks"
+    first, standby = list_both(library, second)
+    assert first == standby
+    assert gone not in standby
+
+
+def test_news_that_is_stored_late_reaches_the_standby_index(library: World, second: Settings) -> None:
+    """Another feed's later news is there first; the times of the two are in the wrong order."""
+    later = NOW + dt.timedelta(minutes=5)
+    library.store(library.feed("nature"), [say(8, "Later")], now=later)
+    with bootstrap_search(second) as services:
+        services.standby.run(later, 60.0)
+        library.store(library.feed("sport"), [say(9, "Late")], now=later - dt.timedelta(minutes=2))
+        services.standby.run(later + dt.timedelta(minutes=2), 60.0)
+        index(library, later)
+    first, standby = list_both(library, second)
+    assert first == standby
+
+
+@pytest.mark.parametrize(
+    "moment", ["before a batch", "before a commit", "between commit and marks", "after the place"]
+)
+def test_a_killed_standby_writer_loses_no_news(library: World, second: Settings, moment: str) -> None:
+    nature, sport = library.feed("nature"), library.feed("sport")
+    library.store(nature, [say(20 + n, f"Fresh {n}", "water") for n in range(4)])
+    library.store(sport, [say(30, "Fresh")], changed=[EntryChange(guid_hash=guid(4), title="Ball")])
+    index(library)
+    index_standby_and_die(second, moment)
+    with bootstrap_search(second) as services:
+        services.standby.run(NOW, 60.0)
+        assert find(services.search_index, "hockey", range(sport, sport + 1)) == set()
+    first, standby = list_both(library, second)
+    assert first == standby
+
+
+def test_the_standby_index_answers_when_the_first_server_is_killed(
+    library: World, alice: Actor, second: Settings
+) -> None:
+    """News that the first server never indexed is found, too."""
+    with serve_search(library.services.settings) as (one, kill), serve_search(second) as (two, _):
+        asking = dataclasses.replace(second, search=f"{one} {two}", home=second.home / "asking")
+        with bootstrap_search(asking) as services:
+            assert len(found(World(services), alice, "ice")) == 3
+            kill()
+            library.store(library.feed("nature"), [say(9, "Fresh ice")])
+            with bootstrap_search(second) as writer:
+                writer.standby.run(NOW, 60.0)
+            assert len(found(World(services), alice, "ice")) == 4
 
 
 def test_a_server_without_its_search_goes_on_reading(library: World, alice: Actor, tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ import multiprocessing
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from app.adapters.search.generations import Generations
 from app.adapters.search.tantivy_index import IndexWriter
 from app.bootstrap import services as bootstrap
+from app.commands.search import build_server
 from app.config import Settings
 from app.errors import SearchUnavailableError
 from app.gateways.reading.indexing import IndexingGateway
+from app.mappers.reading.index_queue import IndexQueueMapper
 from app.services.reading import indexing
 from tests.support.database import NOW
 
@@ -24,6 +26,7 @@ MOMENTS: dict[str, tuple[type, str, bool, int]] = {
     "before a batch": (Generations, "set_batch", False, 1),
     "before a commit": (IndexWriter, "commit_batch", False, 1),
     "between commit and marks": (IndexWriter, "commit_batch", True, 1),
+    "after the place": (IndexQueueMapper, "record_place", True, 1),
     "after the marks": (IndexingGateway, "mark_indexed", True, 1),
     "before the position of a rebuild": (Generations, "set_position", False, 2),
     "before the switch": (Generations, "switch_to", False, 1),
@@ -38,6 +41,34 @@ def index_and_die(settings: Settings, moment: str) -> None:
     assert _run(_index_until, settings, moment) == -signal.SIGKILL
 
 
+def index_standby_and_die(settings: Settings, moment: str) -> None:
+    """Do the same with a standby index."""
+    assert _run(_index_until, settings, moment, True) == -signal.SIGKILL
+
+
+@contextlib.contextmanager
+def serve_search(settings: Settings) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Answer searches in another process; yield its address, and a function that kills it."""
+    receiver, sender = _CONTEXT.Pipe(duplex=False)
+    process = _CONTEXT.Process(target=_serve, args=(settings, sender))
+    process.start()
+
+    def kill() -> None:
+        process.kill()
+        process.join()
+
+    try:
+        yield f"http://127.0.0.1:{receiver.recv()}", kill
+    finally:
+        kill()
+
+
+def _serve(settings: Settings, sender: Any) -> None:
+    with build_server(settings, "127.0.0.1", 0) as server:
+        sender.send(server.server_address[1])
+        server.serve_forever()
+
+
 def index_on_full_disk(settings: Settings) -> None:
     """Index in another process that cannot write files; it must say that the search is unavailable."""
     assert _run(_index_without_room, settings) == 0
@@ -50,16 +81,16 @@ def _run(target: Callable[..., None], *args: Any) -> int | None:
     return process.exitcode
 
 
-def _index_until(settings: Settings, moment: str) -> None:
+def _index_until(settings: Settings, moment: str, is_standby: bool = False) -> None:
     owner, name, is_after, times = MOMENTS[moment]
     original, calls = getattr(owner, name), 0
 
-    def dying(*args: Any) -> Any:
+    def dying(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == times and not is_after:
             os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*args)
+        result = original(*args, **named)
         if calls == times:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
@@ -67,7 +98,7 @@ def _index_until(settings: Settings, moment: str) -> None:
     setattr(owner, name, dying)
     indexing.COMMIT_ENTRIES = 5  # so that a batch has a whole feed and a part of the next one
     with contextlib.closing(bootstrap.build(settings)) as services:
-        services.indexing.run(NOW, 60.0)
+        (services.standby if is_standby else services.indexing).run(NOW, 60.0)
 
 
 def _index_without_room(settings: Settings) -> None:

@@ -121,6 +121,10 @@ class LocalSearch:
         reader = self._get_reader()
         return {feed_id: reader.count_feed(feed_id, *within) for feed_id, within in feeds.items()}
 
+    def find_last_number(self, feed_id: int) -> int:
+        """Return the highest number of a feed's entries; 0: there are none."""
+        return self._get_reader().find_last_number(feed_id)
+
     def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
         """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
         return self._get_reader().list_entries(after, limit)

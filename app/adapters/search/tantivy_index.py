@@ -246,6 +246,14 @@ class IndexReader:
             query = tantivy.Query.boolean_query([(must, feed), (must, numbers)])
             return int(self._index.searcher().search(query, 1, count=True).count)  # type: ignore[attr-defined]
 
+    def find_last_number(self, feed_id: int) -> int:
+        """Return the highest number of a feed's entries; 0: there are none."""
+        with _translated():
+            searcher = self._index.searcher()
+            query = tantivy.Query.term_query(self._schema, "feed", feed_id, index_option="basic")
+            hits = searcher.search(query, 1, count=False, order_by_field="seq", order=tantivy.Order.Desc).hits
+            return max((key.seq for key in _load_keys(searcher, hits)), default=0)
+
     def list_entries(self, after: int, limit: int) -> list[tuple[int, int]]:
         """Return the entries with ids above ``after``, ascending: pairs of id and feed."""
         integer = tantivy.FieldType.Integer

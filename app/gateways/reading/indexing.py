@@ -101,16 +101,12 @@ class IndexingGateway(IndexQueueMapper):
         """Return the entries below a feed's first number that are kept: starred and tagged ones."""
         return self._entries.find_kept_below(feed.id, feed.first_seq) if feed.first_seq > 1 else ()
 
-    def find_entry_ids(self, after: int, limit: int) -> list[int]:
-        """Return the ids above ``after`` of stored entries, ascending."""
-        return self._entries.find_ids(after, limit)
-
     def find_lacking_feeds(self, entry_ids: Sequence[int]) -> list[int]:
         """Return the feeds of stored entries that the index should have, given entries that it lacks.
 
         It needn't have entries that are still queued, or whose numbers retention has given up.
         """
-        numbers = self._entries.find_numbers(entry_ids)
+        numbers = self.find_entry_numbers(entry_ids)
         indexed = self.find_indexed_numbers([feed_id for feed_id, _ in numbers])
         ends = ((feed_id, seq, indexed.get(feed_id, (1, 0))) for feed_id, seq in numbers)
         return sorted({feed_id for feed_id, seq, (first, last) in ends if first <= seq <= last})

@@ -389,18 +389,6 @@ class EntryMapper:
         return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
 
     @translate_errors
-    def find_ids(self, after: int, limit: int) -> list[int]:
-        """Return the ids above ``after`` of entries of all feeds, ascending."""
-        found = self._entries.find({"_id": {"$gt": after}}, {"_id": 1}).sort("_id").limit(limit)
-        return [d["_id"] for d in found]
-
-    @translate_errors
-    def find_numbers(self, entry_ids: Sequence[int]) -> list[tuple[int, int]]:
-        """Return feed and number of these entries of any feeds."""
-        found = self._entries.find({"_id": {"$in": list(entry_ids)}}, {"_id": 0, "feed_id": 1, "seq": 1})
-        return [(d["feed_id"], d["seq"]) for d in found]
-
-    @translate_errors
     def find_with_bodies(self, keys: Sequence[EntryKey]) -> list[Entry]:
         """Return these entries with their bodies, in no order."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}

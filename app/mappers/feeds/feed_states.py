@@ -104,7 +104,7 @@ def build_numbering_update(write: StateWrite) -> Doc:
     """Return the update of only a feed's numbering."""
     update: Doc = {"$set": {"written_by": write.token}}
     if write.index_at is not None:
-        update["$set"]["index_at"] = write.index_at
+        update["$set"] |= {"index_at": write.index_at, "news_at": write.index_at}
     if write.last_seq is None:
         return update
     update["$set"]["last_seq"] = Int64(write.last_seq)

@@ -22,6 +22,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("next_check_at", _UP)], name="due", partialFilterExpression={"subscribers": {"$gt": 0}}),
         # The search: only feeds with entries that are not indexed yet.
         IndexModel([("index_at", _UP)], name="index", sparse=True),
+        # Standby indexes: feeds with news since a time.
+        IndexModel([("news_at", _UP)], name="news", sparse=True),
         # Administrators' lists: feeds in error, popular, never fetched, paused.
         IndexModel(
             [("error", _UP), ("_id", _DOWN)],

@@ -3,7 +3,9 @@
 - Fields of the collection ``feeds``: the update that makes new entries visible also sets ``index_at``, the
   time of the latest news.
 - ``index_removals``: entries and feeds to remove, written in the transaction that deletes them.
-- ``index_state``: one document with the progress of a rebuild, and the request for one.
+- ``news_at``: the same time, which stays; standby indexes find their news by it.
+- ``index_state``: one document with the progress of a rebuild, and the request for one. Each standby index
+  has a document of its own, with its place in the news.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
+from app import clock
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import BUILD_SECONDS
@@ -25,7 +28,9 @@ from app.mappers.mongo.store import Doc, Session
 from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 
 _UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1, "language": 1}
-_STATE = "state"
+_STATE, _STANDBY = "state", "standby:"
+#: Time for which removals are kept for a standby index that doesn't run.
+STANDBY_FOR = dt.timedelta(days=7)
 #: The index of words of earlier versions, which answers until the new index is complete.
 OLD_INDEX = "searchables"
 
@@ -38,6 +43,8 @@ class IndexQueueMapper:
         self._feeds: Collection[Doc] = database["feeds"]
         self._removals: Collection[Doc] = database["index_removals"]
         self._states: Collection[Doc] = database["index_state"]
+        self._stored: Collection[Doc] = database["entries"]
+        self._state_id = _STATE
 
     @translate_errors
     def find_unindexed(self, now: dt.datetime, limit: int) -> list[UnindexedFeed]:
@@ -100,6 +107,19 @@ class IndexQueueMapper:
         update = {"$set": {"index_at": at}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
         self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, update)
 
+    # -- entries, to compare them with the index
+    @translate_errors
+    def find_entry_ids(self, after: int, limit: int) -> list[int]:
+        """Return the ids above ``after`` of entries of all feeds, ascending."""
+        found = self._stored.find({"_id": {"$gt": after}}, {"_id": 1}).sort("_id").limit(limit)
+        return [d["_id"] for d in found]
+
+    @translate_errors
+    def find_entry_numbers(self, entry_ids: Sequence[int]) -> list[tuple[int, int]]:
+        """Return feed and number of these entries."""
+        found = self._stored.find({"_id": {"$in": list(entry_ids)}}, {"_id": 0, "feed_id": 1, "seq": 1})
+        return [(d["feed_id"], d["seq"]) for d in found]
+
     # -- removals
     @translate_errors
     def add_removals(self, rows: Sequence[tuple[int, int | None]], session: Session | None = None) -> None:
@@ -124,20 +144,68 @@ class IndexQueueMapper:
     @translate_errors
     def find_removals(self, limit: int) -> list[IndexRemoval]:
         """Return entries to remove, oldest first."""
-        found = self._removals.find({}).sort("_id").limit(limit)
+        found = self._removals.find({"done_at": None}).sort("_id").limit(limit)
         return [IndexRemoval(d["_id"], d["feed_id"], d["entry_id"]) for d in found]
 
     @translate_errors
     def forget_removals(self, removals: Sequence[IndexRemoval]) -> None:
-        """Delete the records of entries that the index doesn't have anymore."""
-        if removals:
-            self._removals.delete_many({"_id": {"$in": [removal.id for removal in removals]}})
+        """Delete the records of entries that the index doesn't have anymore, unless a standby needs them."""
+        if not removals:
+            return
+        now, these = clock.now(), {"_id": {"$in": [removal.id for removal in removals]}}
+        if self._states.find_one({"_id": {"$regex": f"^{_STANDBY}"}, "held_at": {"$gt": now - STANDBY_FOR}}):
+            self._removals.update_many(these, {"$set": {"done_at": now}})
+            self._removals.delete_many({"done_at": {"$lt": now - STANDBY_FOR}})
+        else:
+            self._removals.delete_many(these)
+
+    # -- standby indexes
+    def use_standby_state(self, identity: str) -> None:
+        """Keep the state of the standby index of this server from now on."""
+        self._state_id = f"{_STANDBY}{identity}"
+
+    @translate_errors
+    def find_news(self, since: dt.datetime, limit: int) -> list[tuple[UnindexedFeed, dt.datetime]]:
+        """Return feeds with news at or after a time, as if nothing of them were indexed, and that time."""
+        query = {"news_at": {"$gte": since}, "last_seq": {"$gt": 0}}
+        found = (
+            self._feeds.find(query, {**_UNINDEXED, "news_at": 1})
+            .sort([("news_at", 1), ("_id", 1)])
+            .limit(limit)
+        )
+        return [(_unindexed(d)._replace(upto=0, since=None), d["news_at"]) for d in found]
+
+    @translate_errors
+    def find_all_removals(self, after: int, limit: int) -> list[IndexRemoval]:
+        """Return entries to remove, also those that the index itself has removed, by id."""
+        found = self._removals.find({"_id": {"$gt": after}}).sort("_id").limit(limit)
+        return [IndexRemoval(d["_id"], d["feed_id"], d["entry_id"]) for d in found]
+
+    @translate_errors
+    def record_place(
+        self,
+        *,
+        news_at: dt.datetime | None = None,
+        complete_at: dt.datetime | None = None,
+        removed: int | None = None,
+    ) -> None:
+        """Record a standby index's place in the news and removals, and when it last had all of them."""
+        number = None if removed is None else Int64(removed)
+        fields = {"news_at": news_at, "complete_at": complete_at, "removed": number}
+        update = {"$max": {name: value for name, value in fields.items() if value is not None}}
+        self._states.update_one({"_id": self._state_id}, update, upsert=True)
+
+    @translate_errors
+    def get_place(self) -> tuple[dt.datetime | None, dt.datetime | None, int]:
+        """Return what :meth:`record_place` has recorded: news_at, complete_at and removed."""
+        doc = self._states.find_one({"_id": self._state_id}) or {}
+        return doc.get("news_at"), doc.get("complete_at"), doc.get("removed", 0)
 
     # -- state
     @translate_errors
     def get_state(self) -> IndexState:
         """Return the state of the index."""
-        doc = self._states.find_one({"_id": _STATE})
+        doc = self._states.find_one({"_id": self._state_id})
         if doc is None:
             return IndexState(is_new=True)
         return IndexState(
@@ -157,7 +225,7 @@ class IndexQueueMapper:
         free = [{"holder": holder}, {"holder": None}, {"held_at": {"$lt": before}}]
         update = {"$set": {"holder": holder, "held_at": now}}
         try:
-            self._states.update_one({"_id": _STATE, "$or": free}, update, upsert=True)
+            self._states.update_one({"_id": self._state_id, "$or": free}, update, upsert=True)
         except DuplicateKeyError:
             return False
         return True
@@ -166,7 +234,12 @@ class IndexQueueMapper:
     def request_rebuild(self, now: dt.datetime) -> None:
         """Request a new index, which any server may have."""
         update = {"$set": {"wanted_at": now}, "$unset": {"holder": ""}}
-        self._states.update_one({"_id": _STATE}, update, upsert=True)
+        self._states.update_one({"_id": self._state_id}, update, upsert=True)
+
+    @translate_errors
+    def request_standby_rebuilds(self, now: dt.datetime) -> None:
+        """Request new indexes on all standby servers."""
+        self._states.update_many({"_id": {"$regex": f"^{_STANDBY}"}}, {"$set": {"wanted_at": now}})
 
     @translate_errors
     def request_check(self) -> None:
@@ -178,14 +251,14 @@ class IndexQueueMapper:
         """Record how much of a new index is built; the request for it is fulfilled."""
         fields = {"done": done, "total": total}
         unset = {"checked_at": "", "wanted_at": ""}
-        self._states.update_one({"_id": _STATE}, {"$set": fields, "$unset": unset}, upsert=True)
+        self._states.update_one({"_id": self._state_id}, {"$set": fields, "$unset": unset}, upsert=True)
 
     @translate_errors
     def record_check(self, now: dt.datetime, compared: int, swept: int) -> None:
         """Record that the index is open and complete, and the last feed and entry that were compared."""
         fields = {"checked_at": now, "compared": Int64(compared), "swept": Int64(swept)}
         done = {"$set": fields, "$unset": {"done": "", "total": ""}}
-        self._states.update_one({"_id": _STATE}, done, upsert=True)
+        self._states.update_one({"_id": self._state_id}, done, upsert=True)
 
     # -- the old index
     @translate_errors

@@ -64,7 +64,7 @@ class SharedFeedMapper:
         update = {
             "$inc": {"last_seq": Int64(1)},
             "$max": {"last_entry_at": at},
-            "$set": {"index_at": now, "changed_at": now, "hub_at": now},
+            "$set": {"index_at": now, "news_at": now, "changed_at": now, "hub_at": now},
         }
         doc = self._feeds.find_one_and_update(
             {"_id": feed_id, "kind": FeedKind.SHARED.value},
@@ -90,14 +90,14 @@ class SharedFeedMapper:
         update = {
             "$bit": {f"gone.{word}": {"and": Int64(~mask)}},
             "$max": {"last_entry_at": at},
-            "$set": {"index_at": now, "changed_at": now, "hub_at": now},
+            "$set": {"index_at": now, "news_at": now, "changed_at": now, "hub_at": now},
         }
         return bool(self._feeds.update_one(query, update, session=session).matched_count)
 
     @translate_errors
     def mark_changed(self, feed_id: int, now: dt.datetime, session: Session) -> None:
         """Record that the content of an entry in this feed has changed."""
-        update = {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
+        update = {"$set": {"index_at": now, "news_at": now, "changed_at": now, "hub_at": now}}
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translate_errors

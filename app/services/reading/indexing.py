@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from app import logs
 from app.errors import StoreError
 from app.gateways.reading.indexing import IndexingGateway
+from app.gateways.reading.standby import StandbyGateway
 from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.search import SearchDocument
@@ -210,14 +211,16 @@ class IndexService:
     def _walk(
         self, now: dt.datetime, batch: _Batch
     ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]], bool]]:
-        """Yield feeds with news and their entries, and then feeds that a new index lacks, with True."""
+        """Yield feeds with news and their documents, then feeds that a new index lacks, with True."""
         while True:
             news = [
                 feed
                 for feed in self._gateway.find_unindexed(now, FEEDS + len(batch.feeds))
                 if batch.feeds.get(feed.id) != feed
             ]
-            yield from ((feed, found, False) for feed, found in self._gateway.read_news(news))
+            located = [self._locate(feed) for feed in news]
+            for feed, (known, found) in zip(news, self._gateway.read_news(located), strict=True):
+                yield feed, self._clear(known, found, is_build=False), False
             if news:
                 continue
             position = self._index.position if batch.position is None else batch.position
@@ -228,7 +231,8 @@ class IndexService:
                 self._commit(batch)
                 self._finish_build()
                 return
-            yield from ((feed, found, True) for feed, found in self._gateway.read_news(lacking))
+            for feed, found in self._gateway.read_news(lacking):
+                yield feed, self._clear(feed, found, is_build=True), True
 
     def _add(
         self,
@@ -241,7 +245,7 @@ class IndexService:
     ) -> int:
         number = 0
         try:
-            for documents in self._clear(feed, found, is_build=is_build):
+            for documents in found:
                 self._index.add(documents, build_only=is_build)
                 number += len(documents)
                 batch.entries += len(documents)
@@ -273,6 +277,10 @@ class IndexService:
             self._index.remove_feed(feed.id, build_only=is_build)
         yield first
         yield from found
+
+    def _locate(self, feed: UnindexedFeed) -> UnindexedFeed:
+        """Return a feed with what the index has of it."""
+        return feed
 
     def _postpone(self, feed: UnindexedFeed, now: dt.datetime, *, is_build: bool) -> None:
         if is_build:
@@ -314,7 +322,8 @@ class IndexService:
         self._index.close()
 
     def rebuild(self, now: dt.datetime) -> int:
-        """Request a new index of all feeds; return their number."""
+        """Request a new index of all feeds, also on standby servers; return their number."""
+        self._gateway.request_standby_rebuilds(now)
         return self._gateway.begin_rebuild(now)
 
     def get_state(self) -> IndexState:
@@ -325,3 +334,23 @@ class IndexService:
 def _upto(rows: Mapping[int, int], end: int | None) -> dict[int, int]:
     """Return the rows with ids up to ``end``; None: all."""
     return {number: row for number, row in rows.items() if end is None or number <= end}
+
+
+class StandbyService(IndexService):
+    """Keeps a second index, on another server, which reads the news without taking it from the first one."""
+
+    def __init__(self, gateway: StandbyGateway, index: SearchIndexPort) -> None:
+        super().__init__(gateway, index)
+        self._standby = gateway
+
+    def run(
+        self, now: dt.datetime, seconds: float, is_stopping: Callable[[], bool] = lambda: False
+    ) -> dict[str, int]:
+        """Index what is new for this index, for at most ``seconds``."""
+        self._standby.begin(self._index.get_identity(), now)
+        return super().run(now, seconds, is_stopping)
+
+    def _locate(self, feed: UnindexedFeed) -> UnindexedFeed:
+        """Return a feed with its last number in this index; its own fields tell what the first index has."""
+        upto = 0 if self._standby.is_again(feed.id) else self._index.find_last_number(feed.id)
+        return self._standby.get_unindexed(feed, upto)
