@@ -89,7 +89,16 @@ def get_name(process: psutil.Process) -> str:
     text = " ".join(line)
     if "gunicorn" in text:
         return "web"  # its title contains "worker"
-    kinds = ("mongod", "redis-server", "forkserver", "resource_tracker", "worker", "manager", "updater")
+    kinds = (
+        "worker index",
+        "mongod",
+        "redis-server",
+        "forkserver",
+        "resource_tracker",
+        "worker",
+        "manager",
+        "updater",
+    )
     return next((kind for kind in (*kinds, "controller", "web") if kind in text), "up")
 
 

@@ -120,6 +120,12 @@ class Rig:
             results = self.runner.run(pull_all(service, self.feed_ids, self.fetcher, self.settings))
         return cpu, _sum(results)
 
+    def index(self) -> float:
+        """Index what the last pull has stored; return the CPU seconds, MongoDB's included."""
+        with Cpu(self.mongod) as cpu:
+            self.services.indexing.run(clock.now(), 3600)
+        return cpu.total
+
     def rate(self, expect: Mapping[str, int], digester: Digester | None = None) -> float:
         """Pull once and return feeds per CPU second.
 
@@ -209,11 +215,13 @@ def refresh(bench: Bench) -> None:
 
 
 def _cold(bench: Bench, found: Rig, feeds: int) -> None:
-    runs = []
+    runs, indexed = [], []
     for _ in range(bench.repeats):
         found.fresh(feeds)
         runs.append(found.rate({"new": found.entries(feeds), "feeds": feeds}))
+        indexed.append(found.index() / found.entries(feeds))
     bench.figure("refresh.cold", runs, "feeds/s", at_least=150)
+    bench.figure("refresh.cold_index_us", [1e6 * seconds for seconds in indexed], "µs/entry")
 
 
 def _unmodified(bench: Bench, found: Rig, feeds: int) -> None:
@@ -240,11 +248,13 @@ def _unchanged(bench: Bench, found: Rig, feeds: int) -> None:
 
 
 def _one_new(bench: Bench, found: Rig, feeds: int) -> None:
-    runs = []
+    runs, indexed = [], []
     for number in range(1, bench.repeats + 1):
         found.serve(_with_new(number))
         runs.append(found.rate({"new": feeds}))
+        indexed.append(found.index() / feeds)
     bench.figure("refresh.one_new", runs, "feeds/s", at_least=350)
+    bench.figure("refresh.one_new_index_us", [1e6 * seconds for seconds in indexed], "µs/entry")
 
 
 def _beside_naive(bench: Bench, found: Rig) -> None:

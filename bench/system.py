@@ -40,6 +40,8 @@ CLIENTS = 16
 REQUESTS, SECONDS = 40, 5.0
 #: Seconds over which idle CPU is measured.
 IDLE_SECONDS = 60.0
+#: The process that writes the search index, as the figures of a family name it.
+INDEX = "worker index"
 _READING, _READ = "user/-/state/com.google/reading-list", "user/-/state/com.google/read"
 Runs = dict[str, list[float]]
 
@@ -54,13 +56,16 @@ class Row:
 
 ROWS: dict[str, Row] = {
     "cold_ms": Row("ms/feed", 27),
+    "cold_index_ms": Row("ms/feed"),
     "cold_s": Row("s"),
     "one_new_ms": Row("ms/feed", 8),
+    "one_new_index_ms": Row("ms/feed"),
     "one_new_s": Row("s"),
     "found_s": Row("s", 8),
     "304_ms": Row("ms/feed", 0.4),
     "unchanged_ms": Row("ms/feed", 0.6),
     "entry_bytes": Row("bytes", 4096),
+    "index_bytes": Row("bytes"),
     "written_bytes": Row("bytes/entry", 20_480),
     "idle_mb": Row("MB", 250),
     "work_mb": Row("MB", 600),
@@ -197,7 +202,9 @@ def _import(bench: Bench, whole: Whole) -> dict[str, float]:
     after = whole.family.cpu_by_name()
     used = {name: value - before.get(name, 0.0) for name, value in after.items()}
     bench.note(_list("CPU of the import, s", used))
-    return {"cold_ms": 1000 * cpu / whole.farm.feeds, "cold_s": seconds}
+    index = used.get(INDEX, 0.0)
+    feeds = whole.farm.feeds
+    return {"cold_ms": 1000 * cpu / feeds, "cold_index_ms": 1000 * index / feeds, "cold_s": seconds}
 
 
 def _measure_unchanged(whole: Whole) -> dict[str, float]:
@@ -221,17 +228,19 @@ def _measure_unchanged(whole: Whole) -> dict[str, float]:
 def _publish_one(bench: Bench, whole: Whole) -> dict[str, float]:
     """Let every feed publish one entry; the end is when the search finds all of them."""
     whole.farm.publish()
-    cost = Cost(whole.family)
+    cost, before = Cost(whole.family), whole.family.cpu_by_name()
     whole.refresh_all()
     fetched = time.perf_counter()
     whole.wait_found()
     ended = time.perf_counter()
     whole.settle()
     cpu, _, written = cost.stop()
+    index = whole.family.cpu_by_name().get(INDEX, 0.0) - before.get(INDEX, 0.0)
     feeds = whole.farm.feeds
     bench.note(f"all fetched {ended - fetched:.1f} s before the search found them")
     return {
         "one_new_ms": 1000 * cpu / feeds,
+        "one_new_index_ms": 1000 * index / feeds,
         "one_new_s": ended - cost.started,
         "found_s": ended - fetched,
         "written_bytes": written / feeds,
@@ -253,7 +262,7 @@ def _measure_disk(bench: Bench, whole: Whole) -> dict[str, float]:
         if folder.is_dir() and folder.name not in ("data", "log", "run", "mongodb", "redis"):
             parts[folder.name] = sum(map(_size, folder.rglob("*"))) / entries
     bench.note(_list("bytes on disk per entry", parts))
-    return {"entry_bytes": sum(parts.values())}
+    return {"entry_bytes": sum(parts.values()), "index_bytes": parts.get("search", 0.0)}
 
 
 def _size(path: Path) -> int:
