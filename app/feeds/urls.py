@@ -12,6 +12,7 @@ import idna
 import xxhash
 
 from app.feeds import sites
+from app.models.feeds.link_schemes import has_link_scheme
 
 MAX_LENGTH = 2048
 
@@ -48,8 +49,9 @@ _FEED_SCHEME = re.compile(r"(?:feed|rss|itpc|pcast|view-source):(?://)?(?=.)", r
 
 
 def resolve(value: str, base: str) -> str | None:
-    """Return the absolute http(s) or mailto address that a browser would make of ``value``, or None.
+    """Return the absolute address that a browser would make of ``value``, or None.
 
+    It is http(s), or has one of :data:`app.models.feeds.link_schemes.LINK_SCHEMES`.
     Spaces, quotes and angle brackets are percent-encoded. Unusual spellings (``http:x``, ``http:///x``)
     are refused, not repaired: parsers disagree about them.
     """
@@ -59,8 +61,8 @@ def resolve(value: str, base: str) -> str | None:
     if not text or len(text) > 4 * MAX_LENGTH:
         return None
     scheme = _SCHEME.match(text)
-    if scheme and scheme[1].lower() == "mailto":
-        return "mailto:" + _quote(text[7:])
+    if scheme and has_link_scheme(text):
+        return f"{scheme[1].lower()}:{_quote(text[scheme.end() :])}"
     if scheme is None:
         text = _join(base, _slashes(text))
     elif scheme[1].lower() in ("http", "https"):

@@ -211,6 +211,8 @@ export function mark(path = new URL(stream(), location.origin).pathname) {
 }
 
 async function restore(event) {
+  // The browser has gone to a footnote; its id contains that of its entry.
+  if (document.getElementById(decodeURI(location.hash.slice(1)))) return;
   const entry = openId();
   if (listOf(location.href) !== stream()) return go(location.href, { push: false, state: event.state });
   giveUp();

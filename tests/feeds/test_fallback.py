@@ -17,8 +17,8 @@ from tests.feeds.test_parse import SPACES, URL, feed_of
 
 #: In the head of the feed: no way to read it as XML is left, and nothing else changes.
 BROKEN = "<x y=z></x>"
-PICTURE = "<media:content url='http://x/n.jpg' medium='image'><media:description>A man on a bridge.</media:description></media:content>"
-OTHER = "<media:content url='http://x/o.jpg' medium='image'><media:description>A dog &amp;amp; a cat.</media:description></media:content>"
+PICTURE = "<media:content url='http://x.example/n.jpg' medium='image'><media:description>A man on a bridge.</media:description></media:content>"
+OTHER = "<media:content url='http://x.example/o.jpg' medium='image'><media:description>A dog &amp;amp; a cat.</media:description></media:content>"
 
 
 def both(document: str) -> tuple[ParsedFeed, ParsedFeed]:
@@ -289,9 +289,9 @@ def test_pictures_tell_what_they_show() -> None:
         rss(f"<description>d</description>{PICTURE}{OTHER}<media:description>All</media:description>")
     )
     assert [file.text for file in found.enclosures] == ["A man on a bridge.", "A dog & a cat."]
-    assert found.image == "http://x/n.jpg"
+    assert found.image == "http://x.example/n.jpg"
     assert one(rss(f"<media:group>{PICTURE}</media:group><title>N</title>")).enclosures == ()
-    beside = "<media:content url='http://x/n.jpg'/><media:description>no</media:description>"
+    beside = "<media:content url='http://x.example/n.jpg'/><media:description>no</media:description>"
     assert [file.text for file in one(rss(beside)).enclosures] == [""]
 
 

@@ -158,7 +158,7 @@ def test_rss_content(text: str, content: str, summary: str) -> None:
         ("<o:p>a</o:p> b<v:shape> c", "a b c"),
         ("<unknown>y</unknown> <other/><clear>$z", "y &lt;clear&gt;$z"),
         ("<bgsound src='x'>a <SPAN>b</SPAN> <Center>c</Center>", "a <span>b</span> <div>c</div>"),
-        ("<svg><path d='M1'/><script>a<c$</script></svg>a <!-- <foo> -->", "a "),
+        ("<svg><script>a<c$</script></svg>a <!-- <foo> -->", "a "),
         ("<a title='List<String>'>x</a>", None),
     ],
 )
@@ -577,7 +577,7 @@ def test_footnotes_are_on_the_page_of_their_entry(path: str, page: str) -> None:
     feed = feed_of((corpus.root() / "feeds" / path).read_bytes())
     found = next(e for e in feed.entries if e.url == page)
     notes = re.findall(r'href="([^"]*#[^"]*)"', sanitize(found.content, found.base_url))
-    assert page in [note.partition("#")[0] for note in notes]
+    assert [note for note in notes if note.startswith("#at-")]
     assert [note for note in notes if "example.org" in note or "daringfireball.net/#" in note] == []
 
 

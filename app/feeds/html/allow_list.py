@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from app.feeds import urls
-from app.feeds.html import hidden
+from app.feeds import media_targets, urls
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.html import anchors, drawings, hidden
+from app.models.reading.anchors import PREFIX
 
 MAX_DATA_URL = 64 << 10
 #: Most characters of all resolved relative addresses of an entry, so that small input stays small.
@@ -88,22 +90,38 @@ class _Context(threading.local):
     page = ""
     own_origin: tuple[str, int] | None = None
     left = 0
+    policy: Policy | None = None
+    targets: frozenset[str] = frozenset()
 
 
 _context = _Context()
 
 
-def bind(base_url: str, own_origin: str | None) -> None:
+def bind(
+    base_url: str,
+    own_origin: str | None,
+    policy: Policy | None = None,
+    targets: frozenset[str] = frozenset(),
+) -> None:
     """Set the base addresses and our own origin (H05) for the next pass.
 
     Args:
         base_url: as in :class:`app.models.feeds.parsed.ParsedEntry`.
         own_origin: ``scheme://host[:port]``; None filters no media.
+        policy: which media may load; None for the default rules.
+        targets: ids of the entry that its own links lead to.
     """
+    _context.policy = policy
+    _context.targets = targets
     page = base_url.partition("#")[2] if "#http" in base_url else ""
     _context.base, _context.page = _short(base_url), _short(page or base_url)
     _context.own_origin = _own_place(own_origin) if own_origin else None
     _context.left = MAX_ADDRESSES
+
+
+def get_page() -> str:
+    """Return the address of the entry's page, as set by :func:`bind`."""
+    return _context.page
 
 
 def _short(base: str) -> str:
@@ -119,7 +137,9 @@ def filter_attribute(tag: str, name: str, value: str) -> str | None:
     if name == "src" and tag == "img":
         return _img_src(value)
     if name in hidden.NAMES:
-        return hidden.judge(tag, name, value)
+        return hidden.find_mark(tag, name, value)
+    if name == "id" or name == "name":
+        return _target(tag, name, value)
     judged_by = _FILTERS.get(name)
     return judged_by(value) if judged_by else value
 
@@ -135,20 +155,37 @@ def _resolve(value: str, base: str) -> str | None:
     return url
 
 
+def _target(tag: str, name: str, value: str) -> str | None:
+    """Return the id of an element that the entry's links lead to; before HTML5, this was ``<a name>``."""
+    fragment = anchors.read_fragment(value) if name == "id" or tag == "a" else None
+    return PREFIX + fragment if fragment in _context.targets and fragment else None
+
+
 def _href(value: str) -> str | None:
+    if _context.targets and "#" in value:
+        fragment = anchors.find_own_fragment(value, _context.page)
+        if fragment in _context.targets:
+            return f"#{PREFIX}{fragment}"
     url = _resolve(value, _context.page if value[:1] == "#" else _context.base)
     return urls.strip_tracking(url) if url and "?" in url else url
 
 
 def _src(value: str) -> str | None:
     url = _resolve(value, _context.base)
-    if url is None or url[0] != "h":
+    if url is None or not url.startswith(("https://", "http://")):
         return None
+    if not media_targets.may_load(url, _context.policy):
+        place = _place(url)
+        is_of_page = place is not None and place == _place(_context.page)
+        if not (is_of_page and media_targets.may_load(url, _context.policy, requested=True)):
+            return None
     return None if _context.own_origin and _is_own(url, _context.own_origin) else url
 
 
 def _img_src(value: str) -> str | None:
     if value[:5].lower() == "data:":
+        if value.startswith(drawings.PREFIX):
+            return value if drawings.is_drawing(value) else None
         # Four base64 characters encode three bytes.
         fits = len(value) <= MAX_DATA_URL * 4 // 3 + 32
         return value if fits and _DATA_IMAGE.fullmatch(value) else None

@@ -149,7 +149,7 @@ def _custom_player(name: str, given: dict[str, str], seen: set[str]) -> str | No
 
 
 def _drop_fallback(found: re.Match[str]) -> str:
-    """Return an <object> without the text for browsers that can't show it, if its link or picture is shown."""
+    """Return an <object> without its text for other browsers, if its link or picture is shown."""
     given = tag_patterns.parse_attributes(found[1])
     address = filter_attribute("object", "src", given.get("data", ""))
     is_shown = address is not None and not is_hidden(given, address)

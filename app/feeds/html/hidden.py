@@ -7,6 +7,7 @@ output, where each element has its end tag.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 #: Attributes that may hide an element. They are only read if :func:`is_needed`.
 NAMES = frozenset(["hidden", "style", "aria-hidden"])
@@ -38,7 +39,7 @@ def show_only_copies(markup: str) -> str:
     return _ONLY_COPY.sub(r"\1", markup)
 
 
-def judge(tag: str, name: str, value: str) -> str | None:
+def find_mark(tag: str, name: str, value: str) -> str | None:
     """Return the mark of an attribute that hides its element, else None."""
     if name == "hidden":
         return None if value.lower() == "until-found" else "yes"
@@ -54,40 +55,64 @@ def remove_hidden(markup: str) -> str:
 
     Elements that are hidden only from screen readers stay if they contain pictures or much text.
     """
-    kept: list[str] = []
-    open_at: list[tuple[int, str, int, int]] = []  # depth, mark, parts kept before, start of the content
-    depth = at = 0
-    pictures = -1  # depth up to which a picture was seen
-    for tag in _TAG.finditer(markup):
-        ends, name, given = tag[1], tag[2], tag[3]
-        if ends:
-            depth -= 1
-            if open_at and open_at[-1][0] == depth:
-                _, mark, before, begin = open_at.pop()
-                kept.append(markup[at : tag.start()])
-                shown = mark == "aside" and (pictures > depth or tag.start() - begin > MAX_DECORATION)
-                if shown:
-                    kept.append(tag[0])
-                else:
-                    del kept[before:]
-                at = tag.end()
-            pictures = min(pictures, depth)
-            continue
+    return _Remover(markup).run() if _MARK.search(markup) else markup
+
+
+class _Open(NamedTuple):
+    """A marked element that is open: its depth, its mark, the parts kept before it, and its start."""
+
+    depth: int
+    mark: str
+    before: int
+    begin: int
+
+
+class _Remover:
+    """One pass over the tags of sanitized HTML."""
+
+    def __init__(self, markup: str) -> None:
+        self._markup = markup
+        self._kept: list[str] = []
+        self._at = 0  # up to here, the markup is kept or removed
+        self._depth = 0
+        self._pictured = -1  # the deepest element that contains a picture
+        self._open: list[_Open] = []
+
+    def run(self) -> str:
+        for tag in _TAG.finditer(self._markup):
+            if tag[1]:
+                self._end(tag)
+            else:
+                self._start(tag)
+        return "".join(self._kept) + self._markup[self._at :]
+
+    def _start(self, tag: re.Match[str]) -> None:
+        name, given = tag[2], tag[3]
         marks = _MARK.findall(given) if given else []
         is_void = name in _VOID
         if name == "img" and "yes" not in marks:
-            pictures = depth
+            self._pictured = self._depth
         if marks:
-            kept.append(markup[at : tag.start()])
-            at = tag.end()
-            plain = f"<{name}{_MARK.sub('', given)}>"
-            if is_void:
-                if "yes" not in marks or _LAZY in given:
-                    kept.append(plain)
-            else:
+            self._keep_up_to(tag)
+            if not is_void:
                 mark = "yes" if "yes" in marks else "aside"
-                open_at.append((depth, mark, len(kept), tag.end()))
-                kept.append(plain)
-        if not is_void:
-            depth += 1
-    return "".join(kept) + markup[at:]
+                self._open.append(_Open(self._depth, mark, len(self._kept), tag.end()))
+            if not is_void or "yes" not in marks or _LAZY in given:
+                self._kept.append(f"<{name}{_MARK.sub('', given)}>")
+        self._depth += not is_void
+
+    def _end(self, tag: re.Match[str]) -> None:
+        self._depth -= 1
+        if self._open and self._open[-1].depth == self._depth:
+            element = self._open.pop()
+            self._keep_up_to(tag)
+            is_long = tag.start() - element.begin > MAX_DECORATION
+            if element.mark == "aside" and (self._pictured > self._depth or is_long):
+                self._kept.append(tag[0])
+            else:
+                del self._kept[element.before :]
+        self._pictured = min(self._pictured, self._depth)
+
+    def _keep_up_to(self, tag: re.Match[str]) -> None:
+        self._kept.append(self._markup[self._at : tag.start()])
+        self._at = tag.end()

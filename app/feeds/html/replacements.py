@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from app.feeds.html import tag_patterns, text
+from app.feeds.html import allow_list, drawings, formulas, tag_patterns, text
 
 #: Elements that the functions below handle.
 NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input", "canvas"])
@@ -25,8 +25,8 @@ _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECAS
 _PLEA = re.compile(
     r"\b(?:enable|activate|allow|requires?|needs?|turn on|install|without|upgrade|download)\b.{0,80}"
     r"\b(?:javascript|java script|flash|scripts?|browser)\b"
-    r"|\b(?:javascript|flash|browser)\b.{0,40}\b(?:does not|doesn.?t|do not|don.?t|cannot|can.?t|is (?:disabled"
-    r"|required|needed|not)|(?:un)?able|unsupported|must|isn.?t|has)\b",
+    r"|\b(?:javascript|flash|browser)\b.{0,40}\b(?:does not|doesn.?t|do not|don.?t|cannot|can.?t|isn.?t"
+    r"|is (?:disabled|required|needed|not)|(?:un)?able|unsupported|must|has)\b",
     re.IGNORECASE,
 )
 _PLEA_LENGTH = 240
@@ -47,11 +47,11 @@ def remove_pleas(name: str, markup: str) -> str:
 
 
 def strip_invisible(markup: str) -> str:
-    """Return the HTML without comments, scripts, styles, drawings and other invisible content.
+    """Return the HTML without comments, scripts, styles and other invisible content.
 
-    <textarea> and <xmp>, which old pages use for code, become <pre>. TeX in MathJax scripts becomes code.
-    Gist scripts stay for :func:`app.feeds.html.embeds.replace_embeds_with_links`. Elements without an end tag
-    are left to the HTML parser.
+    Drawings become pictures. <textarea> and <xmp>, which old pages use for code, become <pre>. TeX in MathJax
+    scripts becomes code. Gist scripts stay for :func:`app.feeds.html.embeds.replace_embeds_with_links`.
+    Elements without an end tag are left to the HTML parser.
     """
     kept: list[str] = []
     at = searched = 0
@@ -88,6 +88,8 @@ def _left(name: str, begin: re.Match[str], inside: str) -> str:
         )
     if name == "textarea":
         return _pre(inside)
+    if name == "svg":
+        return drawings.render_drawing(begin[2], inside, allow_list.get_page())
     # Unlike in <textarea>, character references have no meaning in <xmp>.
     return _pre(inside.replace("&", "&amp;")) if name == "xmp" else ""
 
@@ -109,15 +111,25 @@ def _pre(words: str) -> str:
     return f"<pre>{escaped}</pre>" if words.strip() else ""
 
 
-def replace_math(markup: str) -> str:
-    """Return the HTML with formulas as TeX, or else as text.
+def replace_math(markup: str, found: list[str]) -> str:
+    """Return the HTML with placeholders for formulas, which are added to ``found``.
 
-    KaTeX writes each formula twice: as MathML and as visual pieces, which are heaps of letters
-    without its style sheet.
+    Formulas that browsers can't draw become their TeX or text. KaTeX writes each formula twice: as MathML
+    and as visual pieces, which are heaps of letters without its style sheet.
     """
     if "katex-html" in markup:
         markup = _without_pieces(markup)
-    return tag_patterns.replace_elements("math", markup, _formula)
+
+    def set_aside(formula: re.Match[str]) -> str:
+        drawn = (
+            formulas.render_formula(formula[1], formula[2]) if len(found) < formulas.MAX_FORMULAS else None
+        )
+        if drawn is None:
+            return _formula(formula)
+        found.append(drawn)
+        return formulas.render_placeholder(len(found) - 1)
+
+    return tag_patterns.replace_elements("math", markup, set_aside)
 
 
 def _formula(found: re.Match[str]) -> str:

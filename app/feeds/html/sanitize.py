@@ -1,8 +1,10 @@
 """HTML sanitizer: make entry HTML safe, with an allow-list over a browser-grade parser (nh3, html5ever).
 
- prepare (plain text work: frames and players to links, formulas to code, svg removed) → shape check (X02)
- → nh3 with one filter per attribute (resolves and checks addresses in the same pass) → finish (links
- and images get their fixed attributes, tracking pixels are removed)
+ prepare (plain text work: frames and players to links, drawings to pictures, formulas set aside)
+ → shape check (X02)
+ → nh3 with one filter per attribute (resolves and checks addresses in the same pass)
+ → finish (links and images get their fixed attributes, tracking pixels are removed)
+ → formulas put back
 
 Odd markup may fool the steps before nh3 without harm, because nh3 processes their result. The steps after
 it rely on one property of nh3's output, which a test guards. There, ``<`` only ever starts a tag; nh3
@@ -11,13 +13,28 @@ escapes ``<`` in text and in attribute values.
 
 from __future__ import annotations
 
+import functools
 import html
 import re
+from collections.abc import Callable
 
 import nh3
 
-from app.feeds.html import embeds, hidden, lazy_images, media, prescan, replacements, tag_patterns, text
-from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.html import (
+    anchors,
+    embeds,
+    formulas,
+    hidden,
+    lazy_images,
+    media,
+    prescan,
+    replacements,
+    tag_patterns,
+    text,
+)
+from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute, get_page
+from app.models.feeds.link_schemes import LINK_SCHEMES
 
 #: Raised whenever the same input may give other output, so that stored entries are sanitized again (H03).
 SANITIZER_VERSION = 4
@@ -41,13 +58,16 @@ _LINK_ATTRIBUTES = 'rel="noopener noreferrer nofollow ugc" target="_blank" refer
 _IMAGE_ATTRIBUTES = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
 
 
-def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> str:
+def sanitize(
+    markup: str, base_url: str, *, own_origin: str | None = None, policy: Policy | None = None
+) -> str:
     """Return entry HTML that is safe inside our pages. Never raises; the time is linear in the size.
 
     Args:
         markup: HTML as published.
         base_url: absolute address against which relative ones are resolved.
         own_origin: our own ``scheme://host[:port]``; media from there are dropped (H05).
+        policy: which addresses media may have (:mod:`app.feeds.media_targets`); None for the defaults.
 
     Returns:
         The safe HTML; the plain text in one paragraph if parsing would cost too much.
@@ -59,7 +79,7 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
     if "<" not in markup and "&" not in markup and ">" not in markup:
         return markup.replace("\0", "")
     try:
-        return _clean(markup, base_url, own_origin)
+        return _clean(markup, functools.partial(bind, base_url, own_origin, policy))
     except BaseException as e:
         # A panic inside nh3 arrives as a BaseException of a class that can't be imported.
         if type(e).__name__ not in ("PanicException", "RecursionError", "ValueError"):
@@ -67,28 +87,38 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
         return _as_text(markup)
 
 
-def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
-    bind(base_url, own_origin)
-    markup = _prepare(markup)
+def _clean(markup: str, bind_entry: Callable[[frozenset[str]], None]) -> str:
+    bind_entry(frozenset())
+    found: list[str] = []
+    markup = _prepare(markup, found)
     if prescan.is_hostile(markup):
         return _as_text(markup)
-    cleaner = _HIDING_CLEANER if hidden.is_needed(markup) else _CLEANER
-    result = _pass(markup, base_url, own_origin, cleaner)
+    targets = anchors.find_targets(markup, get_page()) if "#" in markup else frozenset()
+    # Most entries need none of this, and each attribute costs a call.
+    needs_all = bool(found or targets or hidden.is_needed(markup))
+    clean = functools.partial(_pass, bind_entry, targets, _FULL_CLEANER if needs_all else _CLEANER)
+    result = clean(markup)
     # Removing elements can leave a tree that parses differently once serialized: repeat until it is stable.
     for _ in range(_SETTLE):
         if not prescan.may_reparse_differently(result):
-            return result
-        again = _pass(result, base_url, own_origin, cleaner)
+            break
+        again = clean(result)
         if again == result:
-            return result
+            break
         result = again
-    return _as_text(result)
+    else:
+        return _as_text(result)
+    return formulas.insert_formulas(result, found) if found else result
 
 
-def _pass(markup: str, base_url: str, own_origin: str | None, cleaner: nh3.Cleaner) -> str:
-    bind(base_url, own_origin)  # each pass counts the length of addresses anew
+def _pass(
+    bind_entry: Callable[[frozenset[str]], None], targets: frozenset[str], cleaner: nh3.Cleaner, markup: str
+) -> str:
+    bind_entry(targets)  # each pass counts the length of addresses anew
     clean = cleaner.clean(markup)
-    return _finish(hidden.remove_hidden(clean) if cleaner is _HIDING_CLEANER else clean)
+    if cleaner is _FULL_CLEANER:
+        clean = hidden.remove_hidden(clean)
+    return _finish(clean, anchored=bool(targets))
 
 
 def _encodable(markup: str) -> str:
@@ -117,7 +147,8 @@ _PREPARED = re.compile(
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])([^<>]*>)", re.IGNORECASE)
 
 
-def _prepare(markup: str) -> str:
+def _prepare(markup: str, found: list[str]) -> str:
+    """Return the HTML for nh3; the formulas found are added to ``found``."""
     names = {name.lower() for name in _PREPARED.findall(markup)}
     if not names:
         return markup
@@ -131,41 +162,52 @@ def _prepare(markup: str) -> str:
     if "canvas" in names:
         markup = replacements.remove_pleas("canvas", markup)
     if "math" in names:
-        markup = replacements.replace_math(markup)
+        markup = replacements.replace_math(markup, found)
     if "katex-html" in markup:
         markup = hidden.show_only_copies(markup)
     if names & {"dialog", "input"}:
         markup = replacements.replace_controls(markup)
+    markup = _replace_players(markup, names)
+    return _RENAMED.sub(r"<\1div\2", markup) if names & _DIVISIONS else markup
+
+
+def _build_cleaner(tags: frozenset[str], attributes: dict[str, set[str]]) -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=set(tags),
+        clean_content_tags=set(DROPPED),
+        attributes=attributes,
+        attribute_filter=filter_attribute,
+        link_rel=None,
+        # filter_attribute() allows data: only for images, and the schemes of other apps only for links.
+        url_schemes={"http", "https", "data", *LINK_SCHEMES},
+    )
+
+
+def _replace_players(markup: str, names: set[str]) -> str:
     seen: set[str] = set()
     if any("-" in name for name in names):
         markup = embeds.replace_custom_players(markup, seen)
     if names & embeds.NAMES:
         markup = embeds.replace_embeds_with_links(markup, seen)
-    if names & media.NAMES:
-        markup = media.replace_players_with_links(markup)
-    return _RENAMED.sub(r"<\1div\2", markup) if names & _DIVISIONS else markup
+    return media.replace_players_with_links(markup) if names & media.NAMES else markup
 
 
-def _build_cleaner(more: frozenset[str] = frozenset()) -> nh3.Cleaner:
-    """Return a cleaner; ``more`` attributes reach :func:`filter_attribute`, which calls cost time."""
-    return nh3.Cleaner(
-        tags=set(TAGS),
-        clean_content_tags=set(DROPPED),
-        attributes={**ATTRIBUTES, "*": ATTRIBUTES["*"] | more},
-        attribute_filter=filter_attribute,
-        link_rel=None,
-        url_schemes={"http", "https", "mailto", "data"},  # filter_attribute() allows data: only for images
-    )
-
-
-_CLEANER = _build_cleaner()
-_HIDING_CLEANER = _build_cleaner(hidden.NAMES)
+_CLEANER = _build_cleaner(TAGS, ATTRIBUTES)
+#: For entries with hidden content, anchors or formulas. Of what it lets pass in addition, only anchors stay.
+_FULL_CLEANER = _build_cleaner(
+    TAGS | {formulas.PLACEHOLDER},
+    {
+        **ATTRIBUTES,
+        "*": ATTRIBUTES["*"] | hidden.NAMES | {"id", "name"},
+        formulas.PLACEHOLDER: {"n"},
+    },
+)
 
 
 # -- after nh3
 
 
-def _finish(markup: str) -> str:
+def _finish(markup: str, *, anchored: bool) -> str:
     if "\r" in markup:
         markup = markup.replace("\r\n", "\n").replace("\r", "\n")  # parse references to CR as a parser would
     if "<pre>\n" in markup:
@@ -176,6 +218,8 @@ def _finish(markup: str) -> str:
         markup = tag_patterns.replace_elements("picture", markup, _picture)
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
+    if anchored:
+        return anchors.settle_anchors(markup, get_page(), _LINK_ATTRIBUTES)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 
-from app.feeds.html.tag_patterns import INSIDE
+from app.feeds.html import tag_patterns
 
 #: Elements whose tags are stripped; anything else in angle brackets is text ("List<String>", "<y and z>").
 _INLINE = (
@@ -39,7 +39,7 @@ _UNSEEN = re.compile(
 )
 #: A quick check for invisible content: unlike the expression above, it stops at each "<".
 _HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
-_TAG = re.compile(rf"</?([A-Za-z][A-Za-z0-9]{{0,15}})(?=[\s/>])(?:{INSIDE}>|[^<>]*>)")
+_TAG = re.compile(rf"</?([A-Za-z][A-Za-z0-9]{{0,15}})(?=[\s/>])(?:{tag_patterns.INSIDE}>|[^<>]*>)")
 #: A tag as the sanitizer writes it, with ``<`` and ``>`` escaped in its attributes.
 _CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^<>]*>")
 _NAMES = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])")
@@ -85,6 +85,16 @@ def _raised(text: str) -> str:
     return _EXPONENT.sub(lambda m: m[1].translate(_RAISED), text) if "sup>" in text else text
 
 
+def _say_formulas(markup: str) -> str:
+    """Return HTML with formulas as text: their letters in a row would be another formula."""
+    return tag_patterns.replace_elements("math", markup, _say_formula)
+
+
+def _say_formula(found: re.Match[str]) -> str:
+    words = tag_patterns.parse_attributes(found[1]).get("alttext", "")
+    return html.escape(words, quote=False) if words else found[0]
+
+
 def make_excerpt(markup: str, length: int) -> str:
     """Return the first ``length`` characters of the text of sanitized HTML, cut at a word, with "…".
 
@@ -115,7 +125,8 @@ def flatten_html(markup: str) -> str:
     """Return the text of body HTML on one line; unlike :func:`extract_plain_text`, it unescapes only once."""
     if "<" in markup:
         # Split at the tags: [text, name, text, name, …, text]. A function call per match costs more.
-        parts = _TAG.split(_without_unseen(markup))
+        markup = _without_unseen(markup)
+        parts = _TAG.split(_say_formulas(markup) if "<math" in markup else markup)
         # In a body, unlike in a title, unknown elements are markup too.
         parts[1::2] = [_SPACING.get(name.lower(), " ") for name in parts[1::2]]
         markup = "".join(parts)
@@ -128,9 +139,11 @@ def extract_clean_text(markup: str) -> str:
 
 
 def _space_tags(markup: str) -> str:
-    """Return sanitized HTML with its tags replaced by nothing or a space."""
+    """Return sanitized HTML with its tags replaced by nothing or a space, and formulas by their text."""
     if "<" not in markup:
         return markup
+    if "<math" in markup:
+        markup = _say_formulas(markup)
     # [text, name, text, name, …, text]
     parts = _CLEAN_TAG.split(markup)
     parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]

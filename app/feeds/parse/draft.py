@@ -13,11 +13,13 @@ from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import urljoin
 
+from app.feeds import media_targets
 from app.feeds.html.text import extract_plain_text
 from app.feeds.parse.dates import parse_date
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.markup import escape_stray_brackets
 from app.models.feeds.chain import Chain
+from app.models.feeds.link_schemes import has_link_scheme
 from app.models.feeds.parsed import (
     Enclosure,
     Format,
@@ -85,6 +87,10 @@ class Context:
                 return address
             return None
         return address
+
+    def may_load(self, url: str, *, any_port: bool = False) -> bool:
+        """Return whether readers' browsers may load a file: it is public, or on the feed's own host."""
+        return url.partition(":")[2].startswith(self.own) or media_targets.may_load(url, any_port=any_port)
 
     def clean_html(self, markup: str) -> str:
         """Return markup trimmed, repaired and within the limit."""
@@ -191,6 +197,8 @@ class EntryDraft:
     def offer_link(self, rank: int, address: str | None, base: str | None = None) -> None:
         if rank > self.link_rank and address and not address.isspace():
             self.link, self.link_rank = self.ctx.resolve_url(base or self.base, address), rank
+            if self.link is None and has_link_scheme(address.strip()):
+                self.add_enclosure(address, None, None)  # torrent feeds have magnet: links
 
     def offer_title(self, rank: int, text: str, is_text: bool = False) -> None:
         if rank > self.title_rank and text and not text.isspace():
@@ -225,7 +233,7 @@ class EntryDraft:
     def offer_image(self, rank: int, address: str | None) -> None:
         if rank > self.image_rank and address:
             found = self.ctx.resolve_url(self.base, address)
-            if found:
+            if found and self.ctx.may_load(found):
                 self.image, self.image_rank = found, rank
 
     def add_category(self, text: str | None) -> None:
@@ -241,7 +249,8 @@ class EntryDraft:
 
     def _show_pictures(self) -> None:
         for address, kind, length, text in self.pictures:
-            if url := self.ctx.resolve_url(self.base, address):
+            url = self.ctx.resolve_url(self.base, address)
+            if url and self.ctx.may_load(url):
                 told = self.enclosures.get(url) or Enclosure(url)
                 kind, size = kind.strip()[:100].lower() or "image/*", parse_length(length)
                 words = self.ctx.clean_line(text())
@@ -255,10 +264,13 @@ class EntryDraft:
         duration: str | float | None = None,
     ) -> None:
         """Add a file; its type, length and duration may be missing or nonsense."""
-        url = self.ctx.resolve_url(self.base, address)
+        url = self.ctx.resolve_url(self.base, address) or _keep_app_link(address)
         if not url or len(self.enclosures) >= _MOST_PARTS:
             return
         kind = kind.strip()[:100].lower() if kind else None
+        is_picture = Enclosure(url, kind).is_picture
+        if url.startswith("http") and not self.ctx.may_load(url, any_port=not is_picture):
+            return
         if url not in self.enclosures:
             self.enclosures[url] = Enclosure(url, kind or None, parse_length(length))
         if duration and (seconds := parse_duration(duration)):
@@ -373,7 +385,7 @@ class FeedDraft:
     def offer_icon(self, rank: int, address: str | None) -> None:
         if rank > self.icon_rank and address:
             found = self.ctx.resolve_url(self.base, address)
-            if found:
+            if found and self.ctx.may_load(found):
                 self.icon, self.icon_rank = found, rank
 
     def count_skipped(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
@@ -418,6 +430,13 @@ class FeedDraft:
 def is_absolute(address: str) -> bool:
     """Return whether a text is an absolute http(s) address and nothing else."""
     return len(address) <= _LONGEST_URL and _ABSOLUTE.fullmatch(address) is not None
+
+
+def _keep_app_link(address: str | None) -> str | None:
+    """Return an address that opens another app, such as ``magnet:``, else None."""
+    address = (address or "").strip()
+    is_plain = address.isprintable() and " " not in address and len(address) <= _LONGEST_URL
+    return address if is_plain and has_link_scheme(address) else None
 
 
 def _spread(items: Sequence[T]) -> list[T]:

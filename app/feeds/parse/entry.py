@@ -212,7 +212,7 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
         kind = el.get("type") or "text/html"
         draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
     elif rel == "enclosure":
-        draft.add_enclosure(draft.ctx.resolve_url(base, href), el.get("type"), el.get("length"))
+        draft.add_enclosure(draft.ctx.resolve_url(base, href) or href, el.get("type"), el.get("length"))
     elif rel in _OTHER_PAGES:
         draft.offer_link(_OTHER_PAGES[rel], href, base)
 

@@ -27,6 +27,7 @@ from app.models.feeds.chain import (
     to_json,
     to_xml,
 )
+from app.models.reading.anchors import scope_anchors
 from app.models.sharing.pages import Hop as Passed
 from app.models.sharing.pages import Publication, SharedItem
 from app.models.sharing.sharing import Profile, Sharer, ShareVisibility
@@ -170,7 +171,7 @@ def _written_by(item: SharedItem) -> str:
 
 def _content(item: SharedItem) -> str:
     """Return the root entry's text below the sharer's note; both are sanitized."""
-    body = item.entry.content or item.entry.summary
+    body = scope_anchors(item.entry.content or item.entry.summary, item.id)
     if item.share.is_post or not item.note:
         return body
     return f"<blockquote>{item.note}</blockquote>{body}"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from app.config import Settings
+from app.feeds.fetch.address_policy import Policy
 from app.feeds.html import text
 from app.feeds.html.patterns import build_possessive
 from app.feeds.html.sanitize import SANITIZER_VERSION, sanitize
@@ -47,8 +48,11 @@ class Body(NamedTuple):
 
 
 def make_sanitizer(settings: Settings) -> Sanitize:
-    """Return this server's sanitizer, which drops media with this server's own address (H05)."""
-    return functools.partial(sanitize, own_origin=settings.own_origin)
+    """Return this server's sanitizer, which drops media with this server's own address (H05).
+
+    Media at private addresses are dropped too, except for those that this server may fetch.
+    """
+    return functools.partial(sanitize, own_origin=settings.own_origin, policy=Policy(settings))
 
 
 def clean_body(

@@ -15,6 +15,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app import clock
+from app.models.feeds.link_schemes import has_link_scheme
 from app.web.view import i18n
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -187,6 +188,13 @@ def keep_http_url(url: str | None) -> str:
     return url if not any(c.isspace() or ord(c) < 32 for c in url) else ""
 
 
+def keep_link_url(url: str | None) -> str:
+    """Return an address that a click may open, on the web or in another app such as ``magnet:``, else ""."""
+    if keep_http_url(url):
+        return url or ""
+    return url if url and has_link_scheme(url) and url.isprintable() and " " not in url else ""
+
+
 def get_site(url: str | None) -> str:
     """Return the site of an address without ``www.``, for display."""
     try:
@@ -235,7 +243,7 @@ def format_weekly_rate(rate: float | None) -> str:
 def get_filename(url: str) -> str:
     """Return the last part of an address, for display."""
     name = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
-    return "".join(c for c in name if c.isprintable())[:80] or get_site(url)
+    return "".join(c for c in name if c.isprintable())[:80] or get_site(url) or url[:80]
 
 
 _BROWSERS = (

@@ -16,6 +16,7 @@ from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
 from app.models.imports.imports import Import
+from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
 from app.models.subscriptions.folder import build_folder_paths
@@ -108,6 +109,8 @@ def install(app: Flask, tree_cache: int) -> None:
         moment=present.format_moment,
         iso=present.format_iso,
         http=present.keep_http_url,
+        linkable=present.keep_link_url,
+        scoped=scope_anchors,
         host=present.get_site,
         size=present.format_size,
         rate=present.format_weekly_rate,

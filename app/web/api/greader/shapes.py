@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from app import clock
 from app.models.feeds.parsed import Enclosure
+from app.models.reading.anchors import scope_anchors
 from app.models.sharing.sharing import Sharer, ShareVisibility
 from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
@@ -159,7 +160,9 @@ def render_content(found: SyncItem) -> str:
 
     Pictures that are attached to the entry come first, since apps show no attachments.
     """
-    body = "".join(map(_picture, found.entry.pictures)) + (found.entry.content or found.entry.summary)
+    body = "".join(map(_picture, found.entry.pictures)) + scope_anchors(
+        found.entry.content or found.entry.summary, found.entry.id
+    )
     if found.by is None and found.entry.lost is None:
         return body
     head = _way(found)

@@ -11,13 +11,14 @@ from msgspec import Meta
 from app.errors import EventrError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
+from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article
 from app.models.reading.tag import make_tag_key
 from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
 from app.web.api.rest.streams import Label, Sharer, build_sharer
 from app.web.api.rest.table import add_example, add_operation
 from app.web.context import get_services
-from app.web.view.present import keep_http_url
+from app.web.view.present import keep_http_url, keep_link_url
 
 GROUP = "Entries"
 
@@ -152,13 +153,13 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         at=entry.at,
         published=entry.published,
         updated=entry.updated,
-        html=entry.content or entry.summary,
+        html=scope_anchors(entry.content or entry.summary, entry.id),
         image=keep_http_url(entry.image) or None,
         categories=entry.categories,
         files=tuple(
             File(url=f.url, type=f.type, length=f.length, duration=f.duration)
             for f in entry.enclosures
-            if keep_http_url(f.url)
+            if keep_link_url(f.url)
         ),
         read=found.read,
         starred=found.starred,

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
+from app.models.reading.anchors import scope_anchors
 from app.models.sharing.pages import SharedItem as Stored
 from app.models.sharing.sharing import Audience, Profile, RelationshipKind
 from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, build_contact
@@ -184,7 +185,7 @@ def _item(item: Stored, share: Share) -> SharedItem:
         url=keep_http_url(item.entry.url),
         source=item.blog.title,
         note_html=item.note,
-        html=item.entry.content or item.entry.summary,
+        html=scope_anchors(item.entry.content or item.entry.summary, item.id),
         cut=item.cut,
         passed_on=item.passed.number,
     )
