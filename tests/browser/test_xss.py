@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route
 
+from app.feeds.html.formulas import ELEMENTS
 from app.feeds.html.sanitize import sanitize
+from app.models.feeds.link_schemes import LINK_SCHEMES
 from tests.support import corpus
 
 ORIGIN = "http://reader.test"
@@ -46,7 +48,7 @@ INSERT = """
 }
 """
 INSPECT = """
-(all) => {
+([all, schemes]) => {
   const seen = new Set();
   for (const one of all) {
     const t = document.createElement("template");
@@ -54,8 +56,9 @@ INSPECT = """
     for (const e of t.content.querySelectorAll("*")) {
       seen.add(e.namespaceURI.endsWith("xhtml") ? e.localName : `foreign ${e.localName}`);
       for (const a of e.attributes)
-        if (/^(on.*|style|srcdoc|id|name|class)$/.test(a.name)) seen.add(`@${a.name}`);
-      if (e.hasAttribute("href") && !/^(https?|mailto):$/.test(e.protocol)) seen.add(`!${e.href}`);
+        if (/^(on.*|style|srcdoc|id|name|class)$/.test(a.name) && !/^at-/.test(a.value))
+          seen.add(`@${a.name}`);
+      if (e.hasAttribute("href") && !schemes.includes(e.protocol)) seen.add(`!${e.href}`);
     }
   }
   return [...seen];
@@ -123,9 +126,11 @@ def test_H02_no_sanitised_vector_runs_among_the_others(page: Any) -> None:
 
 def test_H02_sanitised_vectors_build_only_allowed_elements(page: Any) -> None:
     show(page, "<p>empty</p>")
-    seen = set(page.evaluate(INSPECT, cleaned()))
+    schemes = [f"{scheme}:" for scheme in ("http", "https", *sorted(LINK_SCHEMES))]
+    seen = set(page.evaluate(INSPECT, [cleaned(), schemes]))
     assert {"a", "img", "p"} <= seen
-    assert {s for s in seen if s[0] in "@!" or s.startswith("foreign")} == set()
+    formulas = {f"foreign {name}" for name in ELEMENTS}
+    assert {s for s in seen if s[0] in "@!" or s.startswith("foreign")} <= formulas
     assert not seen & {
         "script",
         "style",
@@ -150,6 +155,29 @@ def test_H06_a_link_gives_its_page_no_opener(page: Any) -> None:
 
 
 def test_H06_names_and_ids_do_not_clobber_the_document(page: Any) -> None:
+    links = "".join(f"<a href='#{name}'>x</a>" for name in ("cookie", "body", "ran", "attributes"))
     markup = "<img name=cookie src=x><a id=body href=x></a><form name=ran><input name=attributes></form>"
-    show(page, sanitize(markup, "https://site.example/"))
+    show(page, sanitize(f"{links}<a name=cookie>y</a>{markup}", "https://site.example/"))
     assert page.evaluate("() => [typeof document.cookie, document.body.localName]") == ["string", "body"]
+    assert page.evaluate("() => [...document.querySelectorAll('[id]')].map((e) => e.id)") == [
+        "at-cookie",
+        "at-body",
+    ]
+
+
+def test_formulas_and_drawings_are_drawn_and_footnotes_lead_to_their_notes(page: Any) -> None:
+    markup = (
+        "<p id=text>a<sup><a href='#n'>1</a></sup> <math><mfrac><mn>1</mn><mn>2</mn></mfrac></math></p>"
+        "<svg width=80 height=60><rect width=80 height=60 fill=red /></svg>"
+        "<div><br></div><p>" + "word<br>" * 200 + "</p><p id=n>Note</p>"
+    )
+    show(page, sanitize(markup, "https://site.example/"))
+    assert page.evaluate("() => document.querySelector('mfrac') instanceof MathMLElement")
+    over, under = (page.locator("mn").nth(n).bounding_box() for n in (0, 1))
+    assert over["y"] + over["height"] <= under["y"]
+    image = (
+        "() => document.querySelector('img').decode().then(() => document.querySelector('img').naturalWidth)"
+    )
+    assert page.evaluate(image) == 80
+    page.get_by_role("link", name="1").click()
+    page.wait_for_function("() => document.getElementById('at-n').getBoundingClientRect().top < innerHeight")
