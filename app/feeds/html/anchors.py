@@ -16,10 +16,12 @@ from app.models.reading.anchors import PREFIX
 
 MAX_ANCHORS = 2000
 
-_FRAGMENT = re.compile(r"href\s*+=\s*+[\"']?\s*+([^\s\"'<>#]*+)#([^\s\"'<>]{1,384})", re.IGNORECASE)
+_FRAGMENT_OF = r"\s*+=\s*+[\"']?\s*+([^\s\"'<>#]*+)#([^\s\"'<>]{1,384})"
+#: Two expressions, because ignoring case takes twice as long.
+_FRAGMENT = re.compile("href" + _FRAGMENT_OF)
+_FRAGMENT_IN_ANY_CASE = re.compile("href" + _FRAGMENT_OF, re.IGNORECASE)
 #: Ids that need no escapes in HTML.
 _ID = re.compile(r"[^\s\"'<>&`\\]{1,128}")
-_IDS = re.compile(rf'<[a-z][^<>]*? id="{PREFIX}([^"<>]*)"')
 _ANCHOR = re.compile(r"<a( [^<>]*)?>")
 _TAG = re.compile(r"<[a-z][^<>]*>")
 
@@ -28,7 +30,8 @@ def find_targets(markup: str, page: str) -> frozenset[str]:
     """Return the fragments that published HTML links to on its own page."""
     own = _plain(page)
     found: set[str] = set()
-    for address, fragment in _FRAGMENT.findall(markup):
+    fragments = _FRAGMENT_IN_ANY_CASE if "HREF" in markup or "Href" in markup else _FRAGMENT
+    for address, fragment in fragments.findall(markup):
         if not address or (own and _plain(html.unescape(address)) == own):
             name = read_fragment(html.unescape(fragment))
             if name and len(found) < MAX_ANCHORS:

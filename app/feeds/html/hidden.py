@@ -14,9 +14,15 @@ NAMES = frozenset(["hidden", "style", "aria-hidden"])
 #: Most characters of markup that only screen readers skip. More is probably the whole page behind a dialog.
 MAX_DECORATION = 1000
 
-_SIGNS = re.compile(
-    r"\shidden(?=[\s=>/])|aria-hidden|display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all",
-    re.IGNORECASE,
+#: Signs of hidden content in lower-case HTML. Each begins with a word, which the search finds fast.
+_SIGNS = tuple(
+    re.compile(sign)
+    for sign in (
+        r"hidden(?<=[\s-]hidden)(?=[\s=>/])",
+        r"display\s*+:\s*+none",
+        r"visibility\s*+:\s*+(?:hidden|collapse)",
+        r"mso-hide\s*+:\s*+all",
+    )
 )
 _NOT_SHOWN = re.compile(r"(?:^|[;\s])(?:display\s*+:\s*+none|mso-hide\s*+:\s*+all)", re.IGNORECASE)
 _INVISIBLE = re.compile(r"(?:^|[;\s])visibility\s*+:\s*+(?:hidden|collapse)", re.IGNORECASE)
@@ -31,7 +37,8 @@ _ONLY_COPY = re.compile(r'(class="katex-html") aria-hidden="true"')
 
 def is_needed(markup: str) -> bool:
     """Return whether published HTML may hide anything."""
-    return ("hid" in markup or "none" in markup or "NONE" in markup) and _SIGNS.search(markup) is not None
+    lower = markup.lower()
+    return any(sign.search(lower) for sign in _SIGNS)
 
 
 def show_only_copies(markup: str) -> str:
