@@ -60,6 +60,23 @@ def test_the_table_is_asked_by_links_and_a_form(services: Services, ann: Visitor
     assert ann.get("/subscriptions?utm_source=x").status_code == 200
 
 
+def test_feeds_that_a_large_tree_leaves_out_are_found_without_scripts(
+    ann: Visitor, feeds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.view.tree.WHOLE_LINES", 2)
+    monkeypatch.setattr("app.web.view.tree.PART_LINES", 1)
+
+    def find_feeds(path: str) -> list[str]:
+        return lxml.html.fromstring(ann.get(path).text).xpath("//ul[@id='feeds']//a/@data-feed")
+
+    assert find_feeds("/read/tree") == [str(feeds[0])]
+    (rest,) = lxml.html.fromstring(ann.get("/read/all").text).xpath("//a[@class='rest']")
+    assert rest.text_content() == "2 more"
+    assert rows(ann.get(rest.get("href")).text) == list(NAMES)
+    # Scripts find any feed.
+    assert find_feeds("/read/tree?whole=1") == [str(f) for f in feeds]
+
+
 def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
     services: Services, ann: Visitor, reader: Actor, feeds: list[int]
 ) -> None:

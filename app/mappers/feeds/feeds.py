@@ -53,6 +53,9 @@ _POLL = dict.fromkeys(
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
+#: Most decoded cards in the cache, 1 KB each: more than one user may have.
+REMEMBERED = 16_384
+
 
 class FeedMapper:
     """Document ↔ :class:`Feed`."""
@@ -416,7 +419,7 @@ def _poll(doc: Doc) -> FeedPoll:
     )
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def _card(raw: bytes) -> FeedCard:
     """Decode a card, with a cache of 1 KB per card.
 

@@ -43,6 +43,11 @@ class Query:
         return {name: value for name in FIELDS if (value := getattr(self, name))}
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TreeQuery:
+    whole: bool = False
+
+
 @bp.get("/read")
 def show_tree() -> str:
     """Show the tree alone on narrow screens, beside the list of all entries on wide ones."""
@@ -53,13 +58,15 @@ def show_tree() -> str:
 
 @bp.get("/read/tree")
 def show_tree_alone() -> str:
-    """Show the tree without a list, for pages whose tree is out of date."""
+    """Show the tree without a list, for pages whose tree is out of date, and for finding any feed."""
+    asked = forms.read_query(request, TreeQuery)
     actor = get_actor()
     get_services().page_frame.prefetch_stream(actor)
     tree, tags = get_services().reading.get_tree(actor), get_services().tags
     return render_page(
         "parts/tree.html",
         tree=tree,
+        whole_tree=asked.whole,
         pane="tree",
         current="",
         has_feeds=has_feeds(tree),

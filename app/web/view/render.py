@@ -144,11 +144,11 @@ def _icon(name: str, label: str, sprite: str) -> Markup:
     return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
 
 
-def render_tree(tree: Tree, current: str) -> Markup:
-    """Return the folders and feeds of this person's tree."""
+def render_tree(tree: Tree, current: str, *, whole: object = False) -> Markup:
+    """Return the folders and feeds of this person's tree; ``whole``: all of them, however many."""
     warn = str(render_icon("warn", _("Has an error"))).replace("icon", "icon warn", 1)
     icons = treeview.Icons(i18n.get_language(), str(render_icon("chevron")), warn)
-    return _get_trees().render(get_user().actor.user_id, tree, current, icons)
+    return _get_trees().render(get_user().actor.user_id, tree, current, icons, whole=bool(whole))
 
 
 def make_row_renderer(

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import functools
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from flask_babel import gettext as _
+from flask_babel import ngettext
 from markupsafe import Markup, escape
 
 from app.models.reading.stream import Tree, TreeFeed, TreeFolder
+from app.models.subscriptions.bulk_edit import LOOSE
 from app.runtime.lazy import lazy
 from app.runtime.weighted_cache import WeightedCache
 from app.web.view.present import format_count
-from app.web.view.views import compute_shape, iter_folders
+from app.web.view.views import compute_shape, iter_feeds, iter_folders
 
 #: Number of colors of the letter tiles; the same as in ``static/css/tree.css``.
 HUES = 10
+#: Feeds in a tree that is rendered whole; of a larger one, PART_LINES feeds are rendered, of which at most
+#: BRANCH_LINES only because they are beside the current feed. A line has 220 bytes, and a browser lays out
+#: ten thousand of them in two seconds.
+WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 350, 200
 
 
 def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
@@ -50,17 +57,20 @@ class TreeRenderer:
     def __init__(self, lines_max: int) -> None:
         self._kept = WeightedCache[int, _Rendered](lines_max)
 
-    def render(self, user_id: int, tree: Tree, current: str, icons: Icons) -> Markup:
-        """Return the lists inside ``<ul class="tree">``.
+    def render(self, user_id: int, tree: Tree, current: str, icons: Icons, *, whole: bool = False) -> Markup:
+        """Return ``<ul class="tree">``; if the tree is large, only a part of its feeds.
 
         Args:
             current: The text form of the current stream.
+            whole: Render all feeds in any case.
         """
         rendered = self._get(user_id, tree)
-        html = rendered.pages.get(icons)
+        whole = whole or rendered.lines <= WHOLE_LINES
+        key = icons, "" if whole else current
+        html = rendered.pages.get(key)
         if html is None:
-            html = _render(tree, icons)
-            rendered.pages = {icons: html}  # in one language: few people read in several at once
+            html = _render(tree, icons, None if whole else choose_feeds(tree, current))
+            rendered.pages = {key: html}  # in one language: few people read in several at once
         return Markup(_mark_current(html, current))  # noqa: S704 — built from escaped parts only
 
     def compute_shape(self, user_id: int, tree: Tree) -> str:
@@ -71,8 +81,7 @@ class TreeRenderer:
         found = self._kept.get(user_id)
         if found is None or found.tree is not tree:
             found = _Rendered(tree)
-            lines = len(tree.feeds) + sum(1 + len(folder.feeds) for folder in iter_folders(tree))
-            self._kept.add(user_id, found, lines)
+            self._kept.add(user_id, found, found.lines)
         return found
 
 
@@ -89,17 +98,58 @@ class _Rendered:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.pages: dict[Icons, str] = {}
+        self.lines = len(tree.feeds) + sum(1 + len(folder.feeds) for folder in iter_folders(tree))
+        self.pages: dict[tuple[Icons, str], str] = {}
 
     @lazy
     def shape(self) -> str:
         return compute_shape(self.tree)
 
 
-def _render(tree: Tree, icons: Icons) -> str:
-    parts = [_folder(folder, icons) for folder in tree.folders]
-    parts += [_feed(feed, icons) for feed in tree.feeds]
-    return "".join(parts)
+def choose_feeds(tree: Tree, current: str) -> frozenset[int]:
+    """Return the ids of the feeds that a part of a large tree shows.
+
+    The current feed or folder comes first, with the feeds around it; then feeds with unread entries, which
+    the keys for the next feed look for; then others.
+    """
+    kind, _, number = current.partition("/")
+    here = int(number) if kind in ("feed", "folder") else 0
+    near: list[TreeFeed] = []
+    for folder_id, feeds in ((0, tree.feeds), *((folder.id, folder.feeds) for folder in iter_folders(tree))):
+        at = next(
+            (place for place, feed in enumerate(feeds) if kind == "feed" and feed.feed_id == here), None
+        )
+        if at is not None or (kind == "folder" and folder_id == here):
+            start = max(0, (at or 0) - BRANCH_LINES // 2)
+            near = list(feeds[start : start + BRANCH_LINES])
+            break
+    every = list(iter_feeds(tree))
+    chosen = dict.fromkeys(feed.feed_id for feed in near)
+    for feed in (*(f for f in every if f.unread), *every):
+        if len(chosen) >= PART_LINES:
+            break
+        chosen[feed.feed_id] = None
+    return frozenset(chosen)
+
+
+def _render(tree: Tree, icons: Icons, chosen: frozenset[int] | None) -> str:
+    folders = "".join(_folder(folder, icons, chosen) for folder in tree.folders)
+    return f'<ul class="tree" id="feeds">{folders}{_feeds(tree.feeds, icons, chosen)}</ul>' + (
+        f'<div class="tree">{rest}</div>' if (rest := _rest(tree.feeds, LOOSE, chosen)) else ""
+    )
+
+
+def _feeds(feeds: Sequence[TreeFeed], icons: Icons, chosen: frozenset[int] | None) -> str:
+    return "".join(_feed(feed, icons) for feed in feeds if chosen is None or feed.feed_id in chosen)
+
+
+def _rest(feeds: Sequence[TreeFeed], folder_id: int, chosen: frozenset[int] | None) -> str:
+    """Return a link to the table of a folder's feeds, if some of them aren't shown here."""
+    hidden = 0 if chosen is None else sum(feed.feed_id not in chosen for feed in feeds)
+    if not hidden:
+        return ""
+    words = escape(ngettext("%(num)s more", "%(num)s more", hidden))
+    return f'<a class="rest" href="/subscriptions?folder={folder_id}"><span>{words}</span></a>'
 
 
 def _mark_current(html: str, current: str) -> str:
@@ -115,17 +165,17 @@ def _link(kind: str, number: int) -> str:
     return f'<a href="/read/{kind}/{number}" data-stream data-{kind}="{number}"'
 
 
-def _folder(folder: TreeFolder, icons: Icons) -> str:
+def _folder(folder: TreeFolder, icons: Icons, chosen: frozenset[int] | None) -> str:
     name = escape(folder.name)
     label = escape(_("Feeds in %(name)s", name=folder.name))
-    inside = [_folder(child, icons) for child in folder.folders]
-    inside += [_feed(feed, icons) for feed in folder.feeds]
+    inside = "".join(_folder(child, icons, chosen) for child in folder.folders)
+    inside += _feeds(folder.feeds, icons, chosen)
     return (
         f'<li class="folder" data-id="{folder.id}">'
         f"{_link('folder', folder.id)}{_state(folder.unread)}>"
         f'<span dir="auto">{name}</span><b>{format_count(folder.unread)}</b></a>'
         f'<details open><summary aria-label="{label}">{icons.chevron}</summary>'
-        f"<ul>{''.join(inside)}</ul></details></li>"
+        f"<ul>{inside}</ul>{_rest(folder.feeds, folder.id, chosen)}</details></li>"
     )
 
 

@@ -47,14 +47,14 @@ function target(title, url, link, where) {
   return { title, url, link, folder, text: plain(`${title} ${folder}`), unread: Number(link?.dataset.unread ?? 0) };
 }
 
-// Uses the page's tree; on a page without one, that of the reader.
+// Uses the page's tree; on a page without one, or with a part of it, that of the reader.
 async function gather() {
   let links = document.querySelectorAll(".tree a[href]:not(.menu a)");
-  if (!links.length) {
+  if (!links.length || document.querySelector(".tree .rest")) {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
-    await htmx.ajax("GET", "/read/tree", { target: holder, select: "nav" });
+    await htmx.ajax("GET", "/read/tree?whole=1", { target: holder, select: "nav" });
     links = holder.querySelectorAll(".tree a[href]:not(.menu a)");
     holder.remove();
   }
