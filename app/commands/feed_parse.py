@@ -79,6 +79,8 @@ def build_feed_document(feed: ParsedFeed, *, raw: bool = False) -> dict[str, Any
         "hub": feed.hub,
         "ttl_minutes": feed.ttl_minutes,
         "icon": feed.icon,
+        "unlisted": feed.unlisted,
+        "new_url": feed.new_url,
         "entries": [_entry(entry, raw) for entry in feed.entries],
     }
 
@@ -96,11 +98,13 @@ def _entry(entry: ParsedEntry, raw: bool) -> dict[str, Any]:
         "categories": list(entry.categories),
         "enclosures": [_enclosure(file) for file in entry.enclosures],
         "image": entry.image,
+        "comments": entry.replies._asdict() if entry.replies else None,
     }
 
 
 def _enclosure(file: Enclosure) -> dict[str, Any]:
-    return {"url": file.url, "type": file.type, "length": file.length}
+    role = {"role": file.role} if file.role else {}
+    return {"url": file.url, "type": file.type, "length": file.length} | role
 
 
 def _stamp(when: dt.datetime | None) -> str | None:

@@ -175,7 +175,9 @@ def _episode_claim(row: Row, entry: ParsedEntry, key: str, theirs: Any) -> Claim
         "episode_art_url": entry.image,
         "itunes_author": entry.author,
         "enclosures": [
-            (f.url, f.type or "application/octet-stream", f.length or -1) for f in entry.enclosures
+            (f.url, f.type or "application/octet-stream", f.length or -1)
+            for f in entry.enclosures
+            if f.role is None  # it keeps transcripts and chapters in fields of their own
         ],
     }
     if key.startswith("description"):

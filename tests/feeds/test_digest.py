@@ -10,6 +10,7 @@ import pytest
 
 from app.config import Settings
 from app.errors import FetchError
+from app.feeds.urls import hash_url
 from app.gateways.feeds.digest import MOVES, Digest, Digester
 from app.models.feeds.feed import UNSET, Feed, FeedFields
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
@@ -213,6 +214,46 @@ def test_permanent_move_is_forgotten_when_the_next_answer_differs() -> None:
 
     assert (elsewhere.moved_to, elsewhere.update.fields.moved_times) == (None, 1)
     assert (back.moved_to, back.update.fields.moved_to) == (None, None)
+
+
+def announce(address: str, number: int = 1) -> bytes:
+    space = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+    return rss(item(number), head=f"<x:new-feed-url xmlns:x='{space}'>{address}</x:new-feed-url>")
+
+
+def test_a_stated_address_is_tried_at_each_third_answer_in_a_row() -> None:
+    known = feed()
+    for times in range(1, 2 * MOVES + 1):
+        fetched = answer(announce("https://new.example/feed?utm_source=x#top"), unchanged=times in (2, 5))
+        result = digest(known, fetched, NOW + times * HOUR)
+        known = after(known, result)
+        assert result.moved_to is None, "only a feed that parsed is moved to"
+        assert result.announced_url == (None if times % MOVES else "https://new.example/feed")
+    result = digest(known, answer(rss(item(1))), NOW + 9 * HOUR)
+    assert (result.update.fields.moved_to, result.update.fields.new_url) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "address", [URL, f"{URL}/#x", "http://new.example/feed", "/new", "(none)", "file:///etc/passwd"]
+)
+def test_an_address_that_is_no_better_is_not_tried(address: str) -> None:
+    known = feed(url_key=hash_url(URL), moved_to=None, moved_times=MOVES - 1)
+    result = digest(known, answer(announce(address)))
+    assert (result.announced_url, result.update.fields.moved_to) == (None, UNSET)
+
+
+def test_a_redirect_counts_more_than_a_stated_address() -> None:
+    known = feed(moved_to="https://new.example/feed", moved_times=MOVES - 1)
+    fetched = answer(announce("https://new.example/feed"), permanent_url="https://other.example/feed")
+    assert digest(known, fetched).update.fields.moved_to == "https://other.example/feed"
+
+
+def test_a_feed_in_no_directory_is_marked() -> None:
+    space = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+    body = rss(item(1), head=f"<x:block xmlns:x='{space}'>Yes</x:block>")
+    known = after(feed(), digest(feed(), answer(body)))
+    assert known.unlisted
+    assert not after(known, digest(known, answer(rss(item(1))))).unlisted
 
 
 def test_only_what_a_feed_says_differently_is_written() -> None:

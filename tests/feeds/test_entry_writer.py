@@ -18,12 +18,12 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
-from app.mappers.feeds.entries import NumberedEntry
+from app.mappers.feeds.entries import NumberedEntry, parse_entry
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo import ids
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import FeedFields, FeedUpdate, StoreResult
-from app.models.feeds.parsed import Enclosure
+from app.models.feeds.parsed import Enclosure, FileRole, Replies
 from app.models.reading.entry import EntryChange
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.support.database import NOW, World, guid, new_entry
@@ -277,14 +277,18 @@ def test_an_entry_that_is_listed_again_keeps_its_place_and_says_what_it_says_now
     files = (
         Enclosure("https://example.org/e", None, 3),
         Enclosure("https://example.org/p", text="A lizard", duration=9),
+        Enclosure("https://example.org/t", "text/vtt", role=FileRole.TRANSCRIPT),
     )
-    rich = {"image": "https://example.org/i", "enclosures": files}
+    replies = Replies("https://example.org/c", None, 3)
+    rich = {"image": "https://example.org/i", "enclosures": files, "replies": replies}
     world.store(feed_id, [new_entry(3)._replace(**rich)], now=later)
     again = [new_entry(1, later, title), new_entry(3, later)._replace(**rich), new_entry(4, later)]
     assert world.store(feed_id, again, now=later).new == 1
     assert check_whole(db, feed_id) == {guid(n) for n in (1, 2, 3, 4)}
     found = [(e["seq"], e["title"], e["revision"]) for e in db["entries"].find().sort("seq")]
     assert found[:3] == [(1, title, revision), (2, "Entry 2", 1), (3, "Entry 3", 1)]
+    stored = parse_entry(db["entries"].find_one({"seq": 3}))
+    assert (stored.enclosures, stored.replies) == (files, replies)
 
 
 def test_what_a_later_fetch_stored_is_not_outdated(world: World) -> None:

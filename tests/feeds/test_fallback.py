@@ -13,7 +13,7 @@ from app.feeds.parse import Limits, parse
 from app.feeds.parse.feedparser_input import prepare_for_feedparser
 from app.feeds.parse.repair import repair
 from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed, ParserPath
-from tests.feeds.test_parse import SPACES, URL, feed_of
+from tests.feeds.test_parse import REPLIES, SPACES, URL, feed_of
 
 #: In the head of the feed: no way to read it as XML is left, and nothing else changes.
 BROKEN = "<x y=z></x>"
@@ -91,6 +91,12 @@ def one(feeds: Iterable[ParsedFeed]) -> ParsedEntry:
 def test_the_text_is_that_of_the_article(text: str, content: str, summary: str) -> None:
     found = one(rss(text))
     assert (found.content, found.summary) == (content, summary)
+
+
+def test_comments_are_the_same() -> None:
+    found = one(rss(f"<title>N</title><guid>1</guid>{REPLIES}"))
+    assert found.replies is not None
+    assert found.replies.total == 12
 
 
 @pytest.mark.parametrize(

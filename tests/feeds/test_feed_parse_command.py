@@ -22,11 +22,13 @@ FEED_KEYS = [
     "hub",
     "ttl_minutes",
     "icon",
+    "unlisted",
+    "new_url",
     "entries",
 ]
 ENTRY_KEYS = [
     "guid", "url", "title", "author", "published", "updated", "content", "summary", "categories",
-    "enclosures", "image",
+    "enclosures", "image", "comments",
 ]  # fmt: skip
 FEED = """<rss version="2.0"><channel><title>T &amp;amp; U</title><link>/</link><ttl>30</ttl>
 <item><guid>1</guid><link>a</link><title>&lt;b&gt;A&lt;/b&gt;</title>

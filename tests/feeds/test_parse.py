@@ -14,7 +14,7 @@ from app.config import Settings
 from app.errors import ParseError
 from app.feeds.html.sanitize import sanitize
 from app.feeds.parse import Limits, parse
-from app.models.feeds.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import Enclosure, FileRole, Format, ParsedEntry, ParsedFeed, ParserPath, Replies
 from tests.support import corpus
 
 URL = "http://example.org/dir/feed.xml"
@@ -23,7 +23,9 @@ SPACES = (
     'xmlns:atom="http://www.w3.org/2005/Atom" xmlns:media="http://search.yahoo.com/mrss/" '
     'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" '
     'xmlns:feedburner="http://rssnamespace.org/feedburner/ext/1.0" '
-    'xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"'
+    'xmlns:sy="http://purl.org/rss/1.0/modules/syndication/" '
+    'xmlns:slash="http://purl.org/rss/1.0/modules/slash/" '
+    'xmlns:wfw="http://wellformedweb.org/CommentAPI/"'
 )
 
 
@@ -712,6 +714,100 @@ def test_json_items_may_have_the_dates_of_other_formats(dates: dict[str, object]
 )
 def test_dates_in_the_element_of_a_time(date: str) -> None:
     assert item(f"<pubDate>{date}</pubDate>").published == dt.datetime(2019, 5, 3, 19, 21, 28, tzinfo=dt.UTC)
+
+
+REPLIES = (
+    "<comments>/item?id=1</comments><wfw:commentRss>/item/1/feed"
+    "</wfw:commentRss><slash:comments>12</slash:comments>"
+)
+THR = "xmlns:thr='http://purl.org/syndication/thread/1.0'"
+
+
+@pytest.mark.parametrize(
+    ("text", "replies"),
+    [
+        (REPLIES, Replies("http://example.org/item?id=1", "http://example.org/item/1/feed", 12)),
+        ("<comments>http://e.org/1</comments>", Replies("http://e.org/1")),
+        ("<comments>12</comments>", None),
+        ("<comments>http://e.org/1</comments><comments>12</comments>", Replies("http://e.org/1", None, 12)),
+        ("<comments>javascript:alert(1)</comments>", None),
+        ("<comments/>", None),
+        ("<comments>http://e.org/1</comments><slash:comments>many</slash:comments>", Replies("http://e.org/1")),
+    ],
+)  # fmt: skip
+def test_comments_of_items(text: str, replies: Replies | None) -> None:
+    assert item(text).replies == replies
+
+
+@pytest.mark.parametrize(
+    ("text", "replies"),
+    [
+        (f"<link rel='replies' type='text/html' href='/c' {THR} thr:count='3'/>", Replies("http://example.org/c", None, 3)),
+        ("<link rel='replies' type='application/atom+xml' href='/f'/><link rel='replies' href='/c'/>", Replies("http://example.org/c", "http://example.org/f")),
+        (f"<link rel='replies' href='c' xml:base='http://e.org/a/'/><thr:total {THR}>4</thr:total>", Replies("http://e.org/a/c", None, 4)),
+        ("<comments>/c</comments>", Replies("http://example.org/c")),
+    ],
+)  # fmt: skip
+def test_comments_of_atom_entries(text: str, replies: Replies) -> None:
+    assert entry(text).replies == replies
+
+
+def test_comments_of_rdf_and_json_items() -> None:
+    spaces = f"{RDF} xmlns='http://purl.org/rss/1.0/' xmlns:slash='http://purl.org/rss/1.0/modules/slash/'"
+    body = "<item><comments>/c</comments><slash:comments>5</slash:comments></item>"
+    (found,) = feed_of(f"<rdf:RDF {spaces}><channel><title>T</title></channel>{body}</rdf:RDF>").entries
+    assert found.replies == Replies("http://example.org/c", None, 5)
+    (found,) = feed_of('{"title": "T", "items": [{"id": "1", "comments_url": "/c"}]}').entries
+    assert found.replies == Replies("http://example.org/c")
+
+
+PODCAST = "xmlns:podcast='https://podcastindex.org/namespace/1.0'"
+
+
+def test_files_of_the_podcast_namespace() -> None:
+    found = item(
+        "<enclosure url='/e.mp3' type='audio/mpeg' length='5'/><itunes:duration>60</itunes:duration>"
+        f"<podcast:alternateEnclosure {PODCAST} type='audio/opus' length='3' title='Small &amp;amp; good'>"
+        "<podcast:source uri='/e.opus'/><podcast:source uri='ipfs://x'/></podcast:alternateEnclosure>"
+        f"<podcast:transcript {PODCAST} url='/e.vtt' type='text/vtt'/>"
+        f"<podcast:chapters {PODCAST} url='/e.json' type='application/json+chapters'/>"
+        f"<podcast:transcript {PODCAST} url='javascript:x' type='text/vtt'/>"
+    )
+    assert found.enclosures == (
+        Enclosure("http://example.org/e.mp3", "audio/mpeg", 5, duration=60),
+        Enclosure("http://example.org/e.opus", "audio/opus", 3, "Small & good", role=FileRole.ALTERNATE),
+        Enclosure("http://example.org/e.vtt", "text/vtt", role=FileRole.TRANSCRIPT),
+        Enclosure("http://example.org/e.json", "application/json+chapters", role=FileRole.CHAPTERS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "is_unlisted"),
+    [
+        ("<itunes:block>Yes</itunes:block>", True),
+        ("<itunes:block> yes </itunes:block>", True),
+        ("<itunes:block>no</itunes:block>", False),
+        ("<itunes:block/>", False),
+        (f"<podcast:block {PODCAST}>yes</podcast:block>", True),
+        (f"<podcast:block {PODCAST} id='acast'>yes</podcast:block>", False),
+        ("<googleplay:block>yes</googleplay:block>", True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("broken", ["", "<x y=z></x>"])
+def test_a_feed_may_ask_to_be_in_no_directory(channel: str, is_unlisted: bool, broken: str) -> None:
+    if not broken or "podcast:block" not in channel:
+        assert rss(channel=f"<title>T</title>{broken}{channel}").unlisted is is_unlisted
+
+
+@pytest.mark.parametrize("broken", ["", "<x y=z></x>"])
+def test_a_feed_names_its_new_address(broken: str) -> None:
+    def read(address: str) -> str | None:
+        return rss(
+            channel=f"<title>T</title>{broken}<itunes:new-feed-url>{address}</itunes:new-feed-url>"
+        ).new_url
+
+    assert read(" https://new.example.org/feed.xml ") == "https://new.example.org/feed.xml"
+    assert [read(other) for other in ("", "(none)", "/new.xml", "feed://x", "javascript:x")] == [None] * 5
 
 
 def test_a_genuine_feed_of_drupal_has_dates() -> None:

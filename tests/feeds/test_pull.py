@@ -24,7 +24,7 @@ from app.mappers.feeds import entry_bodies
 from app.mappers.feeds.entries import NumberedEntry
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, NextCheck, StoreResult
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from app.models.jobs.jobs import Task
 from app.models.reading.entry import NewEntry
 from app.services.feeds import pull_batch
@@ -286,6 +286,44 @@ def test_permanent_redirect_moves_the_feed_after_three_answers(site: Site) -> No
         urls.append(site.feed(feed.id).url)
 
     assert urls == [feed.url, feed.url, target]
+
+
+def announce(body: bytes, url: str) -> bytes:
+    space = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+    element = f"<i:new-feed-url xmlns:i='{space}'>{url}</i:new-feed-url><item>"
+    return body.replace(b"<item>", element.encode(), 1)
+
+
+def test_a_feed_moves_to_the_address_that_it_states_if_a_feed_is_there(site: Site) -> None:
+    target = site.server.url("/new")
+    site.server.set("/old", file_reply(announce(rss(1), target)))
+    site.server.set("/new", Reply(body=b"<html>Moved</html>"))
+    feed = site.follow("/old")
+
+    for _ in range(5):
+        site.pull([feed.id])
+    before = site.feed(feed.id)
+    site.server.set("/new", file_reply(announce(rss(2), target)))
+    site.pull([feed.id])
+    moved = site.feed(feed.id)
+    site.pull([feed.id])
+    after = site.feed(feed.id)
+
+    assert (before.url, before.error) == (feed.url, None)
+    assert (moved.url, moved.validators) == (target, Validators())
+    assert (after.url, after.moved_to, after.last_seq) == (target, None, 2)
+
+
+def test_a_feed_that_points_back_is_not_moved_to(site: Site) -> None:
+    old, new = site.server.url("/old"), site.server.url("/new")
+    site.server.set("/old", file_reply(announce(rss(1), new)))
+    site.server.set("/new", file_reply(announce(rss(1), old)))
+    feed = site.follow("/old")
+
+    for _ in range(3):
+        site.pull([feed.id])
+
+    assert site.feed(feed.id).url == old
 
 
 def test_suspect_feed_rests_with_its_reason_until_it_can_be_read(site: Site) -> None:

@@ -290,6 +290,7 @@ def test_H04_words_of_feeds_and_people_stay_words(
             "$set": {
                 **changes,
                 "image": "javascript:alert(3)",
+                "replies": {"url": "javascript:alert(4)", "total": 3},
                 "enclosures": [
                     {"url": "javascript:alert(2)", "type": CANARY},
                     {"url": f"https://site.example/{CANARY}", "type": "image/png", "text": CANARY},
@@ -365,6 +366,20 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
         assert _pictures(ann.get(page).text) == both, page
     (listed,) = lxml.html.fromstring(ann.get(shown).text).xpath("//ul[@class='files']/li")
     assert " ".join(listed.text_content().split()) == "talk.mp3 audio/mpeg 4:05 4 MB"
+    beside = [
+        {"url": "https://site.example/t.vtt", "type": "text/vtt", "length": None, "role": "transcript"},
+        {"url": "https://site.example/c.json", "type": None, "length": None, "role": "chapters"},
+        {
+            "url": "https://site.example/t.opus",
+            "type": None,
+            "length": None,
+            "text": "Small",
+            "role": "alternate",
+        },
+    ]
+    db.entries.update_one({"_id": entry}, {"$set": {"enclosures": beside}})
+    names = lxml.html.fromstring(ann.get(shown).text).xpath("//ul[@class='files']/li")
+    assert [" ".join(n.text_content().split()) for n in names] == ["Transcript text/vtt", "Chapters", "Small"]
     # Without files it is the one that stands for the entry.
     db.entries.update_one({"_id": entry}, {"$unset": {"enclosures": ""}})
     for page in shown, whole:
@@ -375,6 +390,31 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
     html = ann.get(shown).text
     assert _pictures(html) == []
     assert len(lxml.html.fromstring(html).xpath("//ul[@class='files']/li")) == 3
+
+
+@pytest.mark.parametrize(
+    ("replies", "label"),
+    [
+        ({"url": "https://site.example/item?id=1", "total": 1234}, "Comments (1,234)"),
+        ({"url": "https://site.example/item?id=1"}, "Comments"),
+        ({"url": "https://site.example/item?id=1", "total": 0}, "Comments"),
+    ],
+)
+def test_comments_at_the_site_are_a_link(
+    services: Services, ann: Visitor, reader: Actor, db: Any, replies: dict[str, Any], label: str
+) -> None:
+    _feed(services, reader, 1)
+    entry = db.entries.find_one()["_id"]
+    db.entries.update_one({"_id": entry}, {"$set": {"replies": replies}})
+    links = lxml.html.fromstring(ann.get(f"/read/all?entry={entry}").text).xpath("//article/footer/a")
+    (link,) = (link for link in links if link.get("href") == replies["url"])
+    assert link.text_content() == label
+    assert link.get("rel") == "noopener noreferrer"
+    db.entries.update_one({"_id": entry}, {"$set": {"replies": {"feed": "https://site.example/item/1/feed"}}})
+    assert (
+        "Comments"
+        not in ann.get(f"/read/all?entry={entry}").text.partition("<footer>")[2].partition("</footer>")[0]
+    )
 
 
 def test_pictures_are_those_for_the_colours_of_the_page(

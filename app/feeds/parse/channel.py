@@ -300,6 +300,15 @@ def _logo(draft: FeedDraft, el: _Element) -> None:
     draft.offer_icon(5, el.text)
 
 
+def _block(draft: FeedDraft, el: _Element) -> None:
+    if not el.get("id"):  # of the Podcast Namespace: in this one directory
+        draft.block(el.text)
+
+
+def _new_url(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_new_url(el.text)
+
+
 HANDLERS: dict[str, Handler] = {
     "item": _item,
     "items": _items,
@@ -324,6 +333,10 @@ HANDLERS: dict[str, Handler] = {
     "itunes:summary": _weak_description,
     "itunes:subtitle": _weak_description,
     "itunes:image": _attribute_icon,
+    "itunes:block": _block,
+    "googleplay:block": _block,
+    "podcast:block": _block,
+    "itunes:new-feed-url": _new_url,
     "googleplay:image": _attribute_icon,
     "media:thumbnail": _attribute_icon,
     "webfeeds:icon": _icon,

@@ -22,10 +22,12 @@ from app.models.feeds.chain import Chain
 from app.models.feeds.link_schemes import has_link_scheme
 from app.models.feeds.parsed import (
     Enclosure,
+    FileRole,
     Format,
     ParsedEntry,
     ParsedFeed,
     ParserPath,
+    Replies,
     has_picture,
 )
 
@@ -181,6 +183,10 @@ class EntryDraft:
     #: Of the entry's recording, as written.
     duration: str | None = None
     chain: Chain | None = None
+    #: Of the comments at the entry's site, as written.
+    reply_page: str | None = None
+    reply_feed: str | None = None
+    reply_count: str | int | None = None
 
     def __init__(self, ctx: Context, base: str) -> None:
         self.ctx = ctx
@@ -262,6 +268,9 @@ class EntryDraft:
         kind: str | None,
         length: str | int | None,
         duration: str | float | None = None,
+        *,
+        role: FileRole | None = None,
+        name: str | None = None,
     ) -> None:
         """Add a file; its type, length and duration may be missing or nonsense."""
         url = self.ctx.resolve_url(self.base, address) or _keep_app_link(address)
@@ -272,7 +281,8 @@ class EntryDraft:
         if url.startswith("http") and not self.ctx.may_load(url, any_port=not is_picture):
             return
         if url not in self.enclosures:
-            self.enclosures[url] = Enclosure(url, kind or None, parse_length(length))
+            name = self.ctx.clean_line(name) if name else ""
+            self.enclosures[url] = Enclosure(url, kind or None, parse_length(length), name, role=role)
         if duration and (seconds := parse_duration(duration)):
             self.enclosures[url] = dataclasses.replace(self.enclosures[url], duration=seconds)
         if kind and kind.startswith("image/"):
@@ -308,7 +318,12 @@ class EntryDraft:
             enclosures=tuple(self.enclosures.values()),
             image=self.image,
             chain=self.chain,
+            replies=self._replies() if self.reply_page or self.reply_feed else None,
         )
+
+    def _replies(self) -> Replies | None:
+        page, feed = (self.ctx.resolve_url(self.base, url) for url in (self.reply_page, self.reply_feed))
+        return Replies(page, feed, parse_length(self.reply_count)) if page or feed else None
 
     def _link(self) -> str | None:
         link = self.link
@@ -366,6 +381,8 @@ class FeedDraft:
     icon_rank: int = 0
     base: str = ""
     setting: bytes = b""
+    unlisted: bool = False
+    new_url: str | None = None
     entries: list[ParsedEntry] = dataclasses.field(default_factory=list)
 
     def offer_title(self, rank: int, text: str) -> None:
@@ -387,6 +404,14 @@ class FeedDraft:
             found = self.ctx.resolve_url(self.base, address)
             if found and self.ctx.may_load(found):
                 self.icon, self.icon_rank = found, rank
+
+    def offer_new_url(self, address: str | None) -> None:
+        if address and self.new_url is None and is_absolute(address):
+            self.new_url = self.ctx.resolve_url(self.base, address)
+
+    def block(self, text: str | None) -> None:
+        """Note that the feed is in no directory, if the text of ``itunes:block`` says so."""
+        self.unlisted = self.unlisted or (text or "").strip().lower() in ("yes", "true", "1")
 
     def count_skipped(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
         """Return how many leading entries to skip: those beyond the limit, if the newest come last."""
@@ -424,6 +449,8 @@ class FeedDraft:
             truncated=self.ctx.truncated,
             cut=self.ctx.cut,
             setting=self.setting,
+            unlisted=self.unlisted,
+            new_url=self.new_url,
         )
 
 
@@ -458,6 +485,8 @@ def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
 def _playing(file: Enclosure) -> int:
     """Return how likely a file is a recording; 0 if it isn't one."""
     kind = file.type or "application/octet-stream"
+    if file.role is not None:
+        return 0
     if any(part in kind for part in _PLAYED):
         return 3
     if file.url.partition("?")[0].lower().endswith(_RECORDINGS):

@@ -15,7 +15,8 @@ from app.feeds.parse import chain
 from app.feeds.parse.draft import EntryDraft, is_absolute
 from app.feeds.parse.markup import escape_text, get_text, keep_line_breaks, read_text_construct, read_xhtml
 from app.feeds.parse.media import MEDIA, add_keywords
-from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, HandlerTable, canonicalise_tag
+from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, THR_COUNT, XML_BASE, HandlerTable, canonicalise_tag
+from app.models.feeds.parsed import FileRole
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
@@ -116,6 +117,51 @@ def _enclosure(draft: EntryDraft, el: _Element) -> None:
     draft.add_enclosure(el.get("url") or el.get("href") or el.text, el.get("type"), el.get("length"))
 
 
+def _alternate_files(draft: EntryDraft, el: _Element) -> None:
+    for child in el:
+        if canonicalise_tag(child.tag, RSS) == "podcast:source":
+            draft.add_enclosure(
+                child.get("uri"),
+                child.get("contentType") or el.get("type"),
+                el.get("length"),
+                role=FileRole.ALTERNATE,
+                name=el.get("title"),
+            )
+
+
+def _transcript(draft: EntryDraft, el: _Element) -> None:
+    draft.add_enclosure(el.get("url"), el.get("type"), None, role=FileRole.TRANSCRIPT)
+
+
+def _chapters(draft: EntryDraft, el: _Element) -> None:
+    draft.add_enclosure(el.get("url"), el.get("type"), None, role=FileRole.CHAPTERS)
+
+
+def _comments(draft: EntryDraft, el: _Element) -> None:
+    text = (el.text or "").strip()
+    if text.isdecimal():
+        draft.reply_count = draft.reply_count or text
+    else:
+        draft.reply_page = draft.reply_page or text
+
+
+def _comment_feed(draft: EntryDraft, el: _Element) -> None:
+    draft.reply_feed = draft.reply_feed or el.text
+
+
+def _comment_count(draft: EntryDraft, el: _Element) -> None:
+    draft.reply_count = el.text
+
+
+def _offer_replies(draft: EntryDraft, url: str | None, el: _Element) -> None:
+    """Read an Atom link to the comments (RFC 4685 §4)."""
+    if (el.get("type") or "text/html").partition(";")[0].strip().endswith("html"):
+        draft.reply_page = draft.reply_page or url
+    else:
+        draft.reply_feed = draft.reply_feed or url
+    draft.reply_count = draft.reply_count or el.get(THR_COUNT)
+
+
 def _image(draft: EntryDraft, el: _Element) -> None:
     if len(el):
         for child in el:
@@ -213,6 +259,8 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
         draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
     elif rel == "enclosure":
         draft.add_enclosure(draft.ctx.resolve_url(base, href) or href, el.get("type"), el.get("length"))
+    elif rel == "replies":
+        _offer_replies(draft, draft.ctx.resolve_url(base, href), el)
     elif rel in _OTHER_PAGES:
         draft.offer_link(_OTHER_PAGES[rel], href, base)
 
@@ -305,6 +353,14 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "itunes:keywords": add_keywords,
     "itunes:category": _itunes_category,
     "ev:chain": chain.read_xml,
+    "comments": _comments,
+    "atom:comments": _comments,
+    "wfw:commentrss": _comment_feed,
+    "slash:comments": _comment_count,
+    "thr:total": _comment_count,
+    "podcast:alternateenclosure": _alternate_files,
+    "podcast:transcript": _transcript,
+    "podcast:chapters": _chapters,
     "googleplay:author": _itunes_author,
     "googleplay:description": _itunes_subtitle,
     "googleplay:image": _image,

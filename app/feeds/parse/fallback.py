@@ -10,6 +10,7 @@ guid would differ from the raw one of the other parsers.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 from xml.sax.saxutils import unescape
@@ -28,6 +29,8 @@ from app.models.feeds.parsed import Format
 
 Raw: TypeAlias = Callable[[str], str]
 
+_ENTRY = re.compile(rb"<(?:[\w.-]{1,40}:)?(?:item|entry)[\s>/]", re.IGNORECASE)
+_BLOCK = re.compile(rb"<[\w.-]{1,40}:block\s{0,9}>\s{0,9}yes\s{0,9}</", re.IGNORECASE)
 _FORMATS = {
     "rss090": Format.RSS09X,
     "rss091n": Format.RSS09X,
@@ -65,12 +68,19 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     draft.base = draft.ctx.base
     raw = _unescaped if found.bozo else _as_it_is
     _feed(draft, found.feed, raw)
+    draft.unlisted = _is_unlisted(body)
     if not draft.title and not found.entries:
         raise ParseError("broken_feed", "neither a title nor an entry")
     for item in found.entries[draft.count_skipped(found.entries, lambda item: _entry(draft, item, raw)) :]:
         if draft.is_full():
             break
         draft.entries.append(_entry(draft, item, raw).finish())
+
+
+def _is_unlisted(body: bytes) -> bool:
+    """Return whether the head of a feed has an ``itunes:block``, of which feedparser knows one spelling."""
+    first = _ENTRY.search(body)
+    return _BLOCK.search(body, 0, first.start() if first else len(body)) is not None
 
 
 def _parse(body: bytes) -> Any:
@@ -106,6 +116,7 @@ def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
     for image in _parts(feed, "image"):
         draft.offer_icon(6, image.get("href") or image.get("url"))
     draft.offer_icon(5, _text(feed, "logo"))
+    draft.offer_new_url(_text(feed, "itunes_new-feed-url"))
     ttl = _text(feed, "ttl") or ""
     draft.ttl = int(ttl) if ttl.isascii() and ttl.isdecimal() and len(ttl) < 7 else None
 
@@ -185,6 +196,9 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
     _links(entry, item)
     entry.duration = _text(item, "itunes_duration")
     _files(entry, item, captions)
+    entry.reply_page = raw(_text(item, "comments") or "")
+    entry.reply_feed = raw(_text(item, "wfw_commentrss") or "")
+    entry.reply_count = _text(item, "slash_comments") or _text(item, "thr_total")
     return entry
 
 

@@ -79,6 +79,7 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
     entry.offer_image(60, _text(item.get("image")))
     entry.offer_image(55, _text(item.get("banner_image")))
     entry.author = _authors(feed.ctx, item) or feed.author
+    entry.reply_page = _text(item.get("comments_url"))
     for tag in _list(item.get("tags")):
         entry.add_category(_text(tag))
     for file in _list(item.get("attachments")):

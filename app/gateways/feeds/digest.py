@@ -16,10 +16,10 @@ from typing import Any, Final
 from app import logs
 from app.config import Settings
 from app.errors import FeedError
-from app.feeds import schedule
+from app.feeds import schedule, urls
 from app.feeds.fetch import freshness
 from app.feeds.identity import ROW, Diff
-from app.feeds.parse import Limits
+from app.feeds.parse import Limits, parse
 from app.feeds.parse.dates import clamp
 from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes
 from app.feeds.websub import subscriber
@@ -53,13 +53,15 @@ Sanitize = Callable[[str, str], str]
 class Digest:
     """The update to store after a fetch, and its record for the fetch log.
 
-    ``moved_to`` is set once a permanent redirect has been seen :data:`MOVES` times.
+    ``moved_to`` is set once a permanent redirect has been seen :data:`MOVES` times. ``announced_url`` is the
+    new address that the feed itself stated as often; it has to be fetched and parsed before the feed moves.
     """
 
     update: FeedUpdate
     record: FetchRecord
     plan: Plan
     moved_to: str | None = None
+    announced_url: str | None = None
 
 
 class _Fixed(random.Random):
@@ -155,7 +157,10 @@ class Digester:
         hints = _hints(fetched, _unread_days(feed, now), feed.ttl_minutes, skip, pushed)
         plan = self._plan(schedule.History.from_doc(feed.history), now, hints, _late(feed, now))
         fields = FeedFields(
-            next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed), **_moved(feed, fetched)
+            next_check_at=plan.next_check_at,
+            checked_at=now,
+            **_recovered(feed),
+            **_moved(feed, fetched, feed.new_url),
         )
         validators = _kept(feed, fetched)
         if validators != feed.validators:
@@ -179,7 +184,7 @@ class Digester:
         says = {
             **_described(feed, found, hub, topic, cut),
             **(_cut_off(feed, now) if cut else _recovered(feed)),
-            **_moved(feed, fetched),
+            **_moved(feed, fetched, parsed.new_url),
         }
         if not cut:  # else the next fetch must get the whole document
             says["validators"] = fetched.validators
@@ -208,6 +213,18 @@ class Digester:
         plan = self._plan(history, now, hints, _late(feed, now))
         news: dict[str, Any] = {"changed_at": now, "history": history.pack()} if new else {}
         return plan, FeedFields(**says, **news, next_check_at=plan.next_check_at)
+
+    def is_move(self, old_url: str, fetched: Fetched) -> bool:
+        """Return whether the answer from an announced address is a feed that doesn't point back."""
+        if fetched.error or fetched.body is None:
+            return False
+        try:
+            parsed = parse(
+                fetched.body, url=fetched.url, content_type=fetched.content_type, limits=self._limits
+            )
+        except FeedError:
+            return False
+        return parsed.new_url is None or urls.hash_url(parsed.new_url) != urls.hash_url(old_url)
 
     def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
         return self._hubs and feed.push_until is not None and feed.push_until > now
@@ -267,6 +284,7 @@ class Digester:
             "enclosures": entry.enclosures,
             "image": entry.image,
             "remote": entry.chain,
+            "replies": entry.replies,
         }
 
 
@@ -389,12 +407,25 @@ def _seen(feed: Feed, diff: Diff) -> bytes:
     return seen + b"".join([row for row in before if row[_GUID:] not in guids][:BEHIND])
 
 
-def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
-    """Count equal permanent redirects in a row; unchanged answers count too, since the body once parsed."""
-    target = fetched.permanent_url
+def _moved(feed: Feed, fetched: Fetched, stated: str | None) -> dict[str, Any]:
+    """Count equal permanent redirects, or new addresses that the feed states, in a row.
+
+    Unchanged answers count too, since the body once parsed.
+    """
+    target = fetched.permanent_url or _announced(feed, fetched, stated)
     if target is None:
         return {"moved_to": None, "moved_times": 0} if feed.moved_to else {}
     return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
+
+
+def _announced(feed: Feed, fetched: Fetched, stated: str | None) -> str | None:
+    """Return the new address that a feed states, unless it is its own or gives up https."""
+    if not stated:
+        return None
+    target = urls.strip_tracking(stated.partition("#")[0])
+    if urls.hash_url(target) in (feed.url_key, urls.hash_url(fetched.url)):
+        return None
+    return target if target.startswith("https:") or not feed.url.startswith("https:") else None
 
 
 def _described(
@@ -415,6 +446,8 @@ def _described(
         "topic": topic,
         "ttl_minutes": parsed.ttl_minutes,
         "skip_hours": tuple(sorted(parsed.skip_hours)),
+        "new_url": parsed.new_url,
+        "unlisted": parsed.unlisted,
     }
     if cut:
         says = {name: value for name, value in says.items() if value}
@@ -442,4 +475,7 @@ def _digest(
     record = make_fetch_record(fetched, now, len(new), error)
     times = fields.moved_times
     moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
-    return Digest(update, record, plan, moved_to)
+    announced = None
+    if fetched.permanent_url is None and isinstance(times, int) and times > 0 and times % MOVES == 0:
+        announced = fields.moved_to if isinstance(fields.moved_to, str) else None
+    return Digest(update, record, plan, moved_to, announced)

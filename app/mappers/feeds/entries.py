@@ -21,7 +21,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.feeds.chain import Chain, Hop
-from app.models.feeds.parsed import Enclosure
+from app.models.feeds.parsed import Enclosure, FileRole, Replies
 from app.models.reading.entry import Entry, EntryChange, EntryKey, NewEntry
 from app.models.sharing.sharing import Origin, Share
 from app.runtime import identity_map
@@ -33,7 +33,7 @@ _ROW = {
         *("of", "of_feed"),
     )
 }
-_PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", *entry_bodies.Html._fields)
+_PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", "replies", *entry_bodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
@@ -449,7 +449,7 @@ def _taken(pattern: Doc) -> UniqueIndex:
 
 #: The defaults of fields that a body may omit; a change overwrites all of them.
 _NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
-_NOTHING |= {"categories": [], "enclosures": [], "remote": None}
+_NOTHING |= {"categories": [], "enclosures": [], "remote": None, "replies": None}
 
 
 def _body(entry: NewEntry | EntryChange) -> Doc:
@@ -466,12 +466,19 @@ def _body(entry: NewEntry | EntryChange) -> Doc:
         doc["enclosures"] = [_file(enclosure) for enclosure in entry.enclosures]
     if entry.remote:
         doc["remote"] = _remote_doc(entry.remote)
+    if entry.replies:
+        doc["replies"] = {k: v for k, v in entry.replies._asdict().items() if v is not None}
     return doc
 
 
 def _file(file: Enclosure) -> Doc:
     doc: Doc = {"url": file.url, "type": file.type, "length": file.length}
-    return doc | {k: v for k, v in (("text", file.text), ("duration", file.duration)) if v}
+    role = file.role.value if file.role else None
+    return doc | {k: v for k, v in (("text", file.text), ("duration", file.duration), ("role", role)) if v}
+
+
+def _read_file(doc: Doc) -> Enclosure:
+    return Enclosure(**doc | {"role": FileRole(doc["role"])}) if "role" in doc else Enclosure(**doc)
 
 
 def _said(doc: Doc) -> list[Any]:
@@ -509,9 +516,10 @@ def parse_entry(doc: Doc) -> Entry:
     return Entry(
         id=doc["_id"],
         categories=tuple(doc.get("categories", ())),
-        enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
+        enclosures=tuple(map(_read_file, doc.get("enclosures", ()))),
         of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
         remote=_remote(doc.get("remote")),
+        replies=Replies(**doc["replies"]) if doc.get("replies") else None,
         **entry_bodies.read_html(doc)._asdict(),
         **plain,
     )

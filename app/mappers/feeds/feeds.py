@@ -346,13 +346,14 @@ class FeedMapper:
 
     @translate_errors
     def move(self, feed_id: int, url: str, url_key: str) -> None:
-        """Set a feed's new address.
+        """Set a feed's new address, from which the next fetch gets the whole document.
 
         Raises:
             ExistsError: another feed has this address; the two should be merged.
         """
         try:
-            self._feeds.update_one({"_id": feed_id}, {"$set": {"url": url, "url_key": url_key}})
+            change = {"$set": {"url": url, "url_key": url_key}, "$unset": {"validators": ""}}
+            self._feeds.update_one({"_id": feed_id}, change)
         except DuplicateKeyError as e:
             raise ExistsError("This feed already exists.", feed_id=feed_id) from e
 

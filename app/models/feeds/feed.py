@@ -63,7 +63,9 @@ class Feed:
         errors: failed polls in a row; ``error`` is the word of the last one.
         checked_at: last successful poll, or one of several truncated ones in a row (``cut_off``);
             changed_at: last poll that brought changes.
-        moved_to, moved_times: a permanent redirect, and how often in a row it was seen.
+        moved_to, moved_times: a permanent redirect or new address, and how often in a row it was seen.
+        new_url: the new address that the feed itself states (``itunes:new-feed-url``).
+        unlisted: the publisher wants the feed in no directory (``itunes:block``).
         read_at: the day on which someone last read one of its entries.
         claim_token, claimed_until: the claim of the current poll.
         topic: the name that :attr:`hub` uses for the feed. push_until: pushes replace polls until then.
@@ -104,6 +106,8 @@ class Feed:
     changed_at: dt.datetime | None = None
     moved_to: str | None = None
     moved_times: int = 0
+    new_url: str | None = None
+    unlisted: bool = False
     claim_token: str | None = None
     claimed_until: dt.datetime | None = None
     read_at: dt.datetime | None = None
@@ -219,6 +223,8 @@ class FeedFields:
     changed_at: dt.datetime | Unset | None = UNSET
     moved_to: str | Unset | None = UNSET
     moved_times: int | Unset = UNSET
+    new_url: str | Unset | None = UNSET
+    unlisted: bool | Unset = UNSET
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,6 +34,27 @@ class ParserPath(enum.StrEnum):
     JSON = "json"
 
 
+class FileRole(enum.StrEnum):
+    """What a file is to an entry's recording; other files have no role."""
+
+    ALTERNATE = "alternate"
+    TRANSCRIPT = "transcript"
+    CHAPTERS = "chapters"
+
+
+class Replies(NamedTuple):
+    """The comments on an entry at its own site.
+
+    Attributes:
+        url: the page with the comments. feed: a feed of them.
+        total: how many there were when the entry was stored.
+    """
+
+    url: str | None = None
+    feed: str | None = None
+    total: int | None = None
+
+
 #: Types that browsers show, and the type of an unspecified picture.
 _SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
 _IMAGE = re.compile(r"<img\b[^<>]{0,2000}", re.IGNORECASE)
@@ -55,8 +76,9 @@ class Enclosure:
 
     Attributes:
         length: in bytes, None if not stated.
-        text: the caption of a picture, for people who can't see it.
+        text: the caption of a picture, for people who can't see it; or the name of another version of a file.
         duration: of a recording, in seconds; None if not stated.
+        role: what the file is to the entry's recording.
     """
 
     url: str
@@ -64,6 +86,7 @@ class Enclosure:
     length: int | None = None
     text: str = ""
     duration: int | None = None
+    role: FileRole | None = None
 
     @property
     def is_picture(self) -> bool:
@@ -99,6 +122,7 @@ class ParsedEntry(NamedTuple):
             the address of the page to which pure "#name" links belong.
         image: absolute address of the entry's main picture, else None.
         chain: its chain of shares, as another Eventr states it; None if it states none.
+        replies: the comments at its site; None if it states none.
     """
 
     guid: str | None
@@ -114,6 +138,7 @@ class ParsedEntry(NamedTuple):
     enclosures: tuple[Enclosure, ...] = ()
     image: str | None = None
     chain: Chain | None = None
+    replies: Replies | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,6 +153,8 @@ class ParsedFeed:
         cut: the document ends in the middle; only complete entries are included.
         setting: 8 bytes, the hash of everything around the first entry that affects how entries are
             parsed: with the same bytes and setting an entry is the same. Only from XML.
+        unlisted: the publisher wants the feed in no directory (``itunes:block``).
+        new_url: the address to which the publisher says that the feed moves, else None.
     """
 
     format: Format
@@ -145,3 +172,5 @@ class ParsedFeed:
     truncated: bool = False
     cut: bool = False
     setting: bytes = b""
+    unlisted: bool = False
+    new_url: str | None = None

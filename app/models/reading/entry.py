@@ -7,7 +7,7 @@ import datetime as dt
 from typing import NamedTuple
 
 from app.models.feeds.chain import Chain
-from app.models.feeds.parsed import Enclosure, has_picture
+from app.models.feeds.parsed import Enclosure, Replies, has_picture
 from app.models.sharing.sharing import Origin, ShareVisibility
 
 #: Most pictures shown with an entry whose text has none.
@@ -26,6 +26,7 @@ class NewEntry(NamedTuple):
             changed nothing.
         cleaned_by: version of the sanitizer.
         remote: its chain on other servers, as they state it; None: it starts here, or isn't a share.
+        replies: the comments at its site.
     """
 
     guid_hash: bytes
@@ -45,6 +46,7 @@ class NewEntry(NamedTuple):
     raw: bytes = b""
     cleaned_by: int = 0
     remote: Chain | None = None
+    replies: Replies | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class EntryChange:
     raw: bytes = b""
     cleaned_by: int = 0
     remote: Chain | None = None
+    replies: Replies | None = None
 
 
 class EntryKey(NamedTuple):
@@ -103,6 +106,7 @@ class Entry:
     raw: bytes = b""
     cleaned_by: int = 0
     remote: Chain | None = None
+    replies: Replies | None = None
     revision: int = 1
     stars: int = 0
     of: Origin | None = None

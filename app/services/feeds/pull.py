@@ -127,7 +127,21 @@ class PullService:
             # Not "await flusher": a second cancellation must not interrupt the storing.
             await asyncio.wait({flusher})
             flusher.result()
+        await self._follow_moves(batch.announced, fetcher)
         return batch.result
+
+    async def _follow_moves(self, announced: Sequence[tuple[int, str, str]], fetcher: FetchStreamer) -> None:
+        """Move feeds to the addresses that they stated, if there is a feed."""
+        if not announced:
+            return
+        old = {feed_id: url for feed_id, url, _ in announced}
+        requests = [FetchRequest(new, key=feed_id, referred_by=url) for feed_id, url, new in announced]
+        async for fetched in fetcher.stream_fetches(requests):
+            feed_id = fetched.request.key
+            if self._digester.is_move(old[feed_id], fetched):
+                await asyncio.to_thread(
+                    self._feeds.move, feed_id, fetched.permanent_url or fetched.request.url
+                )
 
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None

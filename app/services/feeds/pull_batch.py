@@ -85,6 +85,8 @@ class PullBatch:
         self._bytes = 0
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._closed = False
+        #: Feeds that stated a new address often enough to try it: id, address, new address.
+        self.announced: list[tuple[int, str, str]] = []
         self.result = PullResult()
 
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
@@ -167,8 +169,10 @@ class PullBatch:
             results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
         except Exception as error:  # noqa: BLE001 — one bad answer must not fail the others
             return self._store_apart(answers, digests, error)
-        for digest, stored in zip(digests, results, strict=True):
+        for (feed, _, _), digest, stored in zip(answers, digests, results, strict=True):
             self._count(digest, stored.new)
+            if digest.announced_url:
+                self.announced.append((feed.id, feed.url, digest.announced_url))
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:

@@ -15,6 +15,7 @@ from app.errors import N_, get_feed_fix, get_public_word
 from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
+from app.models.feeds.parsed import Enclosure, FileRole
 from app.models.imports.imports import Import
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article, Page, Tree
@@ -115,6 +116,7 @@ def install(app: Flask, tree_cache: int) -> None:
         size=present.format_size,
         rate=present.format_weekly_rate,
         filename=present.get_filename,
+        file_name=describe_file,
         playtime=present.format_playtime,
         in_theme=apply_theme,
         browser=present.describe_browser,
@@ -142,6 +144,15 @@ def _icon(name: str, label: str, sprite: str) -> Markup:
     aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
     kind = "icon flip" if name in DIRECTED else "icon"
     return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
+
+
+def describe_file(file: Enclosure) -> str:
+    """Return the name under which an entry's file is listed."""
+    if file.role is FileRole.TRANSCRIPT:
+        return str(_("Transcript"))
+    if file.role is FileRole.CHAPTERS:
+        return str(_("Chapters"))
+    return (file.text if file.role else "") or present.get_filename(file.url)
 
 
 def render_tree(tree: Tree, current: str, *, whole: object = False) -> Markup:

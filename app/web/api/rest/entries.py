@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from app.errors import EventrError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
+from app.models.feeds.parsed import Enclosure, Replies
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article
 from app.models.reading.tag import make_tag_key
@@ -24,12 +25,27 @@ GROUP = "Entries"
 
 
 class File(Shape, frozen=True):
-    """A file attached to an entry; `length` in bytes, `duration` in seconds."""
+    """A file attached to an entry; `length` in bytes, `duration` in seconds.
+
+    `role`: another version of the entry's recording, its transcript or its chapters.
+    """
 
     url: str
     type: str | None
     length: int | None
     duration: int | None
+    role: Literal["alternate", "transcript", "chapters"] | None
+
+
+class SiteComments(Shape, frozen=True):
+    """The comments on an entry at its own site.
+
+    `feed`: a feed of them. `count`: how many there were when Eventr last stored the entry.
+    """
+
+    url: str | None
+    feed: str | None
+    count: int | None
 
 
 class Entry(Shape, frozen=True):
@@ -53,6 +69,7 @@ class Entry(Shape, frozen=True):
     image: str | None
     categories: tuple[str, ...]
     files: tuple[File, ...]
+    comments: SiteComments | None
     read: bool
     starred: bool
     liked: bool
@@ -121,6 +138,7 @@ add_example(
         image=None,
         categories=("days",),
         files=(),
+        comments=SiteComments(url="https://blog.example.org/1#comments", feed=None, count=12),
         read=False,
         starred=True,
         liked=False,
@@ -157,10 +175,11 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         image=keep_http_url(entry.image) or None,
         categories=entry.categories,
         files=tuple(
-            File(url=f.url, type=f.type, length=f.length, duration=f.duration)
+            File(url=f.url, type=f.type, length=f.length, duration=f.duration, role=_role(f))
             for f in entry.enclosures
             if keep_link_url(f.url)
         ),
+        comments=_comments(entry.replies),
         read=found.read,
         starred=found.starred,
         liked=_liked(actor, found),
@@ -170,6 +189,15 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         of=entry.of.entry_id if entry.of else None,
         lost=entry.lost.value if entry.lost else None,
     )
+
+
+def _role(file: Enclosure) -> Literal["alternate", "transcript", "chapters"] | None:
+    return file.role.value if file.role else None
+
+
+def _comments(replies: Replies | None) -> SiteComments | None:
+    page, feed = (keep_http_url(url) or None for url in (replies or Replies())[:2])
+    return SiteComments(url=page, feed=feed, count=replies.total) if replies and (page or feed) else None
 
 
 def _liked(who: Actor, found: Article) -> bool:
