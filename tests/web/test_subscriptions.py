@@ -60,6 +60,20 @@ def test_the_table_is_asked_by_links_and_a_form(services: Services, ann: Visitor
     assert ann.get("/subscriptions?utm_source=x").status_code == 200
 
 
+def test_the_table_follows_every_change(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    assert rows(ann.get("/subscriptions?show=unread").text) == list(NAMES)
+    services.subscriptions.update(reader, feeds[0], title="zoe")
+    assert rows(ann.get("/subscriptions").text) == ["bea", "cid", "zoe"]
+    services.marking.mark_feeds(reader, feeds[:1])
+    assert rows(ann.get("/subscriptions?show=unread").text) == ["bea", "cid"]
+    services.store.database["feeds"].update_one({"_id": feeds[1]}, {"$set": {"error": "gone"}})
+    assert rows(ann.get("/subscriptions?show=error").text) == ["bea"]
+    services.subscriptions.unsubscribe(reader, feeds[2])
+    assert rows(ann.get("/subscriptions").text) == ["bea", "zoe"]
+
+
 def test_feeds_that_a_large_tree_leaves_out_are_found_without_scripts(
     ann: Visitor, feeds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
