@@ -20,6 +20,7 @@ FOREIGN = {
     "app.commands.doctor": {"doctor"},
     "app.commands.processes": {"manager", "controller", "updater", "web"},
     "app.commands.settings": {"settings"},
+    "app.commands.gunicorn_log": {"setup"},
     "app.commands.up": {"handleError"},
     "app.commands.user": {"user"},
     "app.gateways.feeds.digest": {"random"},

@@ -26,9 +26,8 @@ ZSTD_LEVEL = 3
 #: Most connections, far more than all of our processes open; and sessions of the storage engine, which need
 #: 1 KB each from the start. An operation uses one or two; MongoDB's default is 33,000.
 CONNECTIONS, SESSIONS = 2000, 5000
-#: Options of the storage engine: threads that evict pages start when they are needed, and the progress of
-#: each checkpoint isn't logged.
-ENGINE = f"session_max={SESSIONS},eviction=(threads_min=1,threads_max=4),verbose=[recovery_progress:1]"
+#: Options of the storage engine: threads that evict pages start when they are needed.
+ENGINE = f"session_max={SESSIONS},eviction=(threads_min=1,threads_max=4)"
 #: Milliseconds between two flushes of the journal that nobody waits for. A write with ``j: true`` flushes at
 #: once.
 JOURNAL_MS = 500
