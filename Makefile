@@ -22,7 +22,7 @@ SPOKEN := $(addsuffix Error,Invalid AuthRequired Forbidden NotFound Exists Confl
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types compiled bench faults docs words screens clean
+.PHONY: help run test quick lint format types compiled bench faults soak docs words screens clean
 
 help:  ## List all targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -57,6 +57,9 @@ bench: $(VENV)/.dev  ## Run all benchmarks and write bench/results.json
 
 faults: $(VENV)/.dev  ## Run the long fault tests and write docs/reliability.md (FAULTS_SEED=n repeats a run, ARGS=… selects tests)
 	FAULTS=long $(BIN)/pytest tests/faults -p no:randomly $(ARGS)
+
+soak: $(VENV)/.dev  ## Run everything for MINUTES=30 with FEEDS=500 and READERS=10; write docs/reliability.md
+	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30) --feeds $(or $(FEEDS),500) --readers $(or $(READERS),10) --write $(ARGS)
 
 docs: $(VENV)/.run  ## Regenerate docs/settings.md
 	$(BIN)/eventr settings --markdown > docs/settings.md

@@ -55,6 +55,15 @@ class Family:
                 found[name] = found.get(name, 0.0) + kilobytes * 1024 / _MB
         return found
 
+    def files_by_name(self) -> dict[str, int]:
+        """Return the number of open files by kind of process."""
+        found: dict[str, int] = {}
+        for process in self._living():
+            with contextlib.suppress(psutil.Error, FileNotFoundError):
+                name, count = get_name(process), process.num_fds()
+                found[name] = found.get(name, 0) + count
+        return found
+
     def memory(self) -> float:
         """Return the memory of all processes together in MB."""
         return sum(self.memory_by_name().values())

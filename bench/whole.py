@@ -100,6 +100,11 @@ class Whole:
             raise RuntimeError(f"no token: {browser.status} {browser.text[-2000:]}\n{self._up.report()}")
         return found[1]
 
+    @property
+    def session(self) -> str:
+        """The account's session id, as its cookie has it."""
+        return dict(part.split("=", 1) for part in self._cookie.split("; "))["eventr"]
+
     # -- clients, each with its own connection
 
     def open_browser(self) -> Client:

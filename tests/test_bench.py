@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from app.feeds.parse import parse
-from bench import docs, farm, harness, polling, system
+from bench import docs, farm, harness, polling, soak, system
 from bench.family import Family
 from bench.harness import Bench, Cpu, Figure
 
@@ -55,6 +55,33 @@ def test_docs_table_keeps_rows_that_were_not_measured(tmp_path: Path) -> None:
     assert text.endswith("more\n")
     assert "another machine" in text
     assert "| `a.x` | 7 | ms | ≤ 5 **missed** | 2: 7 … 8 |\n| `b.x` | 2 |" in text
+
+
+def _soak(slopes: dict[str, float], minutes: int = 30) -> list[soak.Sample]:
+    """Samples of a run in which memory jumps during the warm-up, and then grows by so many MB per hour."""
+    return [
+        soak.Sample(
+            60.0 * minute,
+            {kind: 100 + slope * minute / 60 - 50 * (minute < 5) for kind, slope in slopes.items()},
+            {"web": 40},
+            {"web": 1000 * minute},
+            10**6 * minute,
+        )
+        for minute in range(minutes + 1)
+    ]
+
+
+def test_soak_finds_what_grows_after_the_warm_up(tmp_path: Path) -> None:
+    samples = _soak({"web": 1.5, "manager": 0.9, "worker": -3, "mongod": 500})
+    assert soak.find_growing(samples) == {"web": pytest.approx(1.5)}
+    table = soak.render_table(samples)
+    assert "| web | 50 | 101 | 1.5 **too fast** | 40 → 40 |" in table
+    assert "| mongod | 50 | 350 | 500.0 | 0 → 0 |" in table
+    assert "Logs, KB/h: web 60. Data on disk: 60 MB/h." in table
+    page = tmp_path / "page.md"
+    page.write_text(f"text\n{soak.BEGIN}\nold\n{soak.END}\nmore\n")
+    soak.write_page(table, page)
+    assert page.read_text() == f"text\n{soak.BEGIN}\n{table}\n{soak.END}\nmore\n"
 
 
 def test_docs_explain_every_group_and_list_no_other_figures() -> None:
