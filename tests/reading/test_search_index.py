@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
+import random
 import socket
 import sys
 import threading
@@ -44,6 +46,7 @@ from tests.reading.test_search import count_indexed, found, index, library, remo
 from tests.support.database import NOW, World, guid
 from tests.support.indexing import (
     index_and_die,
+    index_and_die_at_call,
     index_on_full_disk,
     index_standby_and_die,
     serve_search,
@@ -284,6 +287,33 @@ def test_a_killed_rebuild_continues_while_the_old_index_answers(
     assert count_indexed(library) == {"nature": 4, "sport": 2, "other": 1}
     assert len(list_generations(library)) == 1, "the old one is deleted"
     assert library.services.indexing.get_state().total == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 8])
+def test_a_writer_killed_at_random_moments_loses_and_revives_nothing(
+    library: World, alice: Actor, db: Database[Any], seed: int
+) -> None:
+    """Its last batch may have been committed in part, or completely; a rebuild is killed as well."""
+    rng, services = random.Random(seed), library.services
+    services.search_index.close()
+    feeds = [library.feed("nature"), library.feed("sport")]
+    numbers, killed = itertools.count(100), 0
+    for round_ in range(6):
+        for feed in feeds:
+            library.store(feed, [say(next(numbers), "Fresh water") for _ in range(rng.randrange(4))])
+        gone = rng.choice(list(db["entries"].find({"feed_id": {"$in": feeds}}, {"feed_id": 1})))
+        db["entries"].delete_one({"_id": gone["_id"]})
+        services.mappers.index_marks.add_removals([(gone["feed_id"], gone["_id"])])
+        if round_ == 0 and seed % 2:
+            services.indexing.rebuild(NOW)
+        delay = rng.choice([None, None, rng.uniform(1e-5, 0.03)])
+        killed += index_and_die_at_call(services.settings, rng.randrange(1, 14), delay)
+    assert killed
+    index(library)
+    stored = sorted(d["_id"] for d in db["entries"].find({}, {"_id": 1}))
+    assert [entry_id for entry_id, _ in services.search_index.list_entries(0, 999)] == stored
+    fresh = db["entries"].count_documents({"title": "Fresh water"})
+    assert fresh == len(found(library, alice, "water"))
 
 
 def list_generations(world: World) -> list[str]:

@@ -32,6 +32,17 @@ MOMENTS: dict[str, tuple[type, str, bool, int]] = {
     "before the switch": (Generations, "switch_to", False, 1),
     "after the switch": (Generations, "switch_to", True, 1),
 }
+#: What changes the index, its files or the marks.
+CHANGES: tuple[tuple[type, str], ...] = (
+    (IndexWriter, "add"),
+    (IndexWriter, "delete_entries"),
+    (IndexWriter, "commit_batch"),
+    (Generations, "set_batch"),
+    (Generations, "set_position"),
+    (Generations, "switch_to"),
+    (IndexingGateway, "mark_indexed"),
+    (IndexingGateway, "forget_removals"),
+)
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
 
@@ -39,6 +50,44 @@ _CONTEXT.set_forkserver_preload([__name__])
 def index_and_die(settings: Settings, moment: str) -> None:
     """Index in another process, with small batches, that is killed at the given moment."""
     assert _run(_index_until, settings, moment) == -signal.SIGKILL
+
+
+def index_and_die_at_call(settings: Settings, number: int, delay: float | None) -> bool:
+    """Index in another process that is killed at a call that changes the index or the marks.
+
+    Return whether it was killed.
+
+    Args:
+        number: of the call, from 1; if there are fewer calls, the process ends normally.
+        delay: seconds after the call begins, so that the engine is killed while it writes; None: before it.
+    """
+    code = _run(_index_until_call, settings, number, delay)
+    assert code in (0, -signal.SIGKILL, -signal.SIGALRM)
+    return code != 0
+
+
+def _index_until_call(settings: Settings, number: int, delay: float | None) -> None:
+    indexing.COMMIT_ENTRIES = 2
+    left = number
+
+    def watch(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        def counting(*args: Any, **named: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0 and delay is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if left == 0 and delay is not None:
+                signal.setitimer(signal.ITIMER_REAL, delay)  # its signal ends the process at any instruction
+            return original(*args, **named)
+
+        setattr(owner, name, counting)
+
+    for owner, name in CHANGES:
+        watch(owner, name)
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        services.indexing.run(NOW, 60.0)
 
 
 def index_standby_and_die(settings: Settings, moment: str) -> None:
