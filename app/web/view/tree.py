@@ -27,7 +27,7 @@ HUES = 10
 #: Feeds in a tree that is rendered whole; of a larger one, PART_LINES feeds are rendered, of which at most
 #: BRANCH_LINES only because they are beside the current feed. A line has 220 bytes, and a browser lays out
 #: ten thousand of them in two seconds.
-WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 350, 200
+WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 250, 150
 
 
 def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
