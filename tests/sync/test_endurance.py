@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app import create_app
+from app import clock, create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
@@ -62,6 +62,13 @@ def test_W08_a_password_that_was_revoked_opens_nothing_anywhere(
 
 def test_a_closed_account_is_closed_to_apps_at_once(reader: Reader, services: Services, ann: Actor) -> None:
     services.gateways.admin_accounts.set_disabled(ann.user_id, True)
+    assert {reader.get(path).status_code for path in GETS} == {401}
+
+
+def test_an_account_being_deleted_is_closed_to_apps_at_once(
+    reader: Reader, services: Services, ann: Actor
+) -> None:
+    services.store.database["users"].update_one({"_id": ann.user_id}, {"$set": {"leaving": clock.now()}})
     assert {reader.get(path).status_code for path in GETS} == {401}
 
 

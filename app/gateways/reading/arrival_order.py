@@ -256,16 +256,13 @@ class ArrivalOrder:
         """Return the ids of these feeds from ``low`` on; None: they are too many."""
         now = time.monotonic()
         known = {feed.feed_id: self._known.get(feed.feed_id) for feed in feeds}
-        missing = [f for f in feeds if f.feed_id in volatile or not _covers(known[f.feed_id], f, low, now)]
+        missing = [f for f in feeds if not _covers(known[f.feed_id], f, low, now)]
         if not missing:
             return known  # type: ignore[return-value]  # none is missing
         grown = {
             feed.feed_id: (feed, before)
             for feed in missing
-            if feed.feed_id not in volatile
-            and (before := known[feed.feed_id]) is not None
-            and before.low <= low
-            and now < before.until
+            if (before := known[feed.feed_id]) is not None and before.low <= low and now < before.until
         }
         fresh = self._append(grown) if grown else {}
         fresh |= self._read([f for f in missing if f.feed_id not in fresh], low, now)
