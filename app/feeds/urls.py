@@ -5,6 +5,7 @@ Everything here works on text; ``app.feeds.fetch.address_policy`` decides whethe
 
 from __future__ import annotations
 
+import functools
 import re
 from urllib.parse import urljoin, urlsplit
 
@@ -104,9 +105,14 @@ def strip_tracking(url: str) -> str:
     if not mark:
         return url
     query, hash_mark, fragment = rest.partition("#")
-    kept = [p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0].lower())]
+    kept = [part for part in query.split("&") if not _is_tracking(part.partition("=")[0])]
     query = "&".join(kept)
     return head + ("?" + query if query else "") + hash_mark + fragment
+
+
+@functools.lru_cache(maxsize=512)
+def _is_tracking(name: str) -> bool:
+    return _TRACKING.fullmatch(name.lower()) is not None
 
 
 def normalise_address(text: str) -> list[str]:

@@ -1103,3 +1103,10 @@ def test_longer_than_the_limit_is_cut_at_a_tag() -> None:
     result = clean("<p>" + "x" * (sanitize.MAX_HTML - 10) + "<a href='http://e.org/'>long</a></p>", BASE)
     assert len(result) <= sanitize.MAX_HTML + 10
     assert "<a" not in result
+
+
+def test_H05_a_remembered_address_is_judged_by_our_own_origin() -> None:
+    picture = '<img src="https://reader.example/a.png">'
+    assert "a.png" in clean(picture, "https://a.example/")
+    assert clean(picture, "https://a.example/", own_origin="https://reader.example") == ""
+    assert "a.png" in clean(picture, "https://a.example/", own_origin="https://other.example")

@@ -22,6 +22,9 @@ MAX_ADDRESSES = 2 << 20
 #: Characters counted per address besides its own: the attributes that come with it.
 _ADDRESS_COST = 32
 MAX_CANDIDATES = 32
+#: Judged absolute addresses that a process remembers, of links and of media: at most 4 MB. Entries of a feed
+#: share many. The answer depends on nothing but the address and our own origin.
+_CACHED, _CACHED_LENGTH = 4096, 512
 
 
 def _words(names: str) -> frozenset[str]:
@@ -166,20 +169,40 @@ def _href(value: str) -> str | None:
         fragment = anchors.find_own_fragment(value, _context.page)
         if fragment in _context.targets:
             return f"#{PREFIX}{fragment}"
+    if value.startswith(("https://", "http://")) and len(value) <= _CACHED_LENGTH:
+        return _absolute_href(value)
     url = _resolve(value, _context.page if value[:1] == "#" else _context.base)
     return urls.strip_tracking(url) if url and "?" in url else url
 
 
+@functools.lru_cache(maxsize=_CACHED)
+def _absolute_href(value: str) -> str | None:
+    url = urls.resolve(value, "")
+    return urls.strip_tracking(url) if url and "?" in url else url
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def _absolute_src(value: str, own_origin: tuple[str, int] | None) -> str | None:
+    return _judge_src(urls.resolve(value, ""), own_origin)
+
+
 def _src(value: str) -> str | None:
-    url = _resolve(value, _context.base)
+    own_origin = _context.own_origin
+    if value.startswith(("https://", "http://")) and len(value) <= _CACHED_LENGTH:
+        url = _absolute_src(value, own_origin)
+    else:
+        url = _judge_src(_resolve(value, _context.base), own_origin)
+    if url is None or media_targets.may_load(url, _context.policy):
+        return url
+    place = _place(url)
+    is_of_page = place is not None and place == _place(_context.page)
+    return url if is_of_page and media_targets.may_load(url, _context.policy, requested=True) else None
+
+
+def _judge_src(url: str | None, own_origin: tuple[str, int] | None) -> str | None:
     if url is None or not url.startswith(("https://", "http://")):
         return None
-    if not media_targets.may_load(url, _context.policy):
-        place = _place(url)
-        is_of_page = place is not None and place == _place(_context.page)
-        if not (is_of_page and media_targets.may_load(url, _context.policy, requested=True)):
-            return None
-    return None if _context.own_origin and _is_own(url, _context.own_origin) else url
+    return None if own_origin and _is_own(url, own_origin) else url
 
 
 def _img_src(value: str) -> str | None:

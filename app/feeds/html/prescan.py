@@ -304,7 +304,7 @@ def may_reparse_differently(serialised: str) -> bool:
             if stack:
                 stack.pop()
             continue
-        if tag in _NOT_INSIDE and _is_inside(stack, *_NOT_INSIDE[tag]):
+        if stack and (rule := _NOT_INSIDE.get(tag)) and _is_inside(stack, *rule):
             return True
         if tag != "hr":
             stack.append(tag)

@@ -35,8 +35,9 @@ FEEDS, REMOVALS = 50, 1000
 COMPARED = 20_000
 #: Entries per check that are looked for both in the index and in the store, and read at once.
 SWEPT, SWEPT_AT_ONCE = 50_000, 5000
-#: A commit costs the same whatever is in it. So there is one after so many seconds, or so many entries.
-COMMIT_SECONDS, COMMIT_ENTRIES = 5.0, 2000
+#: A commit costs the same whatever is in it, and small ones are merged more often. So there is one after so
+#: many seconds, or so many entries.
+COMMIT_SECONDS, COMMIT_ENTRIES = 5.0, 10_000
 
 
 @dataclasses.dataclass
