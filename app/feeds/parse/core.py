@@ -15,7 +15,7 @@ from app.feeds.parse.entities import expand_entities
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.jsonfeed import read_json
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.mojibake import choose_repair, join_surrogates
+from app.feeds.parse.mojibake import choose_repair, has_odd_references, join_surrogates
 from app.feeds.parse.repair import strip_prolog
 from app.feeds.parse.tree import parse_tree
 from app.models.feeds.parsed import ParsedFeed, ParserPath
@@ -70,7 +70,10 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
         body = _unpack(body, limits)
     if len(body) > limits.body:
         raise ParseError("too_large", f"{len(body)} bytes")
-    text = join_surrogates(charset.to_utf8(body, content_type)[0])
+    text, _ = charset.to_utf8(body, content_type)
+    has_odd = has_odd_references(text)
+    if has_odd:
+        text = join_surrogates(text)
     if text[:1].isspace():
         text = text.lstrip()
     if not text[:64].strip(b"\0 \t\r\n") and not text.strip(b"\0 \t\r\n"):
@@ -83,7 +86,7 @@ def prepare_source(body: bytes, content_type: str | None, limits: Limits) -> Sou
         raise ParseError("html_page")
     root = _from_root(strip_prolog(text))
     text = expand_entities(root, text[: len(text) - len(root)])
-    return Source(text, is_json=False, repair_text=choose_repair(text))
+    return Source(text, is_json=False, repair_text=choose_repair(text, has_odd=has_odd))
 
 
 def parse_source(source: Source, url: str, limits: Limits) -> ParsedFeed:

@@ -322,7 +322,10 @@ class EntryDraft:
         )
 
     def _replies(self) -> Replies | None:
-        page, feed = (self.ctx.resolve_url(self.base, url) for url in (self.reply_page, self.reply_feed))
+        page, feed = self.reply_page, self.reply_feed
+        if page:  # some feeds state the number
+            page = None if page.strip().isdecimal() else self.ctx.resolve_url(self.base, page)
+        feed = self.ctx.resolve_url(self.base, feed) if feed else None
         return Replies(page, feed, parse_length(self.reply_count)) if page or feed else None
 
     def _link(self) -> str | None:

@@ -138,15 +138,13 @@ def _chapters(draft: EntryDraft, el: _Element) -> None:
 
 
 def _comments(draft: EntryDraft, el: _Element) -> None:
-    text = (el.text or "").strip()
-    if text.isdecimal():
-        draft.reply_count = draft.reply_count or text
-    else:
-        draft.reply_page = draft.reply_page or text
+    if draft.reply_page is None:
+        draft.reply_page = el.text
 
 
 def _comment_feed(draft: EntryDraft, el: _Element) -> None:
-    draft.reply_feed = draft.reply_feed or el.text
+    if draft.reply_feed is None:
+        draft.reply_feed = el.text
 
 
 def _comment_count(draft: EntryDraft, el: _Element) -> None:

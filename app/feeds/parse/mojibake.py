@@ -26,8 +26,8 @@ _HIGH = rb"(?:5529[6-9]|55[3-9]\d\d|56[0-2]\d\d|563[01]\d|[xX]0{0,4}[dD][89abAB]
 _LOW = rb"(?:563[2-9]\d|56[4-9]\d\d|57[0-2]\d\d|573[0-3]\d|5734[0-3]|[xX]0{0,4}[dD][c-fC-F][0-9a-fA-F]{2})"
 _MARK = rb"(?:&|\\u0026)(?:amp;)?#"
 _HALVES = re.compile(rb"(%b)(%b);%b(%b);|%b(?:%b|%b);" % (_MARK, _HIGH, _MARK, _LOW, _MARK, _HIGH, _LOW))
-#: A quick check, because an expression that begins with one fixed byte is fast.
-_HALF = re.compile(rb"#(?:%b|%b);" % (_HIGH, _LOW))
+#: What either repair of references may change. An expression that begins with one fixed byte is fast.
+_ODD_REFERENCE = re.compile(rb"#(?:1[2-5]\d|[xX]0{0,4}[89][0-9a-fA-F]|%b|%b);" % (_HIGH, _LOW))
 
 _UNDEFINED = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 _C1 = {chr(n): bytes([n]).decode("cp1252") for n in range(0x80, 0xA0) if n not in _UNDEFINED}
@@ -37,14 +37,24 @@ _WIDE = re.compile("[" + "".join(_BACK) + "]")
 _LEADS = bytes(range(0xC2, 0xF5))
 
 
-def choose_repair(document: bytes) -> Callable[[str], str] | None:
-    """Return the repair that every text of a UTF-8 document needs; None for a clean document."""
+def has_odd_references(document: bytes) -> bool:
+    """Return whether a document may have references to C1 controls or to halves of characters."""
+    return _ODD_REFERENCE.search(document) is not None
+
+
+def choose_repair(document: bytes, *, has_odd: bool) -> Callable[[str], str] | None:
+    """Return the repair that every text of a UTF-8 document needs; None for a clean document.
+
+    Args:
+        document: without its prolog.
+        has_odd: the result of :func:`has_odd_references`.
+    """
     if b"\xc2" in document:  # the lead byte of both accidents
         if _TWICE.search(document) and _is_twice(document):
             return _undo_twice
         if _C1_RAW.search(document):
             return _undo_c1
-    return _undo_c1 if _C1_REFERENCE.search(document) else None
+    return _undo_c1 if has_odd and _C1_REFERENCE.search(document) else None
 
 
 def join_surrogates(document: bytes) -> bytes:
@@ -53,7 +63,7 @@ def join_surrogates(document: bytes) -> bytes:
     Programs that count in UTF-16 write an emoji as two references, which neither XML nor HTML allows. A
     half without its other half is removed.
     """
-    return _HALVES.sub(_join_halves, document) if _HALF.search(document) else document
+    return _HALVES.sub(_join_halves, document)
 
 
 def _join_halves(found: re.Match[bytes]) -> bytes:
