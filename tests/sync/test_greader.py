@@ -77,6 +77,15 @@ def test_contents_have_all_that_some_app_needs(reader: Reader) -> None:
         assert isinstance(item["updated"], int)
 
 
+def test_ids_in_texts_are_those_of_their_item(reader: Reader, services: Services, ann: Actor) -> None:
+    url = "https://notes.example/feed"
+    feed_id = services.subscriptions.subscribe(ann, url).subscription.feed_id
+    pull(services, [feed_id], {url: rss("Notes", [("One", "<p>a<a href='#n'>1</a></p><p id=n>b</p>")])})
+    (item,) = reader.json(f"stream/contents/feed/{feed_id}", n=1)["items"]
+    key = int(item["id"].rpartition("/")[2], 16)
+    assert item["summary"]["content"] == f'<p>a<a href="#at-{key}-n">1</a></p><p id="at-{key}-n">b</p>'
+
+
 def test_apps_get_the_pictures_that_came_beside_a_text(
     reader: Reader, services: Services, ann: Actor
 ) -> None:

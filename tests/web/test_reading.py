@@ -444,6 +444,25 @@ def test_pictures_are_those_for_the_colours_of_the_page(
         assert expected in shown, theme
 
 
+def test_footnotes_and_files_of_other_apps_are_those_of_their_entry(
+    services: Services, ann: Visitor, reader: Actor, db: Any
+) -> None:
+    _feed(services, reader, 2)
+    note = '<p>a<a href="#at-n">1</a></p><p id="at-n">at-n</p>'
+    files = [{"url": "magnet:?xt=urn:btih:ab"}, {"url": "javascript:alert(1)"}]
+    body = entry_bodies.pack(note, "", b"")
+    db.entries.update_many({}, {"$set": {"body": body, "enclosures": files}})
+    ids = [row["_id"] for row in db.entries.find()]
+    pages = ("/read/all?view=expanded", *(f"/read/all?entry={i}" for i in ids))
+    whole, *single = (ann.get(path).text for path in pages)
+    for i, shown in zip(ids, single, strict=True):
+        scoped = note.replace('"at-n"', f'"at-{i}-n"').replace("#at-n", f"#at-{i}-n")
+        assert scoped in whole
+        assert scoped in shown
+        links = lxml.html.fromstring(shown).xpath("//ul[@class='files']/li/a/@href")
+        assert links == ["magnet:?xt=urn:btih:ab"]
+
+
 def test_errors_are_told_in_words(ann: Visitor) -> None:
     for path, status in (
         ("/nope", 404),
