@@ -452,6 +452,21 @@ def test_nothing_moves_when_pictures_and_news_come(site: Site, visit: Visit, ann
     assert page.evaluate("window.__shift") <= 0.02
 
 
+def test_a_footnote_is_shown_without_loading_its_entry_again(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1, text="<p>a<a href='#n'>1</a></p>" + "<p>word</p>" * 200 + "<p id=n>Note</p>")
+    page = visit(login="ann")
+    page.locator("#rows .row h2 a").click()
+    mark = page.locator("#article .prose a")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    mark.click()
+    expect(page.locator("#article [id^=at-]")).to_be_in_viewport()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    assert [url for url in asked if "entry=" in url] == []
+    page.go_back()
+    expect(page.locator("#entry-title")).to_be_in_viewport()
+
+
 def test_read_feeds_leave_the_tree_when_the_reader_goes_on(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 2)
     subscribe(site, ann, 2, URLS[1])
