@@ -251,6 +251,8 @@ DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
         ("<content type='application/zip'>Hello123</content>", "Hello123"),
         ("<content type='image/png'>&lt;img src='x'&gt; a drawing</content>", "<img src='x'> a drawing"),
         ("<content type='text/html' mode='Base64'>PGk+eDwvaT4=</content>", "<i>x</i>"),
+        ("<content type='html' mode='base64'>PGk+eDwvaT4=</content>", "<i>x</i>"),
+        ("<content type='text' mode='base64'>YSA8IGI=</content>", "a &lt; b"),
         ("<content type='html'>&lt;p&gt;a <b>b</b> c&lt;/p&gt;</content>", "<p>a <b>b</b> c</p>"),
         ("<content>&lt;h2 id='a'&gt;H&lt;/h2&gt;&lt;p&gt;x &amp;lt; y&lt;/p&gt;\n</content>", "<h2 id='a'>H</h2><p>x &lt; y</p>"),
         ("<content type='text'>&lt;div&gt;x&lt;/div&gt;</content>", "<div>x</div>"),

@@ -110,6 +110,8 @@ def _iso_fast(text: str) -> dt.datetime | None:
         when = dt.datetime.fromisoformat(text)
     except ValueError:
         return None
+    if when.tzinfo is dt.UTC:
+        return when
     offset = when.utcoffset()
     if offset is None:
         return when.replace(tzinfo=dt.UTC)

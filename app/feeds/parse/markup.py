@@ -160,10 +160,12 @@ def read_text_construct(el: etree._Element) -> tuple[str, bool]:
     Reads ``type`` of 1.0 (text, html, xhtml or a MIME type) and ``mode`` of 0.3 (xml, escaped, base64).
     """
     kind = el.get("type")
-    if kind == "html" and len(el) == 0:
-        return el.text or "", True
-    if not el.attrib and len(el) == 0:
-        return interpret_text(el.text or "", "text")
+    if len(el) == 0 and el.get("mode") is None:
+        text = el.text or ""
+        if kind == "html":
+            return text, True
+        if kind == "text" or (kind is None and not el.attrib):
+            return text, "</" in text and is_html_document(text)
     kind = kind or _read_attribute(el, "type") or "text"
     if (_read_attribute(el, "mode") or "").strip().lower() == "base64":
         return _decoded(el.text or ""), _is_html(kind)
