@@ -148,7 +148,7 @@ def test_rss_content(text: str, content: str, summary: str) -> None:
         ("Abstract: for all $n<m$ we show the rest", "Abstract: for all $n&lt;m$ we show the rest"),
         ("Use Map<String, Integer> and List<Foo>", "Use Map&lt;String, Integer&gt; and List&lt;Foo&gt;"),
         ("Jane Roe <jane@example.org> wrote", "Jane Roe &lt;jane@example.org&gt; wrote"),
-        ("see <https://e.org/>", None),
+        ("see <ftp://e.org/>", "see &lt;ftp://e.org/&gt;"),
         ("<p>We have $a<b$ and then</p>", "<p>We have $a&lt;b$ and then</p>"),
         ("a<b", "a&lt;b"),
         (

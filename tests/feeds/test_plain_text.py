@@ -42,6 +42,7 @@ def test_plain_text_reads_as_it_was_written(text: str, shown: str | None) -> Non
         ("see https://e.org/?a=1&amp;b=2, n<m",
          'see <a href="https://e.org/?a=1&amp;b=2">https://e.org/?a=1&amp;b=2</a>, n&lt;m'),
         ("a &lt;https://e.org/&gt;", 'a &lt;<a href="https://e.org/">https://e.org/</a>&gt;'),
+        ("see <https://e.org/>", 'see &lt;<a href="https://e.org/">https://e.org/</a>>'),
         ("<p>https://e.org/</p>", None),
         ("https://e.org/<br>b", None),
         ("no address", None),
