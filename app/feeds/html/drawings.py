@@ -68,7 +68,7 @@ _SHEET = re.compile(r"[^@\\<&]{0,16384}")
 _AT_RULE = re.compile(r"@[^{}@;]{0,400}(?:;|\{(?:[^{}@]{0,2000}\{[^{}@]{0,2000}\})*[^{}@]{0,2000}\})")
 _UNSEEN = re.compile(r"display\s*+:\s*+none", re.IGNORECASE)
 _DATA_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/\s]*={0,2}", re.ASCII)
-_PIXELS = re.compile(r"\s*(\d{1,5})(?:\.\d{0,20})?(px|em|ex|)\s*", re.ASCII)
+_PIXELS = re.compile(r"(\d{1,5})(?:\.\d{0,20})?(px|em|ex|)", re.ASCII)
 _PER_UNIT = {"": 1, "px": 1, "em": 16, "ex": 8}
 _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{0,20})?", re.ASCII)
 
@@ -258,7 +258,7 @@ def _is_empty(root: Element) -> bool:
 
 def _size(root: Element) -> tuple[int, int]:
     """Return the width and height in pixels, 0 if unknown."""
-    width, height = (_PIXELS.fullmatch(root.given.get(name, "")) for name in ("width", "height"))
+    width, height = (_PIXELS.fullmatch(root.given.get(name, "").strip()) for name in ("width", "height"))
     if width and height:
         return int(width[1]) * _PER_UNIT[width[2]], int(height[1]) * _PER_UNIT[height[2]]
     box = root.given.get("viewbox", "").replace(",", " ").split()

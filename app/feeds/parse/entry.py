@@ -16,6 +16,7 @@ from app.feeds.parse.draft import EntryDraft, is_absolute
 from app.feeds.parse.markup import escape_text, get_text, keep_line_breaks, read_text_construct, read_xhtml
 from app.feeds.parse.media import MEDIA, add_keywords
 from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, THR_COUNT, XML_BASE, HandlerTable, canonicalise_tag
+from app.models.feeds.link_schemes import has_link_scheme
 from app.models.feeds.parsed import FileRole
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
@@ -119,7 +120,10 @@ def _enclosure(draft: EntryDraft, el: _Element) -> None:
 
 def _alternate_files(draft: EntryDraft, el: _Element) -> None:
     for child in el:
-        if canonicalise_tag(child.tag, RSS) == "podcast:source":
+        # Sources in other networks, such as ipfs:, are copies of the same file.
+        if canonicalise_tag(child.tag, RSS) == "podcast:source" and not has_link_scheme(
+            child.get("uri") or ""
+        ):
             draft.add_enclosure(
                 child.get("uri"),
                 child.get("contentType") or el.get("type"),
