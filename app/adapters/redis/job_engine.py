@@ -94,7 +94,7 @@ class RedisEngine:
                 paused=bool(paused),
                 draining=bool(draining),
             )
-            for name, length, oldest, paused, draining in rows
+            for name, length, oldest, paused, draining, _planned in rows
         )
 
     def _texts(self, names: Sequence[str]) -> list[dict[str, Any]]:
