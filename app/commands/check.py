@@ -21,6 +21,14 @@ from app.models.operations.proxy_probes import PROBES, Probe
 PATIENCE = 20
 #: Most bytes read of a response; a longer one isn't Eventr's.
 _LONGEST = 1 << 16
+#: Seconds for the single request of the doctor.
+BRIEF_SECONDS = 5
+#: The warning about a proxy that the settings don't count; the doctor gives it as well.
+IGNORED = (
+    "Requests arrive through more proxies than EVENTR_TRUSTED_PROXIES says, so all users share one address "
+    "and the limit on wrong passwords. Set it to the number of proxies in front of Eventr."
+)
+_HELLO = Probe("", "/check/compatibility", "", "", "")
 _SCHEMES = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 
 
@@ -37,8 +45,10 @@ def check(url: str | None) -> None:
     base = urlsplit((url or web_address.get_public_url(settings)).rstrip("/"))
     if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query or base.username:
         raise InvalidError("Enter an address like https://reader.example.org, without a path.")
-    _meet(base)
+    said = _meet(base)
     failed = 0
+    if said.get("ignored"):
+        click.echo(f"WARN  {'proxies':13}  {IGNORED}")
     for probe in PROBES:
         why = run_probe(probe, base, min(probe.size, settings.api_max_bytes))
         failed += why is not None
@@ -48,16 +58,30 @@ def check(url: str | None) -> None:
     sys.exit(1 if failed else 0)
 
 
-def _meet(base: SplitResult) -> None:
+def count_ignored_addresses(settings: Settings) -> int:
+    """Return how many proxies on the way from the public address the settings don't count; 0 if the address
+    can't be reached from here."""
+    base = urlsplit(web_address.get_public_url(settings))
+    try:
+        said = _answer(_HELLO, base, _HELLO.path, 0, timeout=BRIEF_SECONDS)[1]
+    except (OSError, http.client.HTTPException, ValueError, zlib.error):
+        return 0
+    found = said.get("ignored")
+    return found if isinstance(found, int) else 0
+
+
+def _meet(base: SplitResult) -> dict[str, object]:
     """Check that Eventr is running there, so that not every test reports the same failure.
+
+    Returns:
+        The properties of the request as it arrived.
 
     Raises:
         click.ClickException: Eventr isn't running there.
     """
-    hello = Probe("", "/check/compatibility", "", "", "")
     origin = f"{base.scheme}://{base.netloc}"
     try:
-        status, said, _ = _answer(hello, base, hello.path, 0)
+        status, said, _ = _answer(_HELLO, base, _HELLO.path, 0)
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as e:
         raise click.ClickException(f"Can't get a valid response from {origin}: {_plain(e)}.") from e
     if status == http.client.BAD_REQUEST:
@@ -69,6 +93,7 @@ def _meet(base: SplitResult) -> None:
         raise click.ClickException(
             f"{origin} isn't running Eventr, or its version is too old (HTTP status {status})."
         )
+    return said
 
 
 def _advice(probe: Probe, why: str) -> list[str]:
@@ -110,10 +135,16 @@ def _changed(probe: Probe, base: SplitResult, target: str, tag: str) -> str | No
 
 
 def _answer(
-    probe: Probe, base: SplitResult, target: str, size: int, more: Mapping[str, str] | None = None
+    probe: Probe,
+    base: SplitResult,
+    target: str,
+    size: int,
+    more: Mapping[str, str] | None = None,
+    *,
+    timeout: float = PATIENCE,
 ) -> tuple[int, dict[str, object], str]:
     """Send a request; return status, JSON document and ETag."""
-    connection = _SCHEMES[base.scheme](base.hostname or "", base.port, timeout=PATIENCE)
+    connection = _SCHEMES[base.scheme](base.hostname or "", base.port, timeout=timeout)
     with contextlib.closing(connection):
         # Raw requests: urllib would normalize them.
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "eventr check"}

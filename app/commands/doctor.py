@@ -11,7 +11,7 @@ import click
 
 from app import config, embedded
 from app.cli import print_json
-from app.commands import web_address
+from app.commands import check, web_address
 from app.commands.requirements import find_library_problems
 from app.commands.settings_check import require_usable
 from app.config import Settings
@@ -47,6 +47,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield from check_run_folder(settings)
     yield from health.run_checks(settings)
     yield check_web(settings)
+    yield from check_proxies(settings)
 
 
 def check_run_folder(settings: Settings) -> Iterator[CheckResult]:
@@ -66,6 +67,12 @@ def check_web(settings: Settings) -> CheckResult:
         return CheckResult("processes", Severity.OK, f"web is running on port {settings.port}.")
     text = f"web isn't responding on port {settings.port}. Start it with 'eventr up' or 'eventr web'."
     return CheckResult("processes", Severity.WARN, text)
+
+
+def check_proxies(settings: Settings) -> Iterator[CheckResult]:
+    """Check that the settings count all proxies between the public address and the web tier (W06)."""
+    if settings.base_url and check.count_ignored_addresses(settings):
+        yield CheckResult("settings", Severity.WARN, check.IGNORED)
 
 
 def check_libraries() -> Iterator[CheckResult]:

@@ -16,7 +16,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from app import cli, create_app, embedded
 from app.bootstrap.services import Services
-from app.commands.check import run_probe
+from app.commands import doctor
+from app.commands.check import IGNORED, run_probe
+from app.models.operations.check_result import Severity
 from app.models.operations.proxy_probes import AUTHORIZATION, BY_NAME, PROBES
 from tests.conftest import Eventually
 from tests.platform.test_web_tier import Web, _web
@@ -196,6 +198,41 @@ def test_each_probe_finds_what_is_in_its_way(
     with _served(services, proxy, **given) as base:
         found = [probe.name for probe in PROBES if run_probe(probe, urlsplit(base), probe.size)]
     assert found == ([name] if name else [])
+
+
+def _forwarding(app: Wsgi) -> Wsgi:
+    def proxy(environ: dict[str, Any], start: Any) -> Any:
+        sent = environ.get("HTTP_X_FORWARDED_FOR")
+        came = f"{sent}, 192.0.2.1" if sent else "192.0.2.1"
+        return app({**environ, "HTTP_X_FORWARDED_FOR": came}, start)
+
+    return proxy
+
+
+@pytest.mark.parametrize(("trusted", "warns"), [(0, True), (1, False)])
+def test_W06_a_forwarded_address_that_is_not_trusted_is_warned_of(
+    services: Services, caplog: pytest.LogCaptureFixture, trusted: int, warns: bool
+) -> None:
+    """By ``eventr check``, the doctor and the log, which says so once and quotes nothing."""
+    with _served(services, _forwarding, trusted_proxies=trusted) as base:
+        done = CliRunner().invoke(cli.cli, ["check", base])
+        told = list(doctor.check_proxies(dataclasses.replace(services.settings, base_url=base)))
+    assert ("WARN  proxies" in done.output) is warns
+    assert "FAIL" not in done.output
+    assert [(one.word, one.text) for one in told] == [(Severity.WARN, IGNORED)] * warns
+    logged = [one for one in caplog.messages if "forwarded_address_ignored" in one]
+    assert len(logged) == warns
+    assert "192.0.2.1" not in "".join(logged)
+
+
+def test_W06_without_a_proxy_nothing_is_warned_of(
+    services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The test's own forged address doesn't count as one."""
+    with _served(services) as base:
+        assert "WARN" not in CliRunner().invoke(cli.cli, ["check", base]).output
+        assert not list(doctor.check_proxies(dataclasses.replace(services.settings, base_url=base)))
+    assert "forwarded_address_ignored" not in caplog.text
 
 
 # -- the page

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import re
 
 from app import logs
 from app.config import Settings
-from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
+from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.sessions import SessionGateway, hash_token
-from app.models.accounts.user import NewUser, Session, User
+from app.models.accounts.user import Credentials, NewUser, Session, User
 from app.ports import EventPort
-from app.services.access import Limiter, throttle
+from app.services.access import Limiter, refuse_after, throttle
 from app.services.accounts import passwords, reserved_names
 from app.services.accounts.passwords import Hasher
 
@@ -22,15 +23,28 @@ log = logs.get(__name__)
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
 #: Failed logins per network, for all accounts together (W06); the limit per account is a setting.
 PER_NETWORK = 30
+#: Attempts per account, from all networks together, whose network has used up its own. A right password isn't
+#: counted: strangers behind the same address must not keep someone out.
+PER_ACCOUNT_BEYOND = 1
 WRONG = N_("The user name or password is incorrect.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """A browser in which someone has logged in before, as its signed cookie says."""
+
+    user_id: int
+    id: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Client:
-    """The source of a request: the address that trusted proxies report, and the User-Agent header."""
+    """The source of a request: the address that trusted proxies report, the User-Agent header, and the
+    browser if it is known."""
 
     address: str = ""
     agent: str = ""
+    device: Device | None = None
 
     @property
     def network(self) -> str:
@@ -51,6 +65,25 @@ class SignUp:
     name: str
     password: str
     invite: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Passed:
+    """The counters that an attempt has passed: the account's own, and one that others share.
+
+    Attributes:
+        wait: seconds until the network has attempts again, which the answer to a wrong password reports.
+    """
+
+    own: str
+    limit: int
+    shared: str = ""
+    shared_limit: int = 0
+    wait: int = 0
+
+    def refund_shared(self, limiter: Limiter) -> None:
+        if self.shared:
+            limiter.refund(self.shared, self.shared_limit)
 
 
 class SignInService:
@@ -89,12 +122,17 @@ class SignInService:
             InvalidError: a field is invalid.
             ForbiddenError: sign-up is closed, or the invite isn't valid.
             ExistsError: the name is taken.
-            RateLimitedError: too many accounts from one network.
+            RateLimitedError: too many accounts from one network, or too many logins at this moment.
         """
         check_identity(form.name, form.email)
         passwords.check(form.password, name=form.name, email=form.email)
-        self._throttle(f"signup:{client.network}", PER_NETWORK)
-        new = NewUser(form.email, form.name, self._hasher.hash(form.password))
+        network = f"signup:{client.network}"
+        self._throttle(network, PER_NETWORK)
+        try:
+            new = NewUser(form.email, form.name, self._hasher.hash(form.password))
+        except RateLimitedError:
+            self._limiter.refund(network, PER_NETWORK)
+            raise
         user = self._first(new) or self._further(new, form.invite)
         log.info("user_created", user_id=user.id, role=user.role.value)
         return self._sessions.open_session(user.id, agent=client.agent, address=client.network)
@@ -123,31 +161,64 @@ class SignInService:
 
         Raises:
             AuthRequiredError: name or password is wrong; same message and time for every reason (W07).
-            RateLimitedError: too many attempts (W06).
+            RateLimitedError: too many attempts (W06), or too many logins at this moment (W05).
         """
-        pair = f"login:{login.strip().casefold()[:256]}:{client.network}"
-        network = f"login:{client.network}"
-        self._throttle(pair, self._settings.login_failures)
-        self._throttle(network, PER_NETWORK)
         known = self._accounts.find_credentials(login)
-        fits = self._hasher.verify(known.password_hash if known else None, password)
+        passed = self._admit(login, known, client)
+        try:
+            fits = self._hasher.verify(known.password_hash if known else None, password)
+        except RateLimitedError:
+            self._limiter.refund(passed.own, passed.limit)
+            passed.refund_shared(self._limiter)
+            raise
         if not fits or known is None or known.user.disabled:
             log.info("login_failed", network=client.network, user_id=known.user.id if known else None)
+            refuse_after(passed.wait)
             raise AuthRequiredError(WRONG)
-        self._limiter.reset(pair)
+        self._limiter.reset(passed.own)
         # Not reset: otherwise anyone with an account could keep guessing other accounts' passwords.
-        self._limiter.refund(network, PER_NETWORK)
+        passed.refund_shared(self._limiter)
         if self._hasher.is_outdated(known.password_hash):
-            self._accounts.replace_hash(known.user.id, known.password_hash, self._hasher.hash(password))
+            with contextlib.suppress(RateLimitedError):  # the next login renews it
+                self._accounts.replace_hash(known.user.id, known.password_hash, self._hasher.hash(password))
         token = self._sessions.open_session(known.user.id, agent=client.agent, address=client.network)
         # A concurrent password change ended only the sessions that existed then, not this one.
         now = self._accounts.find_password_hash(known.user.id)
-        if now != known.password_hash and not self._hasher.verify(now, password):
+        if now != known.password_hash and not self._verify_again(token, now, password):
             self._sessions.end_session(hash_token(token))
             log.info("login_failed", network=client.network, user_id=known.user.id)
             raise AuthRequiredError(WRONG)
         log.info("login", user_id=known.user.id)
         return token
+
+    def _verify_again(self, token: str, stored: str | None, password: str) -> bool:
+        try:
+            return self._hasher.verify(stored, password)
+        except RateLimitedError:
+            self._sessions.end_session(hash_token(token))
+            raise
+
+    def _admit(self, login: str, known: Credentials | None, client: Client) -> _Passed:
+        """Count an attempt to log in, or refuse it (W06).
+
+        A known browser has a count of its own. Everyone else counts for the account in their network, and for
+        their network. Where a network has used up its attempts, an account still has its own few.
+        """
+        limit = self._settings.login_failures
+        if known is not None and client.device is not None and client.device.user_id == known.user.id:
+            own = f"login:device:{client.device.id}"
+            self._throttle(own, limit)
+            return _Passed(own, limit)
+        name = login.strip().casefold()[:256]
+        own = f"login:{name}:{client.network}"
+        self._throttle(own, limit)
+        network = f"login:{client.network}"
+        wait = self._limiter.count_try(network, PER_NETWORK, self._settings.login_window)
+        if not wait:
+            return _Passed(own, limit, network, PER_NETWORK)
+        beyond = f"login:{name}:beyond"
+        self._throttle(beyond, PER_ACCOUNT_BEYOND)
+        return _Passed(own, limit, beyond, PER_ACCOUNT_BEYOND, wait)
 
     def _throttle(self, who: str, limit: int) -> None:
         throttle(self._limiter, who, limit=limit, window=self._settings.login_window)

@@ -163,13 +163,13 @@ class TokenService:
         pair, network = f"app:{login.strip().casefold()[:256]}:{client.network}", f"app:{client.network}"
         window = self._settings.login_window
         throttle(self._limiter, pair, limit=self._settings.login_failures, window=window)
-        throttle(self._limiter, network, limit=PER_NETWORK, window=window)
         found = self._tokens.find_app_caller(login, password, client.agent)
         if found is None:
+            # Only failures count: nobody guesses a random password, and others may share the address.
             log.info("app_login_failed", network=client.network)
+            throttle(self._limiter, network, limit=PER_NETWORK, window=window)
             raise AuthRequiredError(WRONG)
         self._limiter.reset(pair)
-        self._limiter.refund(network, PER_NETWORK)
         log.info("app_login", user_id=found.user.id, token_id=found.token.id)
         return found
 

@@ -85,6 +85,7 @@ def _seen() -> dict[str, object]:
         "secure_cookies": get_web().secure,
         "trusted_proxies": settings.trusted_proxies,
         "forwarded": any(name in request.headers for name in _FORWARDED),
+        "ignored": hosts.count_ignored_addresses(request, settings),
     }
 
 

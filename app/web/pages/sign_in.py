@@ -11,7 +11,7 @@ from app.services.accounts.sign_in import SignUp
 from app.web import forms
 from app.web.context import find_user, get_services, get_session
 from app.web.forms import declare_text
-from app.web.security import sessions
+from app.web.security import devices, sessions
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers
 from app.web.view.render import render_page
@@ -58,12 +58,12 @@ def show_log_in() -> Response | str:
 def log_in() -> Response | tuple[str, int]:
     """Check name and password, and start a session."""
     form = forms.read_form(request, LogIn)
+    client = dataclasses.replace(sessions.get_client(), device=devices.find_device())
     try:
-        token = get_services().sign_in.log_in(form.login, form.password, sessions.get_client())
+        token = get_services().sign_in.log_in(form.login, form.password, client)
     except Shown as e:
         return _log_in_form(next=form.next, login=form.login, error=e), e.http_status
-    _leave_old_session()
-    sessions.begin_session(token)
+    _begin_session(token)
     return make_response(redirect(get_safe_next(form.next), 303))
 
 
@@ -94,15 +94,18 @@ def sign_up() -> Response | tuple[str, int]:
         mode = get_services().sign_in.get_signup_mode()
         page = render_page("pages/signup.html", mode=mode, form=form, invite=form.invite, error=e)
         return page, e.http_status
-    _leave_old_session()
-    sessions.begin_session(token)
+    _begin_session(token)
     return make_response(redirect("/welcome", 303))
 
 
-def _leave_old_session() -> None:
+def _begin_session(token: str) -> None:
     # A new login ends the browser's old session (W01).
     if find_user() is not None:
         get_services().sign_in.log_out(get_session())
+    sessions.begin_session(token)
+    resumed = get_services().sign_in.resume(token)
+    if resumed is not None:
+        devices.remember_device(resumed[1].id)
 
 
 @bp.post("/logout")

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from flask import Flask, Request
+from flask import Flask, Request, current_app, request
 from werkzeug.exceptions import LengthRequired
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import logs
 from app.config import HOST, Settings
 from app.errors import InvalidError, TooLargeError
+from app.models.operations.proxy_probes import FORGED
+from app.web.context import get_web
 
 log = logs.get(__name__)
 
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 FORM_PARTS = 200
+#: Longest X-Forwarded-For header whose addresses are counted.
+_LONGEST = 1024
+_WARNED = "eventr-warned-of-ignored-addresses"
 
 
 def list_trusted_names(settings: Settings) -> list[str]:
@@ -43,6 +48,29 @@ def get_request_host(request: Request) -> str:
     named = request.headers.get("Host", "")
     usual = ":443" if request.scheme == "https" else ":80"
     return named.removesuffix(usual) if HOST.fullmatch(named) else ""
+
+
+def count_ignored_addresses(request: Request, settings: Settings) -> int:
+    """Return how many more addresses X-Forwarded-For lists than there are trusted proxies.
+
+    More than none means that a proxy isn't counted in the settings, or that a client sends a forged header.
+    The address that our own test forges isn't counted.
+    """
+    listed = request.headers.get("X-Forwarded-For", "")[:_LONGEST].split(",")
+    arrived = [name for name in map(str.strip, listed) if name and name != FORGED]
+    return max(0, len(arrived) - settings.trusted_proxies)
+
+
+def warn_of_ignored_addresses() -> None:
+    """Log once per process that a forwarded address isn't trusted: behind a proxy that the settings don't
+    count, all users have one address, and share the limit on wrong passwords (W06)."""
+    if _WARNED not in current_app.extensions and count_ignored_addresses(request, get_web().settings):
+        current_app.extensions[_WARNED] = True
+        log.warning(
+            "forwarded_address_ignored",
+            trusted_proxies=get_web().settings.trusted_proxies,
+            hint="set EVENTR_TRUSTED_PROXIES to the number of proxies in front of Eventr",
+        )
 
 
 def check_body(request: Request, settings: Settings, *, takes_file: bool = False) -> None:

@@ -14,7 +14,7 @@ from app.services.accounts.sign_in import Client
 from app.web import problems
 from app.web.api import programs
 from app.web.context import get_web
-from app.web.security import csrf, hosts
+from app.web.security import csrf, devices, hosts
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 View = TypeVar("View", bound=Callable[..., object])
@@ -54,8 +54,10 @@ def takes_file(view: View) -> View:
 
 def install(app: Flask) -> None:
     """Identify the user before each request, guard the request, and set the cookie after it."""
+    app.before_request(hosts.warn_of_ignored_addresses)
     app.before_request(_recognise)
     app.before_request(_guard)
+    app.after_request(devices.set_cookie)
     app.after_request(_set_cookie)
 
 
