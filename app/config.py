@@ -219,7 +219,10 @@ class Settings:
         common=True,
     )
     signup: str = _row(
-        "open", "Who may sign up after the first user", _one_of("open", "closed", "invite"), common=True
+        "invite",
+        "Who may sign up after the first user: nobody, people with an invite link, or everyone",
+        _one_of("closed", "invite", "open"),
+        common=True,
     )
     session_idle: int = _row(
         14 * 86400, "Seconds without activity after which a session ends", _between(60, 1e9)

@@ -37,6 +37,27 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+#: The ids of errors that are logged, with numbers as values. All others may quote what someone sent, such as
+#: the secret address of a feed.
+LOGGED_NUMBERS = frozenset(
+    (
+        *(
+            "comment_id",
+            "device_id",
+            "entry_id",
+            "export_id",
+            "feed_id",
+            "folder_id",
+            "import_id",
+            "share_id",
+        ),
+        *("share_id", "tag_id", "token_id", "user_id"),
+        *("count", "given", "limit", "mb", "minutes", "most", "retry_after"),
+    )
+)
+#: The ids of errors that are logged, with words from our own code as values.
+LOGGED_WORDS = frozenset({"action", "field", "permission", "scope"})
+_WORD = re.compile(r"[a-z_:.-]{1,40}")
 _PLACE = re.compile(r"%\((\w+)\)s")
 
 
@@ -76,6 +97,16 @@ class EventrError(Exception):
     def word(self) -> str:
         """The stable machine word of this error."""
         return self.code
+
+    @property
+    def logged_ids(self) -> dict[str, Any]:
+        """The ids that logs may contain (V14): known numbers, and words of our own."""
+        return {
+            name: value
+            for name, value in self.ids.items()
+            if (name in LOGGED_NUMBERS and isinstance(value, int))
+            or (name in LOGGED_WORDS and _WORD.fullmatch(str(value)))
+        }
 
 
 class SettingsError(EventrError):

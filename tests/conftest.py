@@ -273,6 +273,7 @@ def settings(
         secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         argon2_memory_kib=19456,
         argon2_time=1,
+        signup="open",
     )
     shutil.rmtree(index)
 

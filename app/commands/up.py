@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 import click
 import redis
@@ -33,6 +34,7 @@ from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Superviso
 from app.errors import StartupError
 from app.models.jobs import redis_keys
 from app.monitoring import admin_port
+from app.runtime.private_file import open_private
 from app.runtime.redis_errors import OUTAGE
 
 #: Our processes in start order: a process comes after the ones that it uses.
@@ -198,6 +200,9 @@ class LogFile(logging.handlers.RotatingFileHandler):
     """Our own log file; reports a failing disk once, until a write succeeds again."""
 
     _failed = _told = False
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=open_private)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""

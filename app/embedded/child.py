@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from app.embedded import lifeline
 from app.errors import StartupError
+from app.runtime.private_file import open_private
 
 #: The remedy for files that a command of another user has left.
 REMEDY = "Change its owner to this user, or set EVENTR_HOME to another folder"
@@ -45,7 +46,7 @@ def spawn(
     """
     start = [sys.executable, "-I", "-S", lifeline.__file__, str(os.getpid()), str(int(death_signal))]
     try:
-        with log.open("ab") as output:
+        with open(log, "ab", opener=open_private) as output:
             # A session of its own: Ctrl-C in a terminal must reach only the parent, which then
             # stops its children in the right order.
             return subprocess.Popen(  # noqa: S603 — no shell, and the command is ours

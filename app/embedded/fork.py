@@ -23,6 +23,7 @@ from typing import NoReturn
 
 from app.embedded import lifeline
 from app.errors import StartupError
+from app.runtime.private_file import open_private
 
 #: Seconds between two looks of a wait with a time limit.
 _STEP = 0.01
@@ -119,7 +120,7 @@ def fork(child: Child) -> ForkedProcess:
     sys.stderr.flush()
     parent = os.getpid()
     try:
-        output = os.open(child.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        output = open_private(child.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
     except OSError as e:
         raise StartupError(f"Can't start {child.arguments[0]} ({e.strerror}: {e.filename}).") from e
     try:

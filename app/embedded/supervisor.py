@@ -14,6 +14,7 @@ from app import logs
 from app.embedded import child
 from app.embedded.child import ChildProcess, poll
 from app.errors import StartupError
+from app.runtime.private_file import open_private
 
 log = logs.get(__name__)
 
@@ -232,7 +233,8 @@ def rotate(path: Path, limit: int = LOG_BYTES) -> None:
         if older.exists():
             older.replace(_numbered(path, number + 1))
     try:
-        shutil.copyfile(path, _numbered(path, 1))
+        with open(path, "rb") as log_file, open(_numbered(path, 1), "wb", opener=open_private) as kept:
+            shutil.copyfileobj(log_file, kept)
     except OSError as e:
         log.warning("log_not_kept", file=path.name, why=e.strerror)
         _numbered(path, 1).unlink(missing_ok=True)

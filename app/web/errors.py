@@ -70,7 +70,7 @@ def _ours(error: Exception) -> Response:
 
 def answer_error(error: EventrError) -> Response:
     """Log an EventrError and return its answer."""
-    log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
+    log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.logged_ids)
     return render_error(error.http_status, error.word, i18n.translate_error(error), error)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,6 +18,7 @@ from app.config import Settings
 from app.errors import AuthRequiredError, RateLimitedError
 from app.services.accounts.passwords import MAX_LENGTH, Hasher
 from app.services.accounts.sign_in import PER_NETWORK, Client, Device
+from tests.conftest import Eventually
 from tests.support.reader import PASSWORD, add_user
 
 HERE = Client("192.0.2.7")
@@ -138,7 +140,9 @@ def test_W06_an_app_with_its_password_passes_the_count_of_its_network(services: 
 
 
 # -- a flood of logins
-def test_W05_a_flood_of_logins_leaves_threads_for_other_pages(settings: Settings) -> None:
+def test_W05_a_flood_of_logins_leaves_threads_for_other_pages(
+    settings: Settings, eventually: Eventually
+) -> None:
     """Four of eight threads may hash or wait for it; further logins are refused at once."""
     hasher = Hasher(dataclasses.replace(settings, web_threads=8))
     busy, release = threading.Semaphore(0), threading.Event()
@@ -152,20 +156,19 @@ def test_W05_a_flood_of_logins_leaves_threads_for_other_pages(settings: Settings
 
     stored = hasher.hash(PASSWORD)
     hasher._argon = Slow()  # type: ignore[assignment]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(4) as pool, contextlib.ExitStack() as at_end:
+        at_end.callback(release.set)
         tries = [pool.submit(hasher.verify, stored, PASSWORD) for _ in range(4)]
-        given_up = as_completed(tries, timeout=60)
+        given_up = as_completed(tries, timeout=30)
         for _ in range(2):
-            assert busy.acquire(timeout=60)
-        while hasher._places.acquire(blocking=False):
-            hasher._places.release()  # until two more wait
+            assert busy.acquire(timeout=30)
+        eventually(lambda: hasher._places._value == 0)  # two more wait
         with pytest.raises(RateLimitedError) as refused:
             hasher.verify(stored, PASSWORD)
         assert refused.value.ids["retry_after"] > 0
         # The two that wait give up, although no slot becomes free.
         for _ in range(2):
             assert isinstance(next(given_up).exception(), RateLimitedError)
-        release.set()
     outcomes = [type(one.exception()) for one in tries]
     assert (outcomes.count(RateLimitedError), outcomes.count(type(None))) == (2, 2)
     hasher._argon = type(hasher)(settings)._argon

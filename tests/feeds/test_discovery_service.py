@@ -18,6 +18,7 @@ from app.feeds import schedule
 from app.feeds.urls import hash_url
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed
+from app.models.feeds.feed import count_shown_readers
 from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
@@ -150,9 +151,16 @@ def test_an_answer_says_who_reads_a_feed_now_however_old_the_search(services: An
     (found,) = services.discovery.get_progress(READER, key).feeds
     assert (found.feed_id, found.readers, found.mine) == (None, 0, False)
     feed_id = services.subscriptions.subscribe(READER, found.url).subscription.feed_id
-    for actor, mine in ((READER, True), (ADMIN, False)):
+    for actor, readers, mine in ((READER, 0, True), (ADMIN, 1, False)):
         (found,) = services.discovery.get_progress(actor, key).feeds
-        assert (found.feed_id, found.readers, found.mine) == (feed_id, 1, mine)
+        assert (found.feed_id, found.readers, found.mine) == (feed_id, readers, mine)
+
+
+@pytest.mark.parametrize(
+    ("readers", "admin", "shown"), [(0, False, 0), (4, False, 0), (5, False, 5), (1, True, 1), (4, True, 4)]
+)
+def test_W22_the_number_of_few_readers_is_for_admins_only(readers: int, admin: bool, shown: int) -> None:
+    assert count_shown_readers(readers, admin=admin) == shown
 
 
 def test_found_feeds_count_two_hours(services: Any, world: World) -> None:

@@ -6,18 +6,23 @@ import errno
 import itertools
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import psutil
 import pytest
 
+from app.commands.up import LogFile
 from app.embedded import supervisor
+from app.embedded.child import spawn
 from app.embedded.signals import watch_signals
 from app.embedded.supervisor import ProcessSpec, Supervisor, build_process_spec
 from app.errors import StartupError
+from app.runtime.private_file import open_private
 
 Eventually = Callable[..., object]
 _WRITES_WHEN_TOLD_TO_END = """
@@ -268,14 +273,40 @@ def test_a_large_log_is_set_aside_while_it_is_written_to(tmp_path: Path) -> None
     supervisor.rotate(tmp_path / "absent.log")
 
 
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_V14_logs_are_readable_by_their_user_only(tmp_path: Path, mode: int | None) -> None:
+    """Whatever the umask is, and those that an earlier version created for everyone, too."""
+    for name in ("web.log", "up.log", "forked.log"):
+        if mode is not None:
+            (tmp_path / name).touch()
+            (tmp_path / name).chmod(mode)
+    before = os.umask(0)
+    try:
+        child = spawn([sys.executable, "-c", "print('x' * 200)"], log=tmp_path / "web.log")
+        child.wait(60)
+        supervisor.rotate(tmp_path / "web.log", limit=99)
+        LogFile(tmp_path / "up.log", maxBytes=1, backupCount=1).close()
+        os.close(open_private(tmp_path / "forked.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(("web.log", "web.log.1", "up.log", "forked.log"), 0o600)
+
+
+def test_V14_a_device_in_place_of_a_log_keeps_its_mode() -> None:
+    before = os.stat(os.devnull).st_mode
+    os.close(open_private(os.devnull, os.O_WRONLY))
+    assert os.stat(os.devnull).st_mode == before
+
+
 def test_on_a_full_disk_a_large_log_is_cut_and_nothing_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(source: Path, target: Path) -> None:
-        target.write_bytes(source.read_bytes()[:50])
+    def full(source: BinaryIO, target: BinaryIO) -> None:
+        target.write(source.read(50))
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("app.embedded.supervisor.shutil.copyfile", full)
+    monkeypatch.setattr("app.embedded.supervisor.shutil.copyfileobj", full)
     path = tmp_path / "web.log"
     path.write_bytes(b"x" * 100)
     supervisor.rotate(path, limit=99)

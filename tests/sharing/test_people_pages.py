@@ -249,6 +249,22 @@ def test_one_user_begins_to_follow_so_many_within_an_hour(
 
 
 # -- the own page
+@pytest.mark.parametrize(
+    "link", ["https://ann:secret@ann.example/", "https://ann@ann.example", "http://@x.example/"]
+)
+def test_W22_links_of_a_profile_have_no_user_info(people: People, ann: Actor, link: str) -> None:
+    with pytest.raises(InvalidError, match="user name or password"):
+        people.services.following.update_profile(
+            ann,
+            display="",
+            bio="",
+            links=["https://ann.example/@ann", link],
+            audience=Audience.PUBLIC,
+            listed=False,
+            open_lists=False,
+        )
+
+
 def test_the_settings_of_sharing_are_kept_and_checked(
     people: People, doors: Doors, ann: Actor, bob: Actor
 ) -> None:

@@ -7,12 +7,14 @@ import datetime as dt
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
 
 from app import clock
 from app.bootstrap.services import Services
+from app.errors import InvalidError
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.feed import FetchRecord
 from app.models.notifications.push import Device
@@ -422,6 +424,43 @@ def test_W04_screens_of_admins_are_not_there_for_others(app: Flask, world: World
             assert answer.status_code == 404, rule
     assert {name: list(db[name].find()) for name in before} == before
     assert "/admin" not in world.ann.get("/settings").text
+
+
+# -- V14
+CANARY = "https://reader:canary@secret.example/canary/feed.xml?token=canary"
+
+
+def test_V14_no_route_logs_what_was_sent_to_it(
+    app: Flask, world: World, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In its path, its query, its forms or its JSON: an address of a feed may be a secret."""
+    caplog.set_level("DEBUG", logger="app")
+    capfd.readouterr()
+    extra = dict.fromkeys(("url", "address", "q", "name", "endpoint", "hub.topic", "hub.callback"), CANARY)
+    for rule in app.url_map.iter_rules():
+        if rule.rule in ("/logout", "/settings/delete", "/settings/sessions/end-others"):
+            continue
+        path = re.sub(r"<int:\w+>", "17", _address(rule.rule, world))
+        path = re.sub(r"<[^>]*>", quote(CANARY, safe=""), path)
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+            form = {k: CANARY for k in MATRIX.get((rule.rule, method), {}) if k}
+            if method == "GET":
+                world.ann.client.get(path, query_string=extra)
+            elif is_for_apps(rule.endpoint):
+                headers = {"Authorization": "Bearer canary", "Idempotency-Key": "canary"}
+                world.ann.client.open(path, method=method, json=extra, headers=headers)
+            else:
+                world.ann.post(path, form)
+                world.ann.post(path, {**form, **extra})
+    out = capfd.readouterr()
+    logged = [str(record.__dict__) for record in caplog.records if record.name.startswith("app.")]
+    assert any("request_refused" in line for line in logged)
+    assert not [line for line in [*logged, out.out, out.err] if "canary" in line]
+
+
+def test_V14_of_an_error_only_numbers_and_our_own_words_are_logged() -> None:
+    error = InvalidError("No.", feed_id=17, url=CANARY, field="url", limit=CANARY, scope="a b", handle="ann")
+    assert error.logged_ids == {"feed_id": 17, "field": "url"}
 
 
 # -- S13

@@ -47,6 +47,12 @@ def _form(name: str = "ann", password: str = PASSWORD, invite: str = "") -> Sign
     return SignUp(f"{name}@example.org", name, password, invite)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everyone who hashes wait for it: who comes first is the question, not how fast."""
+    monkeypatch.setattr(passwords, "SLOT_SECONDS", 60.0)
+
+
 # -- W05
 def test_W05_the_hash_is_argon2id_with_the_settings_cost(settings: Settings) -> None:
     stored = Hasher(settings).hash(PASSWORD)
@@ -392,12 +398,22 @@ def test_W19_there_is_no_debugger(services: Services, monkeypatch: pytest.Monkey
 
 
 # -- W21
-def test_W21_of_parallel_first_sign_ups_one_becomes_admin(services: Services, db: Any) -> None:
-    services = _with(services, web_threads=64)  # so many may hash
+def test_W21_of_parallel_first_sign_ups_one_becomes_admin(services: Services, db: Any, patient: None) -> None:
+    services = _with(services, web_threads=64)
     with ThreadPoolExecutor(20) as pool:
         done = list(pool.map(lambda n: services.sign_in.sign_up(_form(f"user{n}"), HOME), range(20)))
     assert len(set(done)) == 20
     assert Counter(u["role"] for u in db.users.find()) == {"admin": 1, "user": 19}
+
+
+def test_W21_by_default_the_second_account_needs_an_invite(services: Services) -> None:
+    usual = _with(services, signup=Settings().signup)
+    assert usual.sign_in.get_signup_mode() == "first"
+    usual.sign_in.sign_up(_form("root"), HOME)
+    with pytest.raises(ForbiddenError):
+        usual.sign_in.sign_up(_form("late"), HOME)
+    token = usual.admin_accounts.create_invite(Actor(0, Role.ADMIN))
+    assert usual.sign_in.sign_up(_form("late", invite=token), HOME)
 
 
 def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
@@ -409,7 +425,7 @@ def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
         closed.sign_in.sign_up(_form("late"), HOME)
 
 
-def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
+def test_W21_an_invitation_is_good_once(services: Services, db: Any, patient: None) -> None:
     invite = _with(services, signup="invite", web_threads=64)
     admin = add_user(services, "root", Role.ADMIN)
     token = invite.admin_accounts.create_invite(admin)

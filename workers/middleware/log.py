@@ -21,7 +21,7 @@ async def log(job: ClaimedJob, ctx: Context, call: Callable[[ClaimedJob, Context
         try:
             value = await call(job, ctx)
         except EventrError as e:
-            _log.warning("job_failed", error=e.word, ms=_ms(began), **e.ids)
+            _log.warning("job_failed", error=e.word, ms=_ms(began), **e.logged_ids)
             raise
         except Exception:
             _log.error("job_failed", exc_info=True, error="unexpected", ms=_ms(began))

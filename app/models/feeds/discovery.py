@@ -44,7 +44,8 @@ class FoundFeed:
         per_week: entries a week since the oldest listed one, or recently for a stored feed;
             None if unknown.
         feed_id: the stored feed, if this server already has it.
-        readers: the number of its readers here; mine: whether the requester is one. Only set in responses.
+        readers: the number of its readers here, 0 if few; mine: whether the requester is one. Only set in
+            responses.
     """
 
     url: str

@@ -30,6 +30,15 @@ class FeedKind(enum.StrEnum):
     SHARED = "shared"
 
 
+#: Fewer readers of a feed than this aren't shown: on a small server the number would tell who they are.
+READERS_SHOWN_FROM = 5
+
+
+def count_shown_readers(subscribers: int, *, admin: bool) -> int:
+    """Return the number of a feed's readers as an admin or someone else may see it; 0: it isn't shown."""
+    return subscribers if admin or subscribers >= READERS_SHOWN_FROM else 0
+
+
 class DueFeed(NamedTuple):
     """A feed that should be polled. A tuple, because the updater makes thousands of them per look.
 

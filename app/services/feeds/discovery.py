@@ -15,7 +15,7 @@ from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
-from app.models.feeds.feed import Feed
+from app.models.feeds.feed import Feed, count_shown_readers
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import require_permission
@@ -129,8 +129,14 @@ class DiscoveryService:
         stored = [self._feeds.find_by_url(feed.url) for feed in found]
         ids = [known.id for known in stored if known]
         mine = {own.feed_id for own in self._subscriptions.find_by_user(actor.user_id, ids)} if ids else set()
+        admin = actor.has_permission(Permission.ADMIN_SEE)
         return tuple(
-            dataclasses.replace(feed, feed_id=known.id, readers=known.subscribers, mine=known.id in mine)
+            dataclasses.replace(
+                feed,
+                feed_id=known.id,
+                readers=count_shown_readers(known.subscribers, admin=admin),
+                mine=known.id in mine,
+            )
             if known
             else feed
             for feed, known in zip(found, stored, strict=True)

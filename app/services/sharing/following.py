@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from app import clock, logs
 from app.errors import ForbiddenError, InvalidError, NotFoundError, TooLargeError
@@ -304,4 +305,6 @@ def _links(links: Sequence[str]) -> list[str]:
                 "or angle brackets.",
                 field="links",
             )
+        if "@" in urlsplit(link).netloc:
+            raise InvalidError("Links can't contain a user name or password before an @ sign.", field="links")
     return kept

@@ -76,7 +76,7 @@ def _json(body: Json, status: int = 200) -> Response:
 
 def _refused(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
-    log.info("fever_refused", error=error.word, status=error.http_status, **error.ids)
+    log.info("fever_refused", error=error.word, status=error.http_status, **error.logged_ids)
     if isinstance(error, AuthRequiredError):
         return _json({"api_version": VERSION, "auth": 0})
     response = _json(

@@ -11,7 +11,9 @@ from flask_babel import gettext as _
 
 from app import clock
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
+from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
+from app.models.feeds.feed import count_shown_readers
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
@@ -77,6 +79,9 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
         "pages/feed.html",
         health=health,
         feed=health.feed,
+        readers=count_shown_readers(
+            health.feed.subscribers, admin=get_actor().has_permission(Permission.ADMIN_SEE)
+        ),
         mine=get_services().subscriptions.get(get_actor(), feed_id),
         folders=get_services().folders.list_folders(get_actor()),
         day=chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),

@@ -230,7 +230,7 @@ def answer_error(error: Exception) -> Response:
     """Answer an EventrError as plain text; 401 is only for authentication, 404 only for a wrong address."""
     assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
     path, status = str(request.url_rule), error.http_status
-    log.info("app_refused", error=error.word, status=status, path=path, **error.ids)
+    log.info("app_refused", error=error.word, status=status, path=path, **error.logged_ids)
     if isinstance(error, AuthRequiredError):
         answer = answer_text("Unauthorized", 401)
         answer.headers["Google-Bad-Token"] = "true"

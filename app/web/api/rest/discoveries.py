@@ -30,7 +30,8 @@ class NewDiscovery(Body, frozen=True):
 class FoundFeed(Shape, frozen=True):
     """A feed found.
 
-    `feed_id`: its ID if this server already has it. `readers`: its subscribers. `mine`: you subscribe to it.
+    `feed_id`: its ID if this server already has it. `readers`: its subscribers here, 0 if fewer than five.
+    `mine`: you subscribe to it.
     """
 
     url: str
@@ -70,7 +71,7 @@ _FOUND = add_example(
         last_published=dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC),
         per_week=3.5,
         feed_id=FEED,
-        readers=2,
+        readers=12,
         mine=True,
     )
 )
