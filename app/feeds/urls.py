@@ -16,6 +16,7 @@ from app.feeds import sites
 from app.models.feeds.link_schemes import has_link_scheme
 
 MAX_LENGTH = 2048
+_PORTS = {"http": 80, "https": 443}
 
 _EDGES = "".join(map(chr, range(0x21)))  # C0 and space, as WHATWG URL §4.4 strips them
 _INNER = str.maketrans("", "", "\t\n\r")
@@ -157,11 +158,16 @@ def _with_path(url: str) -> str:
 def hash_url(url: str) -> str:
     """Return 32 hex digits that are equal for addresses of the same feed.
 
-    Ignored: http or https, case of the host, IDN spelling, default port, ``.`` segments, trailing slash, case
-    and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not ignored: ``www.``, the
-    order of parameters, user names.
+    Ignored: http or https, case of the host, IDN spelling, the scheme's default port, ``.`` segments,
+    trailing slash, case and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not
+    ignored: ``www.``, the order of parameters, user names, the other scheme's port.
     """
     return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
+
+
+def is_upgrade(old: str, new: str) -> bool:
+    """Return whether a change of address would replace plain http by https."""
+    return old.lower().startswith("http:") and new.lower().startswith("https:")
 
 
 def _canonical(url: str) -> str:
@@ -172,7 +178,7 @@ def _canonical(url: str) -> str:
     except ValueError:
         return url.strip()
     user = parts.netloc.rpartition("@")[0]
-    place = _ascii_host(host) + ("" if port in (None, 80, 443) else f":{port}")
+    place = _ascii_host(host) + ("" if port in (None, _PORTS.get(parts.scheme)) else f":{port}")
     path = _path(parts.path)
     query = parts.query
     if host == "feeds.feedburner.com" and query.lower() in ("format=xml", "format=rss"):

@@ -334,6 +334,19 @@ def test_S09_from_https_to_http_goes_without_credentials() -> None:
         assert not {"authorization", "cookie", "x-api-key"} & set(plain.requests[0].headers)
 
 
+@pytest.mark.parametrize("target", ["http://pub.example/f", "https://pub.example/f"])
+def test_S09_a_permanent_step_down_to_http_is_followed_but_not_stored(target: str) -> None:
+    tls = (str(TLS / "cert.pem"), str(TLS / "key.pem"))
+    served = {"/r": redirect(target, 301), "/f": Reply(body=FEED)}
+    with RawServer(served, tls=tls) as secure, RawServer({"/f": Reply(body=FEED)}) as plain:
+        world = World(plain)
+        world.cafile = tls[0]
+        world.ports[443] = secure
+        got = go(world, "https://pub.example/r")
+    assert (got.status, got.url) == (200, target)
+    assert got.permanent_url == (target if target.startswith("https:") else None)
+
+
 def page(content: str) -> Reply:
     body = f'<html><head><meta http-equiv="refresh" content="{content}"></head></html>'.encode()
     return Reply(body=body, headers=(("Content-Type", "text/html"),))

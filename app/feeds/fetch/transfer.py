@@ -19,7 +19,7 @@ from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
 from app.feeds.fetch.body import decode
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
-from app.feeds.urls import strip_tracking
+from app.feeds.urls import is_upgrade, strip_tracking
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 Done = Callable[[Fetched], None]
@@ -213,7 +213,9 @@ class Transfer:
         # Once lost, both stay lost: a chain might leave a host only to come back (S09, S11).
         self.requested = self.requested and there.host == here.host
         self._own_headers = self._own_headers and there.origin == here.origin
-        self._chain_is_permanent = self._chain_is_permanent and permanent
+        # Eventr follows a step down to http, but doesn't store it: it would last for all readers.
+        is_downgrade = is_upgrade(there.url, here.url)
+        self._chain_is_permanent = self._chain_is_permanent and permanent and not is_downgrade
         if self._chain_is_permanent:
             # The redirect is followed unchanged, but tracking parameters aren't stored (H13).
             lasting = strip_tracking(there.url)

@@ -117,6 +117,8 @@ class Digester:
             return None  # its last writer died or was late: the next claim reconciles it
         if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
             return None
+        if poll.other_url:
+            return None
         # The fetcher returns the same validators object when an answer repeats them.
         if fetched.validators is not poll.validators and _kept(poll, fetched) != poll.validators:
             return None
@@ -216,15 +218,27 @@ class Digester:
 
     def is_move(self, old_url: str, fetched: Fetched) -> bool:
         """Return whether the answer from an announced address is a feed that doesn't point back."""
-        if fetched.error or fetched.body is None:
+        parsed = self._parse_answer(fetched)
+        if parsed is None:
             return False
+        return parsed.new_url is None or urls.hash_url(parsed.new_url) != urls.hash_url(old_url)
+
+    def is_better_spelling(self, old_url: str, fetched: Fetched) -> bool:
+        """Return whether the answer from another spelling of an address is a feed, and still by https if
+        that was the point.
+        """
+        lost = urls.is_upgrade(old_url, fetched.request.url) and not fetched.url.startswith("https:")
+        return not lost and self._parse_answer(fetched) is not None
+
+    def _parse_answer(self, fetched: Fetched) -> ParsedFeed | None:
+        if fetched.error or fetched.body is None:
+            return None
         try:
-            parsed = parse(
+            return parse(
                 fetched.body, url=fetched.url, content_type=fetched.content_type, limits=self._limits
             )
         except FeedError:
-            return False
-        return parsed.new_url is None or urls.hash_url(parsed.new_url) != urls.hash_url(old_url)
+            return None
 
     def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
         return self._hubs and feed.push_until is not None and feed.push_until > now

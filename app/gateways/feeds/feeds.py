@@ -7,10 +7,10 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from app import logs
+from app import clock, logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import hash_url, is_secret, normalise_address, strip_tracking
+from app.feeds.urls import hash_url, is_secret, is_upgrade, normalise_address, strip_tracking
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.websubs import WebsubGateway
@@ -21,6 +21,7 @@ from app.models.feeds.feed import (
     DueFeed,
     Feed,
     FeedCard,
+    FeedKind,
     FeedPoll,
     FeedUpdate,
     FetchRecord,
@@ -33,6 +34,8 @@ log = logs.get(__name__)
 
 #: Precision of a feed's ``read_at``, which only shows whether anyone reads the feed at all.
 TOUCH = dt.timedelta(days=1)
+#: Errors that end by themselves at a time that the server names; another spelling wouldn't help.
+_RESTING = frozenset(("http_429", "http_503"))
 
 
 class FeedGateway:
@@ -87,7 +90,8 @@ class FeedGateway:
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
         """Return the feed at an address; a new feed is due at ``now`` once someone subscribes.
 
-        All subscribers see the stored address, so it must not contain tracking parameters (W22).
+        If the feed is stored under another spelling that fails, or that is plain http, the next pull tries
+        this one. All subscribers see the stored address, so it must not contain tracking parameters (W22).
         """
         key = hash_url(url)
         while (feed := self._feeds.find_by_key(key)) is None:
@@ -95,7 +99,9 @@ class FeedGateway:
                 return self._feeds.add(strip_tracking(url), key, title or "", now)
             except ExistsError:
                 continue  # another request was faster; its feed exists now
-        return self._followed(feed)
+        feed = self._followed(feed)
+        self.propose_spelling(feed, url, now)
+        return feed
 
     def get_or_create_many(self, urls: Sequence[str], *, now: dt.datetime, due: dt.datetime) -> list[Feed]:
         """Return the feeds at these addresses, in order; see :meth:`get_or_create`.
@@ -107,6 +113,9 @@ class FeedGateway:
         """
         keys = [hash_url(url) for url in urls]
         feeds = self._feeds.find_by_keys(keys)
+        for key, url in zip(keys, urls, strict=True):
+            if key in feeds:
+                self.propose_spelling(feeds[key], url, now)
         new = {key: strip_tracking(url) for key, url in zip(keys, urls, strict=True) if key not in feeds}
         if new:
             self._feeds.add_many(new, now, due)
@@ -115,6 +124,32 @@ class FeedGateway:
             self._followed(feeds[key]) if key in feeds else self.get_or_create(url, now=now)
             for key, url in zip(keys, urls, strict=True)
         ]
+
+    def propose_spelling(self, feed: Feed, url: str, now: dt.datetime) -> bool:
+        """Let the next pull try another spelling of a feed's address; return whether it is worth trying.
+
+        The person who first enters an address decides its spelling for all later subscribers, so a wrong one
+        must not stay. But nobody may replace a spelling that works, except by https, nor https that has
+        worked by http.
+        """
+        other = strip_tracking(url.partition("#")[0])
+        if other == feed.url or hash_url(other) != feed.url_key or feed.error in _RESTING:
+            return False
+        if feed.kind is not FeedKind.WEB:
+            return False
+        is_failing = feed.error is not None or feed.checked_at is None
+        if not (is_failing or is_upgrade(feed.url, other)):
+            return False
+        if is_upgrade(other, feed.url) and feed.checked_at is not None:
+            return False
+        if other != feed.other_url:
+            self._feeds.propose_spelling(feed.id, other, now)
+        return True
+
+    def settle_spelling(self, feed_id: int, url: str, now: dt.datetime, *, accepted: bool) -> None:
+        """Store the result of trying a spelling; an accepted one becomes the feed's address."""
+        self._feeds.settle_spelling(feed_id, url, now, accepted=accepted)
+        log.info("spelling_tried", feed_id=feed_id, accepted=accepted)
 
     def _followed(self, feed: Feed) -> Feed:
         """Return the feed that took over a merged feed's subscribers, or the feed itself."""
@@ -260,6 +295,7 @@ class FeedGateway:
                 self._merger.merge(source, target)
                 log.info("feed_merged", feed_id=source.id, into=target.id)
                 if goes:
+                    self.propose_spelling(other, url, clock.now())
                     return other.id
             elif known:
                 self._feeds.release_url_key(known.id)

@@ -46,6 +46,7 @@ _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
+        "other_url",
     ),
     1,
 )
@@ -358,6 +359,20 @@ class FeedMapper:
             raise ExistsError("This feed already exists.", feed_id=feed_id) from e
 
     @translate_errors
+    def propose_spelling(self, feed_id: int, url: str, now: dt.datetime) -> None:
+        """Let the next pull, due now, try another spelling of a feed's address."""
+        self._feeds.update_one({"_id": feed_id}, {"$set": {"other_url": url, "next_check_at": now}})
+
+    @translate_errors
+    def settle_spelling(self, feed_id: int, url: str, now: dt.datetime, *, accepted: bool) -> None:
+        """Forget a spelling that was tried; an accepted one replaces the address, and the feed is due now."""
+        change: Doc = {"$unset": {"other_url": ""}}
+        if accepted:
+            change["$set"] = {"url": url, "next_check_at": now}
+            change["$unset"]["validators"] = ""
+        self._feeds.update_one({"_id": feed_id, "other_url": url}, change)
+
+    @translate_errors
     def release_url_key(self, feed_id: int) -> None:
         """Release the address of a merged feed for another feed."""
         self._feeds.update_one(
@@ -417,6 +432,7 @@ def _poll(doc: Doc) -> FeedPoll:
         0 if claimed is None else int(claimed),
         int(get("push_until") or 0),
         bool(get("torn")),
+        get("other_url"),
     )
 
 

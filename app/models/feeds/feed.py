@@ -73,6 +73,7 @@ class Feed:
         checked_at: last successful poll, or one of several truncated ones in a row (``cut_off``);
             changed_at: last poll that brought changes.
         moved_to, moved_times: a permanent redirect or new address, and how often in a row it was seen.
+        other_url: another spelling of the address that someone entered; the next pull tries it.
         new_url: the new address that the feed itself states (``itunes:new-feed-url``).
         unlisted: the publisher wants the feed in no directory (``itunes:block``).
         read_at: the day on which someone last read one of its entries.
@@ -115,6 +116,7 @@ class Feed:
     changed_at: dt.datetime | None = None
     moved_to: str | None = None
     moved_times: int = 0
+    other_url: str | None = None
     new_url: str | None = None
     unlisted: bool = False
     claim_token: str | None = None
@@ -196,6 +198,7 @@ class FeedPoll(NamedTuple):
     claimed_ms: int = 0
     push_ms: int = 0
     torn: bool = False
+    other_url: str | None = None
 
 
 class NextCheck(NamedTuple):

@@ -62,7 +62,8 @@ class AddressChangeResult:
 
     Attributes:
         feed_id: of the feed that is read now.
-        undo: a token that restores the old subscription.
+        undo: a token that restores the old subscription; "": the subscription stays, because the address is
+            another spelling of the feed's own.
         was_known: the feed already existed here, and read marks of the old one were carried over.
     """
 

@@ -128,7 +128,28 @@ class PullService:
             await asyncio.wait({flusher})
             flusher.result()
         await self._follow_moves(batch.announced, fetcher)
+        if taken := await self._try_spellings(batch.respelled, fetcher):
+            # The tried address is stored by now, so this pull's own repetition has none left to try.
+            await self.pull(taken, fetcher, dead_tokens=dead_tokens, is_held=is_held, urgent=urgent)
         return batch.result
+
+    async def _try_spellings(
+        self, respelled: Sequence[tuple[int, str, str]], fetcher: FetchStreamer
+    ) -> list[int]:
+        """Fetch other spellings of addresses; return the feeds whose address was replaced by one."""
+        if not respelled:
+            return []
+        old = {feed_id: url for feed_id, url, _ in respelled}
+        taken = []
+        requests = [FetchRequest(other, key=feed_id) for feed_id, _, other in respelled]
+        async for fetched in fetcher.stream_fetches(requests):
+            feed_id = fetched.request.key
+            is_better = self._digester.is_better_spelling(old[feed_id], fetched)
+            await asyncio.to_thread(
+                self._feeds.settle_spelling, feed_id, fetched.request.url, clock.now(), accepted=is_better
+            )
+            taken += [feed_id] if is_better else []
+        return taken
 
     async def _follow_moves(self, announced: Sequence[tuple[int, str, str]], fetcher: FetchStreamer) -> None:
         """Move feeds to the addresses that they stated, if there is a feed."""

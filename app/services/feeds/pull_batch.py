@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from app import clock, logs
 from app.errors import StoreError
+from app.feeds.urls import is_upgrade
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
@@ -87,6 +88,8 @@ class PullBatch:
         self._closed = False
         #: Feeds that stated a new address often enough to try it: id, address, new address.
         self.announced: list[tuple[int, str, str]] = []
+        #: Feeds with another spelling of their address to try: id, address, other spelling.
+        self.respelled: list[tuple[int, str, str]] = []
         self.result = PullResult()
 
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
@@ -173,6 +176,8 @@ class PullBatch:
             self._count(digest, stored.new)
             if digest.announced_url:
                 self.announced.append((feed.id, feed.url, digest.announced_url))
+            if feed.other_url:
+                self._respell(feed, feed.other_url, digest.record.error)
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
@@ -183,6 +188,13 @@ class PullBatch:
         )
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+
+    def _respell(self, feed: Feed, other: str, error: str | None) -> None:
+        """Have another spelling tried if the stored one failed just now, or if the other one is https."""
+        if error or is_upgrade(feed.url, other):
+            self.respelled.append((feed.id, feed.url, other))
+        else:
+            self._feeds.settle_spelling(feed.id, other, clock.now(), accepted=False)
 
     def _store_apart(self, answers: list[Answer], digests: list[Digest], error: Exception) -> None:
         """Store each answer alone; a second refusal becomes an error of the feed."""

@@ -234,11 +234,12 @@ class SubscriptionService:
         """Subscribe to another address of a feed, with the same title and folders.
 
         If the feed at the new address is known, entries read in the old feed are marked as read there too. If
-        not, reading starts as with a new subscription. Other subscribers of the old address keep it.
+        not, reading starts as with a new subscription. Other subscribers of the old address keep it. Another
+        spelling of the feed's own address is tried, and replaces one that fails or is plain http.
 
         Raises:
-            InvalidError: the address is empty, too long, or the current one; or the subscription is to a
-                person.
+            InvalidError: the address is empty, too long, or exactly the current one; or the subscription is
+                to a person.
             ExistsError: the actor already subscribes to the feed at that address.
             NotFoundError: the actor isn't subscribed to this feed.
             RateLimitedError: too many changes within the hour, each of which causes a fetch.
@@ -249,7 +250,7 @@ class SubscriptionService:
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
-            raise InvalidError("The feed already has this address. Enter a different one.", field="url")
+            return self._retry_address(actor, source, url, now)
         state = ReadState()
         if target.last_seq:
             state = self._feeds.carry_state(
@@ -268,6 +269,14 @@ class SubscriptionService:
             self._asking.request_first_pull(actor, target.id)
         log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
         return AddressChangeResult(target.id, undo, was_known=bool(target.last_seq))
+
+    def _retry_address(self, actor: Actor, feed: Feed, url: str, now: dt.datetime) -> AddressChangeResult:
+        """Try another spelling of a feed's own address; the subscription stays as it is."""
+        if url == feed.url:
+            raise InvalidError("The feed already has this address. Enter a different one.", field="url")
+        self._feeds.propose_spelling(feed, url, now)
+        self._asking.request_first_pull(actor, feed.id)
+        return AddressChangeResult(feed.id, "", was_known=True)
 
     def refresh(self, actor: Actor, feed_id: int | None = None) -> RefreshResult:
         """Queue pulls of one feed, or of all the actor's feeds (None).

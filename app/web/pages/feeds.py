@@ -124,6 +124,8 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
         if get_services().subscriptions.get(get_actor(), feed_id).person:
             raise
         return _page(feed_id, e, form.url), e.http_status
+    if not done.undo:
+        return _here(done.feed_id, _("Eventr is trying this address now."))
     words = (
         _("Address changed. Read entries stay read.")
         if done.was_known

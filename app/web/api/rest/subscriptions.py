@@ -122,7 +122,8 @@ class Address(Body, frozen=True):
 
 
 class Moved(Shape, frozen=True):
-    """The new feed. `known`: this server already had it, and entries you've read stay read."""
+    """The new feed. `known`: this server already had it, and entries you've read stay read. `undo` is empty
+    if the subscription stays the same."""
 
     feed_id: Id
     known: bool
@@ -272,9 +273,9 @@ def unsubscribe(actor: Actor, feed_id: int) -> Undo:
 @add_operation("POST", "/subscriptions/{feed_id}/address", "Change a feed's address", scope=Scope.SUBSCRIBE,
            tag=TAG, errors=(409,))  # fmt: skip
 def change_address(actor: Actor, feed_id: int, body: Address) -> Moved:
-    """Title and folders stay. The feed gets a new ID."""
+    """Title and folders stay. The feed gets a new ID, unless the address is another spelling of its own."""
     done = get_services().subscriptions.change_address(actor, feed_id, body.url)
-    return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}")
+    return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}" if done.undo else "")
 
 
 @add_operation("POST", "/subscriptions/{feed_id}/move", "Move a feed", scope=Scope.SUBSCRIBE, tag=TAG)
