@@ -102,6 +102,7 @@ class SyncItemGateway:
                     feed_title=sources.get_title(key.feed_id),
                     site_url=card.site_url if card else None,
                     subscribed=key.feed_id in sources.subscriptions,
+                    language=sources.get_language(key.feed_id),
                     by=names.get(key.id),
                     via=tuple(names.get(i) for i in reversed(share.path)) if share else (),
                     person=card.owner if card else None,

@@ -83,7 +83,7 @@ class SyncItem:
     Attributes:
         read: True for entries that the user can no longer mark.
         shared: the user shares it. labels: its feed's folders. tags: the user's own.
-        feed_title, site_url: of the feed that contains it.
+        feed_title, site_url, language: of the feed that contains it; the language as the feed declares it.
         by: for a share, the sharer with their note. via: the chain back from that share;
             None for shares that the user may not see.
         person: the user id of the stream's owner, if it is a person's stream.
@@ -100,6 +100,7 @@ class SyncItem:
     feed_title: str
     site_url: str | None
     subscribed: bool
+    language: str | None = None
     by: Sharer | None = None
     via: tuple[Sharer | None, ...] = ()
     person: int | None = None

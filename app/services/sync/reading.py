@@ -104,6 +104,12 @@ class SyncService:
         mine = self._subscriptions.find_by_user(actor.user_id, [feed_id])
         return self._streams.load_sources(mine, extra_feed_ids=[feed_id]).get_title(feed_id)
 
+    def get_feed_language(self, actor: Actor, feed_id: int) -> str | None:
+        """Return the language that a feed declares, or None."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        return card.language if card else None
+
     def find_handles(self, actor: Actor, user_ids: Collection[int]) -> dict[int, str]:
         """Return the names of people whose streams the actor reads."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)

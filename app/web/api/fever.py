@@ -260,7 +260,7 @@ def _item(found: SyncItem) -> Json:
     return {
         "id": entry.id,
         "feed_id": entry.feed_id,
-        "title": entry.title,
+        "title": shapes.build_title(found),
         "author": entry.author,
         "html": shapes.render_content(found),
         "url": shapes.find_address(found),

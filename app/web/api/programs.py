@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl
 
+import msgspec
 from flask import Flask, Response, request
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import LengthRequired
@@ -15,6 +16,7 @@ from app.web.context import get_web
 
 #: The most fields of one request: 10,000 ids and what apps send with each.
 FIELDS_MAX = 20_000
+_JsonValue = str | int | float | bool | None
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _DOCUMENTS = ("text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream")
 #: Addresses after which apps may add extra slashes, and the parts that may follow.
@@ -46,7 +48,9 @@ def check_body(max_bytes: int) -> None:
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
     if (request.content_length or 0) > max_bytes:
-        raise TooLargeError
+        raise TooLargeError(
+            "The request is larger than this server accepts: at most %(most)s bytes.", most=max_bytes
+        )
     request.max_content_length = request.max_form_memory_size = max_bytes
     request.max_form_parts = FIELDS_MAX
 
@@ -55,7 +59,7 @@ def read_parameters() -> MultiDict[str, str]:
     """Return the fields of the body and of the address together, the body's first.
 
     Apps send forms with no media type or a wrong one (FeedMe, Readrops), or put everything into the address
-    of a POST (RSS Guard).
+    of a POST (RSS Guard). Some log in with a JSON object.
 
     Raises:
         InvalidError: There are too many fields.
@@ -64,10 +68,26 @@ def read_parameters() -> MultiDict[str, str]:
     if request.method == "POST" and request.mimetype not in _DOCUMENTS:
         if request.mimetype == "multipart/form-data":
             found.update(request.form)
+        elif request.mimetype == "application/json":
+            found.update(MultiDict(_read_json(request.get_data(cache=True))))
         else:
             found.update(MultiDict(_fields(request.get_data(cache=True))))
     found.update(request.args)
     return found
+
+
+def _read_json(body: bytes) -> list[tuple[str, str]]:
+    try:
+        # A flat object: the decoder rejects anything that is nested deeper.
+        fields = msgspec.json.decode(body or b"{}", type=dict[str, _JsonValue | list[_JsonValue]])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _fields(body)  # a form with a wrong media type
+    return [
+        (name, str(one))
+        for name, value in fields.items()
+        for one in (value if isinstance(value, list) else [value])
+        if one is not None
+    ]
 
 
 def _fields(body: bytes) -> list[tuple[str, str]]:

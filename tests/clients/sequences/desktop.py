@@ -342,7 +342,7 @@ def newsflash(app: App) -> Shown:
             "signupTimeSec": INT, "isMultiLoginEnabled": bool}  # fmt: skip
     app.get(f"{api}/user-info").json(info)
     feeds = app.get(f"{api}/subscription/list?output=json").json(
-        {"subscriptions": [{**FEED, "sortid": Maybe(STR), "firstitemmsec": Maybe(STR)}]}
+        {"subscriptions": [{**FEED, "iconUrl": STR, "firstitemmsec": Maybe(STR)}]}
     )["subscriptions"]
     tags = app.get(f"{api}/tag/list?output=json").json(
         {"tags": [{"id": STR, "sortid": Maybe(STR), "type": Maybe(STR), "unread_count": Maybe(INT)}]}

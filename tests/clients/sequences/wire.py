@@ -186,11 +186,13 @@ def read_of(item: Mapping[str, Any]) -> bool:
 
 STR, INT = str, int
 CATEGORY = {"id": STR, "label": STR}
-FEED = {"id": STR, "title": bool, "url": STR, "htmlUrl": STR, "iconUrl": STR, "categories": [CATEGORY]}
-FEED["title"] = lambda value: isinstance(value, str) and value
+FEED = {"id": STR, "title": bool, "url": STR, "htmlUrl": STR, "iconUrl": bool, "categories": [CATEGORY]}
+#: Apps have nothing to show or to click for an empty title.
+TITLE = FEED["title"] = lambda value: isinstance(value, str) and value
+FEED["iconUrl"] = lambda value: value is None or (isinstance(value, str) and value)
 ITEM = {
     "id": STR,
-    "title": STR,
+    "title": TITLE,
     "published": INT,
     "updated": INT,
     "crawlTimeMsec": STR,

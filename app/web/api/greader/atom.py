@@ -46,7 +46,7 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
     published = entry.published or entry.at
     _add(node, "id", names.format_item_id(entry.id))
     # Titles are plain text. In a title of type "html", each "<" must be escaped twice.
-    _add(node, "title", _escaped(entry.title), type="html")
+    _add(node, "title", _escaped(shapes.build_title(item)), type="html")
     _add(node, "published", _time(published))
     _add(node, "updated", _time(max(published, entry.updated or published)))
     _add(node, "link", "", rel="alternate", href=shapes.find_address(item), type="text/html")

@@ -65,9 +65,8 @@ def list_tags() -> Response:
     if _TAGLESS not in request.headers.get("User-Agent", ""):
         for tag in get_services().sync.list_tags(who):
             found.setdefault(tag.name, {"id": names.format_label_id(tag.name), "type": "tag"})
-    starred = {"id": f"{names.STATE}starred", "sortid": "00000000"}
-    rest = [{**each, "sortid": f"{n:08X}"} for n, each in enumerate(found.values(), 1)]
-    return answer_json_if_changed({"tags": [starred, *rest]})
+    # Without a sortid, as in FreshRSS: apps that get one sort by it and not by name.
+    return answer_json_if_changed({"tags": [{"id": f"{names.STATE}starred"}, *found.values()]})
 
 
 # -- changes

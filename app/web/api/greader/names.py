@@ -62,10 +62,17 @@ def parse_item_id(text: str) -> int:
     text = text.strip()
     if text.startswith(ITEM):
         digits = text[len(ITEM) :]
+        if _is_misplaced(digits):
+            _no(text)
         return _id(int(digits, 16), text) if _HEX.fullmatch(digits) else _no(text)
     if _DECIMAL.fullmatch(text) and not (len(text) == 16 and text.startswith("0")):
         return _id(int(text), text)
     return _id(int(text, 16), text) if len(text) == 16 and _HEX.fullmatch(text) else _no(text)
+
+
+def _is_misplaced(digits: str) -> bool:
+    """Return whether an app wrote a decimal id of Eventr where the long form has a hexadecimal one."""
+    return len(digits) == 16 and digits[0] != "0" and digits.isdecimal() and int(digits) < MAX_ID
 
 
 def _id(number: int, text: str) -> int:
@@ -174,11 +181,6 @@ def format_continuation(last_id: int) -> str:
 def parse_continuation(text: str) -> int | None:
     """Read the cursor of the previous page's end; None: this is the first page.
 
-    Raises:
-        InvalidError: The text isn't a cursor from Eventr.
+    Apps also send cursors of the server that they used before, or the word "None". FreshRSS ignores those.
     """
-    if not text:
-        return None
-    if not _PLACE.fullmatch(text):
-        raise InvalidError("Can't load more of this list. Reload it.", field="c", given=text[:64])
-    return int(text)
+    return int(text) if _PLACE.fullmatch(text) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import html
+import re
+import unicodedata
 from typing import Any
 from urllib.parse import quote
 
@@ -14,11 +16,21 @@ from app.models.reading.anchors import scope_anchors
 from app.models.sharing.sharing import Sharer, ShareVisibility
 from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
-from app.web.api.greader.wire import encode_json
+from app.web.api.greader.wire import encode_json, is_newsflash
 from app.web.context import get_web
+from app.web.view.rows import truncate_text
 
 _LOST = {ShareVisibility.REMOVED: "removed share", ShareVisibility.PRIVATE: "private share"}
-_SubscriptionParts = tuple[int, str, str, str, str, tuple[str, ...], int]
+#: Languages that are written from right to left (CLDR), or a language tag that names such a script.
+_RTL = re.compile(
+    r"(?:ar|arc|ckb|dv|fa|glk|he|iw|ji|ks|lrc|mzn|nqo|pnb|prs|ps|sd|syr|ug|ur|yi)(?![a-z])"
+    r"|[a-z]{2,3}[-_](?:arab|hebr|nkoo|syrc|thaa)(?![a-z])",
+    re.ASCII | re.IGNORECASE,
+)
+_STRONG = frozenset({"L", "R", "AL"})
+#: Characters of a text that stands for a missing title.
+TITLE = 100
+_SubscriptionParts = tuple[int, str, str, str, str | None, tuple[str, ...], int]
 #: The backslashes are part of the value.
 _LIFEREA_READ = r"user\/-\/state\/com.google\/read"
 
@@ -38,7 +50,9 @@ def _list_parts(feed: SyncFeed, handle: str | None) -> _SubscriptionParts:
     page = f"{get_web().base_url}/@{quote(handle)}" if handle else (card.site_url or card.url)
     title = feed.title or handle or card.url or "-"
     url = f"{page}/atom.xml" if handle else card.url
-    return card.id, title, url, page, card.icon or "", feed.labels, feed.subscription.id
+    # Null without an icon, as in FreshRSS: apps load an empty address as a picture.
+    icon = card.icon or ("" if is_newsflash() else None)
+    return card.id, title, url, page, icon, feed.labels, feed.subscription.id
 
 
 @functools.lru_cache(maxsize=16_384)
@@ -69,14 +83,14 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
     """
     entry = found.entry
     published = to_epoch_seconds(entry.published or entry.at)
-    link = find_address(found)
+    link, title = find_address(found), build_title(found)
     shape: dict[str, Any] = {
         "id": names.format_item_id(entry.id),
         "crawlTimeMsec": str(entry.id // 1000),
         "timestampUsec": str(entry.id),
         "published": published,
         "updated": max(published, to_epoch_seconds(entry.updated)) if entry.updated else published,
-        "title": entry.title or _lost(found),
+        "title": title,
         "author": entry.author,
         "alternate": [{"href": link, "type": "text/html"}],
         "canonical": [{"href": link}],
@@ -86,7 +100,10 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
             "title": found.feed_title or "-",
             "htmlUrl": found.site_url or link,
         },
-        "summary": {"direction": "ltr", "content": render_content(found)},
+        "summary": {
+            "direction": find_direction(found.language, f"{title} {entry.excerpt[:TITLE]}"),
+            "content": render_content(found),
+        },
     }
     if entry.enclosures:
         shape["enclosure"] = [
@@ -115,6 +132,15 @@ def adapt_to_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
 def to_epoch_seconds(at: dt.datetime) -> int:
     """Return whole seconds since the epoch, at least 1: some apps read them as unsigned."""
     return max(1, int(at.timestamp()))
+
+
+def build_title(found: SyncItem) -> str:
+    """Return an item's title: the site's, else the beginning of the text, else the item's address.
+
+    Apps show nothing to click for an empty title, and some reject the item.
+    """
+    entry = found.entry
+    return entry.title or _lost(found) or truncate_text(entry.excerpt, TITLE) or find_address(found)
 
 
 def find_address(found: SyncItem) -> str:
@@ -209,10 +235,18 @@ def _annotations(found: SyncItem) -> list[dict[str, str]]:
     return [{"content": by.note, "author": by.name, "userId": str(found.person or ""), "profileId": ""}]
 
 
-def build_stream_head(stream_id: str, title: str) -> dict[str, Any]:
-    """Return the fields above the items of a stream."""
+def find_direction(language: str | None, text: str) -> str:
+    """Return ``rtl`` or ``ltr``: by the language, else by the first letter that has a direction."""
+    if language:
+        return "rtl" if _RTL.match(language) else "ltr"
+    strong = next((d for d in map(unicodedata.bidirectional, text) if d in _STRONG), "L")
+    return "ltr" if strong == "L" else "rtl"
+
+
+def build_stream_head(stream_id: str, title: str, language: str | None = None) -> dict[str, Any]:
+    """Return the fields above the items of a stream; ``language``: as its feed declares it."""
     return {
-        "direction": "ltr",
+        "direction": find_direction(language, title),
         "id": stream_id,
         "title": title,
         "updated": int(clock.now().timestamp()),

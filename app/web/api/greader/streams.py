@@ -183,7 +183,8 @@ def list_contents(stream: str = "") -> Response:
         body["continuation"] = names.format_continuation(end)
     # The head contains the current time, so it must not be part of the ETag.
     etag = etag or _hash(answer_json(body).get_data())
-    return set_etag(answer_json(shapes.build_stream_head(asked[0], get_title(wanted[0])) | body), etag)
+    head = shapes.build_stream_head(asked[0], get_title(wanted[0]), get_language(wanted[0]))
+    return set_etag(answer_json(head | body), etag)
 
 
 def list_as_atom(stream: str) -> Response:
@@ -211,6 +212,13 @@ def get_title(wanted: SyncStream) -> str:
     if wanted.kind is SyncStreamKind.FEED:
         return get_services().sync.get_feed_title(get_actor(), wanted.id)
     return wanted.name or str(wanted.kind.value)
+
+
+def get_language(wanted: SyncStream) -> str | None:
+    """Return the language that the feed of a stream declares; None: it declares none, or isn't a feed."""
+    if wanted.kind is SyncStreamKind.FEED:
+        return get_services().sync.get_feed_language(get_actor(), wanted.id)
+    return None
 
 
 def list_item_ids() -> Response:
@@ -277,4 +285,4 @@ def count_unread() -> Response:
         for stream_id, (count, newest) in counts
         if count or stream_id == READING
     ]
-    return answer_json({"max": 1_000_000, "unreadcounts": shown})
+    return answer_json({"max": found.total[0], "unreadcounts": shown})

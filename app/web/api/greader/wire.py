@@ -79,6 +79,11 @@ def is_liferea() -> bool:
     return request.headers.get("User-Agent", "").startswith("Liferea/")
 
 
+def is_newsflash() -> bool:
+    """Return whether the app is NewsFlash, which rejects a list of feeds with a null icon."""
+    return "newsflash" in request.headers.get("User-Agent", "").lower()
+
+
 def read_fields() -> MultiDict[str, str]:
     """Return the fields of this request."""
     if "given" not in g:
@@ -195,7 +200,9 @@ class Api:
         self._routes: list[tuple[str, tuple[str, ...], Callable[..., Response]]] = []
 
     def register_view(self, *rules: str, methods: tuple[str, ...] = ("GET",)) -> Callable[[View], View]:
-        """Register a view for programs at these paths."""
+        """Register a view for programs at these paths. Where GET is accepted, so is POST, as in FreshRSS."""
+        if "GET" in methods and "POST" not in methods:
+            methods = (*methods, "POST")
 
         def store_view(view: View) -> View:
             self._routes += [(rule, methods, for_programs(view)) for rule in rules]
