@@ -9,8 +9,9 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways.sync.filters import to_micros
+from app.gateways.sync.filters import from_micros, to_micros
 from app.models.accounts.actor import Actor
+from app.models.sync.sync import ReadLimit
 from app.web.api.greader import marks
 from tests.sharing.conftest import People
 from tests.support.reader import pull, rss
@@ -316,9 +317,8 @@ def test_the_newest_item_itself_is_marked_by_its_id(reader: Reader, small: int) 
     reader.do("mark-all-as-read", s=f"feed/{small}", ts=str(newest))
     assert reader.ids(f"feed/{small}", xt=READ) == []
     for number in range(1_795_362_336_360_706, 1_795_362_336_360_706 + 2_000_000, 9_973):
-        when = marks._time(str(number))
-        assert when is not None
-        assert to_micros(when) == number
+        assert marks._time(str(number)) == ReadLimit(number, number)
+        assert to_micros(from_micros(number)) == number
 
 
 def test_a_time_that_is_none_marks_nothing(reader: Reader) -> None:

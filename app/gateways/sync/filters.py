@@ -278,3 +278,8 @@ def _only(
 def to_micros(at: dt.datetime) -> int:
     """Return the smallest id that an entry can have at a time."""
     return int(at.timestamp() * _MICRO)
+
+
+def from_micros(micros: int) -> dt.datetime:
+    """Return the UTC time of microseconds since the epoch; :func:`to_micros` reverses it."""
+    return dt.datetime.fromtimestamp(micros / _MICRO, dt.UTC)

@@ -15,6 +15,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Collection, Iterable
 
+from app import clock
 from app.config import Settings
 from app.gateways.reading.arrival_order import ArrivalOrder, ArrivalRequest
 from app.gateways.sharing.visibility import VisibilityGateway
@@ -28,12 +29,17 @@ from app.mappers.reading.entry_keys import EntryKeyMapper, TimeRange, from_milli
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
-from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind
+from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind
 
 #: Fewest keys per step of a walk.
 STRIDE = 1000
 #: Most changes of a user that one query reads.
 CHANGES = 20_000
+#: Milliseconds between an entry's date and its arrival, from which its date isn't just its arrival.
+DATED_MS = 1000
+#: Age from which whole seconds stand for the date of an entry, and not for the time of an app's last sync.
+#: In a busy list, every few seconds are also the date of some entry.
+DATES_ALONE = dt.timedelta(days=1)
 #: More stars than anyone has.
 ALL = 1_000_000
 
@@ -222,12 +228,39 @@ class SyncStreamGateway:
         found = {key.id: key.feed_id for key in keys}
         return sorted(found | self._shares_of(scope, found))
 
-    def find_last_before(
-        self, scope: SyncScope, feed_ids: Collection[int], before: dt.datetime
-    ) -> dict[int, int]:
-        """Return the last number of each of these feeds that arrived before a time."""
+    def find_later_dated(
+        self, scope: SyncScope, feed_ids: Collection[int], limit: ReadLimit
+    ) -> dict[int, list[int]] | None:
+        """Return the numbers of the entries that are dated after a time, by feed.
+
+        Returns:
+            None: no entry of these feeds has this date, so the app states a time of arrival. Also None for
+            more than `EVENTR_SYNC_GATHER_MAX` numbers.
+        """
         mine = [f for f in feed_ids if f in scope.feeds]
-        later = self._arrivals.find_first_seqs(mine, to_micros(before)) if mine else {}
+        dates = TimeRange(limit.first // 1000, limit.last // 1000)
+        newest = max((scope.feeds[f].newest for f in mine), default=0)
+        if newest < limit.first // 1000 or not (
+            limit.is_exact
+            or newest <= limit.last // 1000
+            or limit.last < to_micros(clock.now() - DATES_ALONE)
+        ):
+            return None
+        found = self._keys.find_window(mine, dates, self._most)
+        if all(entry_id // 1000 - at < DATED_MS for _, at, entry_id, _ in found):
+            return None
+        later = list(self._keys.find_window(mine, TimeRange(limit.last // 1000 + 1), self._most))
+        if len(later) == self._most:
+            return None
+        numbers: dict[int, list[int]] = {}
+        for feed_id, _, _, seq in later:
+            numbers.setdefault(feed_id, []).append(seq)
+        return numbers
+
+    def find_last_before(self, scope: SyncScope, feed_ids: Collection[int], entry_id: int) -> dict[int, int]:
+        """Return the last number of each of these feeds that arrived by a time, given as an id."""
+        mine = [f for f in feed_ids if f in scope.feeds]
+        later = self._arrivals.find_first_seqs(mine, entry_id) if mine else {}
         return {f: later[f] - 1 if f in later else scope.feeds[f].last_seq for f in mine}
 
     def make_stamp(self, user_id: int, feed_id: int) -> str:

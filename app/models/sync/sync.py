@@ -66,6 +66,23 @@ class SyncQuery:
     after: int | None = None
 
 
+class ReadLimit(NamedTuple):
+    """The time up to which an app marks a list as read, in microseconds since the epoch.
+
+    Attributes:
+        first, last: the range that the app's number stands for, both ends included: a whole second for
+            seconds. Entries that arrived in that range count as seen.
+    """
+
+    first: int
+    last: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the range is shorter than a second."""
+        return self.last - self.first < 999_999
+
+
 class SyncFeed(NamedTuple):
     """A subscription as programs see it; ``labels`` are its folders' names, in the folders' order."""
 

@@ -1,20 +1,19 @@
-"""Mark-all-as-read of native apps: marks the entries of a stream that arrived before a time."""
+"""Mark-all-as-read of native apps: marks the entries of a stream up to a time."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 
 from app import logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
-from app.gateways.sync.filters import SyncScope
+from app.gateways.sync.filters import SyncScope, from_micros
 from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
 from app.models.subscriptions.muting import is_followed_person, is_in_mixed_lists
-from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
+from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind, find_by_name
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.sync.reading import KEYS_MAX
@@ -39,10 +38,12 @@ class SyncMarkService:
         self._mass_marks = mass_marks
 
     def mark_before(
-        self, actor: Actor, stream: SyncStream, before: dt.datetime | None
+        self, actor: Actor, stream: SyncStream, before: ReadLimit | None
     ) -> MassMarkResult | None:
-        """Mark the entries of a stream that arrived before a time (None: all) as read; can be undone for a
-        day.
+        """Mark the entries of a stream up to a time (None: all) as read; can be undone for a day.
+
+        Apps send back any time that they got. Normally it is a time of arrival. If it is exactly the date of
+        an entry that arrived later, it means the entries that are dated up to then.
 
         Returns:
             The result; None: there is nothing that could be marked.
@@ -58,8 +59,8 @@ class SyncMarkService:
             return self._mark_listed(actor, scope, stream, before)
         return self._mark_feeds(actor, scope, feeds, _ref(scope, stream), before) if feeds else None
 
-    def mark_folder_before(self, actor: Actor, folder_id: int, before: dt.datetime | None) -> None:
-        """Mark the entries of a folder that arrived before a time as read, like :meth:`mark_before`.
+    def mark_folder_before(self, actor: Actor, folder_id: int, before: ReadLimit | None) -> None:
+        """Mark the entries of a folder up to a time as read, like :meth:`mark_before`.
 
         Raises:
             NotFoundError: the actor has no such folder.
@@ -71,9 +72,14 @@ class SyncMarkService:
         self._mark_feeds(actor, scope, list(scope.feeds), StreamRef(StreamKind.FOLDER, folder_id), before)
 
     def _mark_feeds(
-        self, actor: Actor, scope: SyncScope, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
+        self, actor: Actor, scope: SyncScope, feeds: Sequence[int], ref: StreamRef, limit: ReadLimit | None
     ) -> MassMarkResult:
-        seen = None if when is None else self._sync.find_last_before(scope, feeds, when)
+        if limit is None:
+            return self._mass_marks.mark_feeds(actor, feeds, ref)
+        later = self._sync.find_later_dated(scope, feeds, limit)
+        if later is not None:
+            return self._mass_marks.mark_feeds(actor, feeds, ref, keep=later)
+        seen = self._sync.find_last_before(scope, feeds, limit.last)
         return self._mass_marks.mark_feeds(actor, feeds, ref, last_seqs=seen)
 
     def _markable(self, scope: SyncScope, stream: SyncStream) -> list[int] | None:
@@ -96,9 +102,10 @@ class SyncMarkService:
                 raise InvalidError("You can't mark this list as read.", field="s")
 
     def _mark_listed(
-        self, actor: Actor, scope: SyncScope, stream: SyncStream, when: dt.datetime | None
+        self, actor: Actor, scope: SyncScope, stream: SyncStream, limit: ReadLimit | None
     ) -> MassMarkResult | None:
         """Mark the entries of a list one by one, because their feeds hold other entries too."""
+        when = None if limit is None else from_micros(limit.last)
         query = SyncQuery((stream,), include=(SyncStream(SyncStreamKind.UNREAD),), until=when, limit=KEYS_MAX)
         keys, _ = self._sync.load_page(scope, query)
         return self._mass_marks.mark_entries(actor, keys, _ref(scope, stream)) if keys else None

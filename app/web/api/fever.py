@@ -6,7 +6,6 @@ toggles it; one request may combine several questions.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
-from app.models.sync.sync import SyncFeed, SyncItem, SyncStream, SyncStreamKind
+from app.models.sync.sync import ReadLimit, SyncFeed, SyncItem, SyncStream, SyncStreamKind
 from app.web.api import programs
 from app.web.api.greader import shapes
 from app.web.context import get_services
@@ -34,6 +33,7 @@ PAGE: Final = 50
 MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fever")
 #: The icon of every feed, since Eventr stores none: the image that Fever uses for feeds without an icon.
 _ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
+_MICRO = 1_000_000
 _ALL, _SPARKS = 0, -1
 _ID = re.compile(r"[0-9]{1,20}", re.ASCII)
 _TIME = re.compile(r"([0-9]{1,16})(?:\.[0-9]{0,9})?", re.ASCII)
@@ -218,15 +218,17 @@ class _Questions:
         raw = self._asked.get("before", "").strip()
         return not raw or _TIME.fullmatch(raw) is not None
 
-    def _before(self) -> dt.datetime | None:
-        """Return the time up to which entries are marked; None: all, for 0 and for out-of-range times too."""
+    def _before(self) -> ReadLimit | None:
+        """Return the time up to which entries are marked; None: all, for 0 and for out-of-range times too.
+
+        The whole second counts: a time of arrival was cut to it. Fluent Reader sends the second after the
+        date of the newest item that it shows.
+        """
         found = _TIME.fullmatch(self._asked.get("before", "").strip())
-        if found is None or not int(found[1]):
+        second = int(found[1]) if found else 0
+        if not second or second > MAX_ID // _MICRO:
             return None
-        try:
-            return dt.datetime.fromtimestamp(int(found[1]), dt.UTC)
-        except (ValueError, OverflowError, OSError):
-            return None
+        return ReadLimit((second - 1) * _MICRO, (second + 1) * _MICRO - 1)
 
 
 def _list(ids: Iterable[int]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections.abc import Callable, Sequence
 
 from flask import Response
 
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
-from app.models.sync.sync import SyncStreamKind, find_by_name
+from app.models.reading.stream import MAX_ID
+from app.models.sync.sync import ReadLimit, SyncStreamKind, find_by_name
 from app.services.reading.reading import MARKS_MAX
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, answer_text, get_actor, read_field, read_values
@@ -18,9 +18,8 @@ from app.web.context import get_services
 
 #: States that apps send but Eventr ignores (tracking of what was read elsewhere).
 _IGNORED = "tracking-"
-#: (most digits of a time, its units per second): apps send seconds, milli-, micro- or nanoseconds.
-_UNITS = ((11, 1), (14, 1_000), (17, 1_000_000))
-_NANO = 1_000_000_000
+#: (most digits of a time, microseconds of its unit): apps send seconds, milli-, micro- or nanoseconds.
+_UNITS = ((11, 1_000_000), (14, 1_000), (17, 1))
 
 
 def add_routes(api: Api) -> None:
@@ -179,17 +178,17 @@ def mark_all() -> Response:
     return answer_text(OK)
 
 
-def _time(raw: str) -> dt.datetime | None:
+def _time(raw: str) -> ReadLimit | None:
     """Return the time that an app sends, in the unit that its number of digits implies; None: no time."""
     if not raw or set(raw) == {"0"}:
         return None
     if not (raw.isascii() and raw.isdigit() and len(raw) <= 20):
         raise InvalidError("The field “%(field)s” must be a number.", field="ts")
-    unit = next((unit for digits, unit in _UNITS if len(raw) <= digits), _NANO)
-    try:
-        return dt.datetime.fromtimestamp(int(raw) / unit, dt.UTC)
-    except (ValueError, OverflowError, OSError) as e:
-        raise InvalidError("The field “%(field)s” must be a number.", field="ts") from e
+    # At most 10^17 seconds or 10^20 nanoseconds; every id is smaller than the end of that.
+    number, micros = int(raw), next((micros for digits, micros in _UNITS if len(raw) <= digits), 0)
+    if not micros:
+        return ReadLimit(number // 1000, number // 1000)
+    return ReadLimit(min(number * micros, MAX_ID), min((number + 1) * micros - 1, MAX_ID))
 
 
 def rename_tag() -> Response:
