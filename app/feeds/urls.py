@@ -46,7 +46,27 @@ _KEY_NAME = re.compile(
     r"tok|key|auth|secret|pass|pw|sig|sess|sid|user|mail|code|hash|private|jwt", re.IGNORECASE
 )
 _KEY_LENGTH = 20
-_OPEN_NAMES = frozenset(("channel_id", "playlist_id", "url", "q", "query", "search", "tag", "category"))
+_OPEN_NAMES = frozenset(
+    (
+        *("channel_id", "playlist_id", "url", "q", "query", "search", "tag", "category"),
+        *("keyword", "keywords", "author"),
+    )
+)
+#: Names like ``k`` say nothing, so their values must look like keys: letters and digits, at least 6 characters.
+_SHORT_NAME, _SHORT_KEY = 2, re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~-]{6,}", re.ASCII)
+#: Path segments that say that a secret follows: always, or if the next one has a digit or 16 characters.
+_MARKS = frozenset(("private",))
+_MAY_MARK = frozenset(("secret", "secrets", "token", "tokens", "auth", "key", "keys"))
+_MARKED = re.compile(r"(?:private|secret|token|auth)[-_.](?=[a-z]*\d)[a-z0-9]{8,}", re.IGNORECASE)
+_MARKED_LENGTH = 16
+#: Path segments after which long ids are public, as in feeds of YouTube, Acast and Omny.
+_OPEN_SEGMENTS = frozenset(("public", "channel", "playlist", "playlists", "shows"))
+_RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_HEX = re.compile(r"(?=[^a-f]*[a-f])(?=\D*\d)[0-9a-f]{20,}", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+_ACCESS_NAME = re.compile(
+    r"(?:\w*[_-])?(?:token|auth|secret|password|passwd|jwt|sessionid|sid|(?:private|api|access)_?key)", re.IGNORECASE
+)
 _FEED_SCHEME = re.compile(r"(?:feed|rss|itpc|pcast|view-source):(?://)?(?=.)", re.IGNORECASE)
 
 
@@ -223,11 +243,12 @@ def _escapes(text: str) -> str:
 def redact_url(url: str) -> str:
     """Return an address as it may be shown to people who didn't enter it (W22).
 
-    The user name, the password and query values that look like secrets are left out.
+    The user name, the password, and parts of the host, path and query that look like secrets are left out.
     """
     parts = urlsplit(url)
     query = "&".join(map(_shown_pair, parts.query.split("&"))) if parts.query else ""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment="").geturl()
+    host = ".".join("…" if _is_key(label) else label for label in parts.netloc.rpartition("@")[2].split("."))
+    return parts._replace(netloc=host, path=_shown_path(parts.path), query=query, fragment="").geturl()
 
 
 def is_secret(url: str) -> bool:
@@ -235,9 +256,67 @@ def is_secret(url: str) -> bool:
     return redact_url(url) != urlsplit(url)._replace(fragment="").geturl()
 
 
+def has_access_key(url: str) -> bool:
+    """Return whether a link or file has a part that is named like a key, such as ``token=…`` (W22).
+
+    Unlike :func:`is_secret`, long ids don't count: addresses of files are full of them.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    names = [pair.partition("=") for pair in parts.query.split("&")]
+    if any(value and _ACCESS_NAME.fullmatch(name) for name, _, value in names):
+        return True
+    segments = parts.path.split("/")
+    return "@" in parts.netloc or any(
+        ";jsessionid=" in segment.lower()
+        or _MARKED.match(segment)
+        or (_is_key(segment) and before.lower() in _MARKS | _MAY_MARK)
+        for before, segment in zip(["", *segments], segments, strict=False)
+    )
+
+
+def _shown_path(path: str) -> str:
+    segments = path.split("/")
+    shown, is_open = [], False
+    for before, segment in zip(["", *segments], segments, strict=False):
+        name, *params = segment.split(";")
+        if _is_marked(before, name) or (not is_open and _is_key(name)):
+            name = "…"
+        shown.append(";".join((name, *map(_shown_pair, params))))
+        is_open = is_open or segment.lower() in _OPEN_SEGMENTS
+    return "/".join(shown)
+
+
+def _is_marked(before: str, segment: str) -> bool:
+    """Return whether a path segment is a secret by its own prefix, or because of the segment before it."""
+    if _MARKED.match(segment):
+        return True
+    before = before.lower()
+    may_be = before in _MAY_MARK and (len(segment) >= _MARKED_LENGTH or _DIGITS.search(segment) is not None)
+    return bool(segment) and (before in _MARKS or may_be)
+
+
+def _is_key(text: str) -> bool:
+    """Return whether a path segment or host label looks random: long, and its digits are scattered."""
+    if len(text) < _MARKED_LENGTH:
+        return False
+    if _HEX.fullmatch(text.rpartition(".")[0].replace("-", "") or text.replace("-", "")):
+        return True
+    for run in _RUN.findall(text):
+        groups = len(_DIGITS.findall(run))
+        is_mixed = run.lower() != run and run.upper() != run
+        if (is_mixed and groups >= 2) or (len(run) >= _KEY_LENGTH and groups >= 3):  # noqa: PLR2004
+            return True
+    return False
+
+
 def _shown_pair(pair: str) -> str:
     name, mark, value = pair.partition("=")
     if not mark:
         return name if len(name) < _KEY_LENGTH else "…"
-    hidden = _KEY_NAME.search(name) or (len(value) >= _KEY_LENGTH and name not in _OPEN_NAMES)
+    is_long = len(value) >= _KEY_LENGTH
+    is_short_key = len(name) <= _SHORT_NAME and _SHORT_KEY.fullmatch(value) is not None
+    hidden = name not in _OPEN_NAMES and (_KEY_NAME.search(name) or is_long or is_short_key)
     return f"{name}=…" if value and hidden else pair

@@ -194,3 +194,66 @@ def test_rules_of_sites(page: str, feed: str) -> None:
 )
 def test_no_rule_for_other_pages(page: str) -> None:
     assert sites.find_feeds(page) == []
+
+
+_KEY = "4f8a91c2d7e03b56a1f09c8e"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"https://pub.example/feed/{_KEY}/rss", "https://pub.example/feed/…/rss"),
+        (f"https://pub.example/{_KEY}.xml", "https://pub.example/…"),
+        ("https://pub.example/7d1f4c1e-93a0-4e0b-9d55-0a1b2c3d4e5f", "https://pub.example/…"),
+        ("https://pub.example/rss/Zk3vUqJ8mJv1yW2c0n5b3A", "https://pub.example/rss/…"),
+        ("https://pub.example/u/x7k2m9qaw8e3rzt1y6u0b", "https://pub.example/u/…"),
+        ("https://pub.example/private/anna/feed", "https://pub.example/private/…/feed"),
+        ("https://pub.example/Secret/a1.rss", "https://pub.example/Secret/…"),
+        ("https://pub.example/token/ab12", "https://pub.example/token/…"),
+        ("https://pub.example/ical/private-0123abcd/basic", "https://pub.example/ical/…/basic"),
+        ("https://pub.example/feed;jsessionid=AB12?x=1", "https://pub.example/feed;jsessionid=…?x=1"),
+        ("https://pub.example/rss?k=a1b2c3", "https://pub.example/rss?k=…"),
+        (f"https://{_KEY}.pub.example/rss", "https://….pub.example/rss"),
+        (f"https://pub.example/public/../private/{_KEY}", "https://pub.example/public/../private/…"),
+    ],
+)
+def test_W22_keys_in_paths_parameters_and_hosts_are_secret(url: str, shown: str) -> None:
+    assert (urls.is_secret(url), urls.redact_url(url)) == (True, shown)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://blog.example/category/secret/feed/",
+        "https://blog.example/tag/secret-santa-2024/feed/",
+        "https://blog.example/token/rss",
+        "https://blog.example/2024/05/17/the-10-best-podcasts-of-2024-so-far/feed/",
+        "https://blog.example/Top10PodcastsOfTheYear.rss",
+        "https://video.example/feeds/videos.xml?channel_id=UCBR8-60-B28hp2BmDPdntcQ",
+        f"https://pub.example/public/shows/{_KEY}",
+        "https://pub.example/d/playlist/e73c998e-6e60-432f-8610-ae210140c5b1/podcast.rss",
+        "https://forum.example/rss?f=12&t=123456",
+        "https://blog.example/?s=linux&keyword=rss",
+        "https://a-very-long-name-of-a-site-with-words.example/feed",
+    ],
+)
+def test_W22_common_public_addresses_are_not_secret(url: str) -> None:
+    assert not urls.is_secret(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "has_key"),
+    [
+        ("https://cdn.example/a.mp3?token=x1", True),
+        ("https://cdn.example/a.mp3?access_token=x1", True),
+        ("https://ann:pw@cdn.example/a.mp3", True),
+        ("https://cdn.example/a;jsessionid=1", True),
+        (f"https://cdn.example/private/{_KEY}.mp3", True),
+        (f"https://cdn.example/{_KEY}/a.mp3", False),
+        ("https://cdn.example/a.mp3?author=ann&tokens=3&token=", False),
+        ("https://blog.example/secret/garden", False),
+        ("http://[", False),
+    ],
+)
+def test_W22_a_link_or_file_with_an_access_key_is_found(url: str, has_key: bool) -> None:
+    assert urls.has_access_key(url) is has_key
