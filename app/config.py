@@ -321,7 +321,7 @@ class Settings:
     fetch_host_rest: float = _row(
         900.0,
         (
-            "Longest pause for a host when one of its feeds asks for it, in seconds; doubles "
+            "Longest pause for a host when three of its feeds ask for it, in seconds; doubles "
             "with each further feed that asks"
         ),
         _between(1, 86400),

@@ -58,7 +58,9 @@ class HostBudget(Protocol):
     Without Redis every request is allowed, because nothing new is queued then either.
     """
 
-    def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+    def take_tokens(
+        self, hosts: Sequence[str], *, urgent: bool = False, unpaused: Sequence[bool] = ()
+    ) -> list[float]:
         """Take one token per entry; return for each 0, or the seconds after which to retry.
 
         Entries of one host that get no token have different waits, so that they don't retry together.
@@ -66,20 +68,21 @@ class HostBudget(Protocol):
         Args:
             hosts: names in lower case, one per request; names may repeat.
             urgent: a person waits. Their requests may exceed the rate by a second burst, which later
-                requests of the updater pay back.
+                requests of the updater pay back. One of them passes a paused host.
+            unpaused: for each entry, whether a pause of its host doesn't apply to it; empty: to none.
         """
         ...
 
     def pause_host(self, host: str, seconds: float, url: str) -> None:
         """Pause requests to a host and all its feeds, as it requested (429, 503) at this address.
 
-        One address doesn't speak for a host that many share. A long pause is limited to
-        ``fetch_host_rest`` seconds, doubled for each further address that asks.
+        One address doesn't speak for a host that many share. The host is paused once three addresses have
+        asked; a long pause is limited to ``fetch_host_rest`` seconds, doubled for each further address.
 
         Args:
             host: name in lower case.
             seconds: the requested pause.
-            url: the address that sent the response.
+            url: the feed's address, by which the addresses that asked are counted.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from app.adapters.redis.host_budget import RedisBudget
+from app.adapters.redis.host_budget import SEVERAL, RedisBudget
 from app.config import Settings
 from app.errors import SettingsError
 from app.models.feeds.hosts import HostRate, HostRates
@@ -39,6 +39,12 @@ def budget(settings: Settings, redis_client: redis.Redis) -> Iterator[RedisBudge
 def _about(seconds: float) -> Any:
     """Compare with a wait that is measured some moments later; a token takes a hundred seconds."""
     return pytest.approx(seconds, abs=30)
+
+
+def _pause(budget: RedisBudget, host: str, seconds: float) -> None:
+    """Let as many feeds of a host ask for a pause as it takes."""
+    for number in range(SEVERAL):
+        budget.pause_host(host, seconds, f"https://{host}/{number}")
 
 
 def _age(client: redis.Redis, key: str, seconds: float) -> None:
@@ -130,10 +136,16 @@ def test_a_refused_request_pays_nothing_back(budget: RedisBudget) -> None:
 
 
 def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
-    budget.pause_host("a.example", 600, "https://a.example/feed")
+    _pause(budget, "a.example", 600)
     waits = budget.take_tokens(["a.example"] * 3)
     assert waits == [_about(600 + 100 * n) for n in range(3)]
-    assert budget.take_tokens(["a.example"], urgent=True) == [_about(900)]
+    # One request of a person passes.
+    assert budget.take_tokens(["a.example"] * 2, urgent=True) == [0, _about(900)]
+    assert budget.take_tokens(["a.example"], urgent=True) == [_about(1000)]
+    # So do those of feeds that have just answered, within the host's rate.
+    waits = budget.take_tokens(["a.example"] * 5, unpaused=[False, True, True, True, True])
+    assert waits == [_about(1100), 0, 0, 0, _about(100)]
+    redis_client.delete(redis_keys.HOST_RATE + "a.example")
     # A shorter stop does not end a longer one, and other hosts go on.
     budget.pause_host("a.example", 1, "https://a.example/feed")
     assert budget.take_tokens(["a.example"])[0] > 600
@@ -145,21 +157,23 @@ def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_clien
 
 
 def test_a_stop_holds_for_hosts_without_a_rate_and_spares_the_rest_of_a_group(budget: RedisBudget) -> None:
-    budget.pause_host("free.example", 60, "https://free.example/feed")
+    _pause(budget, "free.example", 60)
     assert budget.take_tokens(["free.example"]) == [_about(60)]
     # Whoever runs one name below a shared one must not silence all the others.
-    budget.pause_host("a.big.example", 60, "https://a.big.example/feed")
+    _pause(budget, "a.big.example", 60)
     assert budget.take_tokens(["a.big.example"]) == [_about(60)]
     assert budget.take_tokens(["b.big.example"]) == [0]
 
 
 def test_V08_one_address_does_not_silence_its_host(budget: RedisBudget, redis_client: redis.Redis) -> None:
     """Whoever runs one path of a host that many share asks for a day, again and again."""
-    for _ in range(30):
-        budget.pause_host("a.example", 86_400, "https://a.example/mine")
+    for number in range(30):
+        budget.pause_host("a.example", 86_400, f"https://a.example/mine/{number % (SEVERAL - 1)}")
+    assert budget.find_pauses(["a.example"]) == [0]
+    budget.pause_host("a.example", 86_400, "https://a.example/other")
     assert budget.find_pauses(["a.example"]) == [_about(900)]
-    # What one address asks for within that is its host's wish as before.
-    budget.pause_host("b.example", 60, "https://b.example/mine")
+    # A shorter wish of several is granted as it is.
+    _pause(budget, "b.example", 60)
     assert budget.find_pauses(["b.example"]) == [_about(60)]
 
 
@@ -170,7 +184,7 @@ def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
     for n in range(30):
         budget.pause_host("a.example", 10**9, f"https://a.example/{n}")
         rests += budget.find_pauses(["a.example"])
-    assert rests[:4] == [_about(900), _about(1800), _about(3600), _about(7200)]
+    assert rests[:6] == [0, 0, _about(900), _about(1800), _about(3600), _about(7200)]
     assert rests[-1] == _about(86_400)
     assert redis_client.scard(redis_keys.HOST_ASKS + "a.example") == 20
     # It is forgotten when the rest that was asked for is over.
@@ -242,7 +256,7 @@ def test_the_default_rows_can_be_read() -> None:
 
 
 def test_how_long_hosts_are_left_alone_is_told(budget: RedisBudget) -> None:
-    budget.pause_host("a.example", 900, "https://a.example/feed")
+    _pause(budget, "a.example", 900)
     budget.take_tokens(["a.example", "b.example"])
     assert budget.find_pauses(["a.example", "b.example", "a.example"]) == [_about(900), 0, _about(900)]
     assert budget.find_pauses([]) == []

@@ -121,34 +121,116 @@ def test_people_go_first_and_keep_an_earlier_time(puller: Puller) -> None:
     assert moved <= before
 
 
+LONG_AGO = dt.timedelta(hours=2)
+
+
+def _answered(db: Any, feed_ids: Sequence[int], ago: dt.timedelta = LONG_AGO) -> None:
+    """Let feeds have answered some time ago."""
+    db.feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"checked_at": clock.now() - ago}})
+
+
+def _limit(
+    puller: Puller, server: RawServer, redis_client: Any, feed_ids: Sequence[int], reply: Reply
+) -> None:
+    """Pull feeds whose host limits requests, and forget that they took tokens."""
+    for number in range(len(feed_ids)):
+        server.set(f"/{number}", reply)
+    for feed_id in feed_ids:
+        redis_client.delete("eventr:rate:127.0.0.1")
+        assert puller.pull([feed_id], only_due=True).errors == 1
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "own", "rest"),
     [
         (429, ("Retry-After: 900",), 900, 900),
         (503, ("Retry-After: 600",), 600, 600),
         (429, (), 60, 60),
-        # One feed does not speak for a day of all the others (V08).
+        # Three feeds do not speak for a day of all the others (V08).
         (429, ("Retry-After: 99999999",), 86_400, 900),
     ],
 )
-def test_a_host_that_wants_rest_gets_it_for_all_its_feeds(
-    puller: Puller, server: RawServer, status: int, headers: tuple[str, ...], own: int, rest: int
+def test_a_host_that_wants_rest_for_several_feeds_gets_it_for_all(
+    puller: Puller,
+    server: RawServer,
+    db: Any,
+    redis_client: Any,
+    status: int,
+    headers: tuple[str, ...],
+    own: int,
+    rest: int,
 ) -> None:
-    first, second, *others = puller.follow(6)
+    ids = puller.follow(8)
+    _answered(db, ids)
+    limited, lively, others = ids[:3], ids[3], ids[4:]
     elsewhere = puller.follow(1, "127.0.0.2")
     fields = tuple((name, value) for name, _, value in (line.partition(": ") for line in headers))
-    server.set("/0", Reply(status=status, headers=fields))
-    assert puller.pull([first], only_due=True).errors == 1
+    _limit(puller, server, redis_client, limited, Reply(status=status, headers=fields))
+    _answered(db, [lively], dt.timedelta(minutes=5))
+    redis_client.delete("eventr:rate:127.0.0.1")
     served = server.served
-    result = puller.pull([second, *others, *elsewhere], only_due=True)
-    assert (result.feeds, result.put_off) == (1, 5)
-    assert server.served == served + 1
-    waits = sorted(puller.waits([second, *others]))
+    result = puller.pull([lively, *others, *elsewhere], only_due=True)
+    # Whoever has just answered goes on.
+    assert (result.feeds, result.put_off) == (2, 4)
+    assert server.served == served + 2
+    assert puller.feed(lively).error is None
+    waits = sorted(puller.waits(others))
     assert rest - 30 <= waits[0] <= rest + 1
-    assert puller.waits([first])[0] >= own - 30
+    assert puller.waits(limited[:1])[0] >= own - 30
     assert all(b - a == pytest.approx(100, abs=3) for a, b in itertools.pairwise(waits))
     # It was not their fault.
     assert {puller.feed(i).error for i in others} == {None}
+    # A person's request passes once.
+    assert [puller.pull([i]).feeds for i in others[:2]] == [1, 0]
+
+
+@pytest.mark.parametrize("case", ["one feed", "never a feed", "redirect from elsewhere"])
+def test_a_host_does_not_rest_for_what_one_person_subscribes_to(
+    puller: Puller, server: RawServer, db: Any, redis_client: Any, case: str
+) -> None:
+    host = "127.0.0.2" if case == "redirect from elsewhere" else "127.0.0.1"
+    wanting = puller.follow(1 if case == "one feed" else 4, host)
+    if case != "never a feed":
+        _answered(db, wanting)
+    reply = Reply(status=429, headers=(("Retry-After", "900"),))
+    if host != "127.0.0.1":
+        server.set("/limited", reply)
+        reply = Reply(status=302, headers=(("Location", server.url("/limited")),))
+    _limit(puller, server, redis_client, wanting, reply)
+    assert server.served
+    assert not redis_client.exists("eventr:stop:127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("status", "wish", "seconds"),
+    [(429, "7200", 7200), (503, "3600", 3600), (429, "99999999", 86_400)],
+)
+def test_nothing_shortens_the_wish_of_a_feeds_own_server(
+    puller: Puller, server: RawServer, services: Services, status: int, wish: str, seconds: int
+) -> None:
+    (feed_id,) = puller.follow(1)
+    server.set("/0", Reply(status=status, headers=(("Retry-After", wish),)))
+    puller.pull([feed_id])
+    served = server.served
+    for _ in range(2):
+        # "Check now", an app's refresh and a new subscriber all make the feed due.
+        services.gateways.feeds.force_due([feed_id], clock.now())
+        assert puller.pull([feed_id]).put_off == 1
+        services.gateways.feeds.force_due([feed_id], clock.now())
+        assert puller.pull([feed_id], only_due=True).put_off == 1
+        assert puller.waits([feed_id]) == [pytest.approx(seconds, abs=60)]
+    assert server.served == served
+    assert services.subscriptions.list_rest_ends(Actor(1)) == [puller.feed(feed_id).retry_at]
+
+
+def test_a_wish_that_has_passed_is_forgotten(puller: Puller, server: RawServer, db: Any) -> None:
+    (feed_id,) = puller.follow(1)
+    server.set("/0", Reply(status=429, headers=(("Retry-After", "7200"),)))
+    puller.pull([feed_id])
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"retry_at": clock.now()}})
+    server.set("/0", file_reply(RSS))
+    assert puller.pull([feed_id]).new == 1
+    assert puller.feed(feed_id).retry_at is None
 
 
 def test_a_503_without_a_wish_stops_nobody(puller: Puller, server: RawServer) -> None:

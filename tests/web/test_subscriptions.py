@@ -329,7 +329,8 @@ def test_a_site_that_asked_for_a_rest_is_named_as_the_reason(
 ) -> None:
     now = clock.now()
     assert "limits requests" not in ann.get(f"/feeds/{feeds[0]}").text
-    services.budget.pause_host("ada.example", 600, "https://ada.example/feed")
+    for path in "abc":
+        services.budget.pause_host("ada.example", 600, f"https://ada.example/{path}")
     new = services.subscriptions.subscribe(reader, "https://ada.example/b").subscription.feed_id
     for feed_id in (feeds[0], new):
         page = ann.get(f"/feeds/{feed_id}").text

@@ -3,7 +3,8 @@
 -- the future as a burst lasts. Few calls per host, because each poll without news pays for them too.
 --
 -- KEYS  for each host: its pause, its bucket
--- ARGV  1 JSON, flat, for each host: requests wanted · ms per token, 0: no limit · tokens of a burst
+-- ARGV  1 JSON, flat, for each host: requests wanted · ms per token, 0: no limit · tokens of a burst ·
+--         mode: 0: a pause stops all, 1: one request per pause passes, 2: a pause stops none
 -- Returns nil if all requests may go, else for each host: requests granted, ms until the first of the others
 -- may go; each further request may go one token later.
 local time = redis.call('TIME')
@@ -13,27 +14,32 @@ local known = redis.call('MGET', unpack(KEYS))
 local left = {}  -- new buckets of groups with more than one of these hosts
 local out, all = {}, true
 
--- parses "a b", or "a" with b = 0
-local function pair(text)
+-- parses "a b c", "a b" or "a", where what is missing is 0
+local function numbers(text)
   if not text then
-    return 0, 0
+    return 0, 0, 0
   end
-  local a, b = string.match(text, '^(%S+) ?(%S*)$')
-  return tonumber(a), tonumber(b) or 0
+  local a, b, c = string.match(text, '^(%S+) ?(%S*) ?(%S*)$')
+  return tonumber(a), tonumber(b) or 0, tonumber(c) or 0
 end
 
 for i = 1, #KEYS, 2 do
-  local at = (i - 1) / 2 * 3
+  local at = (i - 1) / 2 * 4
   local wanted, step, burst = asked[at + 1], asked[at + 2], asked[at + 3]
   local granted, wait = wanted, 0
-  local stopped, promised = pair(known[i])
-  if stopped > now then
+  local mode = asked[at + 4]
+  local stopped, promised, passed = numbers(known[i])
+  if stopped > now and mode < 2 then
     local from = math.max(stopped, promised)
-    redis.call('SET', KEYS[i], string.format('%.0f %.3f', stopped, from + wanted * step), 'KEEPTTL')
     granted, wait = 0, from - now
+    if mode == 1 and passed == 0 then
+      granted, passed = 1, 1
+    end
+    local text = string.format('%.0f %.3f %d', stopped, from + (wanted - granted) * step, passed)
+    redis.call('SET', KEYS[i], text, 'KEEPTTL')
   elseif step > 0 then
     local bucket = KEYS[i + 1]
-    local tat, ahead = pair(left[bucket] or known[i + 1])
+    local tat, ahead = numbers(left[bucket] or known[i + 1])
     tat = math.max(now, tat)
     granted = math.max(0, math.min(wanted, math.floor(burst - (tat - now) / step + 0.001)))
     tat = tat + granted * step

@@ -29,14 +29,23 @@ log = logs.get(__name__)
 STOP_MAX = 86400
 #: Seconds. Redis responds in under a millisecond, and a pull must not wait long for permission to start.
 _PATIENCE = 2.0
+#: The script's mode of requests that a pause doesn't stop; 1 is urgent, 0 neither.
+_FREE = 2
 
-#: One address can't speak for its whole host: its request pauses the host for ARGV[3] at most. Each
+#: Addresses that must ask before their host is paused.
+SEVERAL = 3
+
+#: One address can't speak for its whole host: ARGV[4] addresses together pause it for ARGV[3] at most. Each
 #: further address that asks doubles that limit, up to the requested time.
 _STOP = """
 local asked, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 if redis.call('SCARD', KEYS[2]) < 20 then redis.call('SADD', KEYS[2], ARGV[2]) end
 redis.call('PEXPIRE', KEYS[2], math.max(1, asked, redis.call('PTTL', KEYS[2])))
-local ms = math.min(asked, most * 2 ^ (redis.call('SCARD', KEYS[2]) - 1))
+local further = redis.call('SCARD', KEYS[2]) - tonumber(ARGV[4])
+if further < 0 then
+  return 0
+end
+local ms = math.min(asked, most * 2 ^ further)
 local time = redis.call('TIME')
 local till = time[1] * 1000 + math.floor(time[2] / 1000) + ms
 local known = redis.call('GET', KEYS[1])
@@ -75,17 +84,21 @@ class RedisBudget:
     def _stop(self) -> Any:
         return self._client.register_script(_STOP)
 
-    def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+    def take_tokens(
+        self, hosts: Sequence[str], *, urgent: bool = False, unpaused: Sequence[bool] = ()
+    ) -> list[float]:
         """Take one token per host entry; see :class:`app.ports.HostBudget`."""
-        wanted = Counter(hosts)
+        entries = list(zip(hosts, unpaused, strict=True)) if unpaused else [(host, False) for host in hosts]
+        wanted = Counter(entries)
         if not wanted:
             return []
-        rates = {host: self._rates.get_rate(host) for host in wanted}
+        rates = {entry: self._rates.get_rate(entry[0]) for entry in wanted}
         names: list[str] = []
         args: list[float] = []
-        for host, rate in rates.items():
+        for (host, free), rate in rates.items():
             names += (redis_keys.HOST_STOP + host, redis_keys.HOST_RATE + rate.group)
-            args += (wanted[host], 1000 / rate.rate if rate.rate else 0, rate.burst * (2 if urgent else 1))
+            args += (wanted[host, free], 1000 / rate.rate if rate.rate else 0)
+            args += (rate.burst * (2 if urgent else 1), _FREE if free else int(urgent))
         try:
             rows: list[Any] | None = self._take(keys=names, args=[json.dumps(args)])
         except redis.RedisError as e:
@@ -93,14 +106,14 @@ class RedisBudget:
             return [0.0] * len(hosts)
         if rows is None:
             return [0.0] * len(hosts)
-        queues: dict[str, list[float]] = defaultdict(list)
-        for (host, rate), (granted, wait) in zip(rates.items(), rows, strict=True):
+        queues: dict[tuple[str, bool], list[float]] = defaultdict(list)
+        for (entry, rate), (granted, wait) in zip(rates.items(), rows, strict=True):
             step = 1 / rate.rate if rate.rate else 0.0
-            late = [max(0.001, wait / 1000) + step * n for n in range(wanted[host] - granted)]
-            queues[host] = [0.0] * granted + late
+            late = [max(0.001, wait / 1000) + step * n for n in range(wanted[entry] - granted)]
+            queues[entry] = [0.0] * granted + late
         # Each host's entries get their waits in order.
-        answers = {host: iter(queue) for host, queue in queues.items()}
-        return [next(answers[host]) for host in hosts]
+        answers = {entry: iter(queue) for entry, queue in queues.items()}
+        return [next(answers[entry]) for entry in entries]
 
     def pause_host(self, host: str, seconds: float, url: str) -> None:
         """Pause requests to a host; see :class:`app.ports.HostBudget`."""
@@ -108,11 +121,11 @@ class RedisBudget:
         who = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         names = [redis_keys.HOST_STOP + host, redis_keys.HOST_ASKS + host]
         try:
-            ms: Any = self._stop(keys=names, args=[asked, who, int(self._rest * 1000)])
+            ms: Any = self._stop(keys=names, args=[asked, who, int(self._rest * 1000), SEVERAL])
         except redis.RedisError as e:
             log.warning("budget_without_redis", error=type(e).__name__)
         else:
-            log.info("host_stopped", host=host, seconds=ms // 1000, asked=asked // 1000)
+            log.info("host_backoff", host=host, seconds=ms // 1000, asked=asked // 1000)
 
     def find_pauses(self, hosts: Sequence[str]) -> list[float]:
         """Return the remaining pauses of hosts; see :class:`app.ports.HostBudget`."""

@@ -265,6 +265,9 @@ class Digester:
             error_detail=error.detail[:DETAIL],
             error_since=feed.error_since or now,
         )
+        if fetched.retry_after:
+            seconds = min(fetched.retry_after, self._bounds.error_backoff_max)
+            fields = dataclasses.replace(fields, retry_at=now + dt.timedelta(seconds=seconds))
         return _digest(feed, fetched, now, plan=plan, fields=fields, error=error.word)
 
     def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
@@ -402,7 +405,9 @@ def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
 
 
 def _recovered(feed: Feed) -> dict[str, Any]:
-    clear = {"errors": 0, "error": None, "error_detail": "", "error_since": None}
+    clear: dict[str, Any] = {"errors": 0, "error": None, "error_detail": "", "error_since": None}
+    if feed.retry_at:
+        clear["retry_at"] = None
     return clear if feed.errors or feed.error else {}
 
 

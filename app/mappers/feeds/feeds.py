@@ -46,7 +46,7 @@ _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
-        "other_url",
+        *("other_url", "retry_at", "checked_at"),
     ),
     1,
 )
@@ -433,6 +433,8 @@ def _poll(doc: Doc) -> FeedPoll:
         int(get("push_until") or 0),
         bool(get("torn")),
         get("other_url"),
+        int(get("retry_at") or 0),
+        int(get("checked_at") or 0),
     )
 
 

@@ -73,6 +73,7 @@ class Feed:
         checked_at: last successful poll, or one of several truncated ones in a row (``cut_off``);
             changed_at: last poll that brought changes.
         moved_to, moved_times: a permanent redirect or new address, and how often in a row it was seen.
+        retry_at: when the feed's server, asked by Retry-After, wants its next request at the earliest.
         other_url: another spelling of the address that someone entered; the next pull tries it.
         new_url: the new address that the feed itself states (``itunes:new-feed-url``).
         unlisted: the publisher wants the feed in no directory (``itunes:block``).
@@ -112,6 +113,7 @@ class Feed:
     error_detail: str = ""
     error_since: dt.datetime | None = None
     subscribers: int = 0
+    retry_at: dt.datetime | None = None
     checked_at: dt.datetime | None = None
     changed_at: dt.datetime | None = None
     moved_to: str | None = None
@@ -182,6 +184,7 @@ class FeedPoll(NamedTuple):
         due_ms: ``next_check_at``; None: never automatically.
         claimed_ms: ``claimed_until``. push_ms: ``push_until``.
         torn: its entries need to be put in order.
+        retry_ms: ``retry_at``. checked_ms: ``checked_at``.
     """
 
     id: int
@@ -199,6 +202,8 @@ class FeedPoll(NamedTuple):
     push_ms: int = 0
     torn: bool = False
     other_url: str | None = None
+    retry_ms: int = 0
+    checked_ms: int = 0
 
 
 class NextCheck(NamedTuple):
@@ -231,6 +236,7 @@ class FeedFields:
     error: str | Unset | None = UNSET
     error_detail: str | Unset = UNSET
     error_since: dt.datetime | Unset | None = UNSET
+    retry_at: dt.datetime | Unset | None = UNSET
     checked_at: dt.datetime | Unset | None = UNSET
     changed_at: dt.datetime | Unset | None = UNSET
     moved_to: str | Unset | None = UNSET

@@ -93,8 +93,8 @@ UPDATER_STATS = "eventr:updater:stats"
 #: string · ``eventr:rate:<host or group>``: ms at which all used tokens are refilled and, after a space,
 #: first ms not yet reserved for a postponed feed · when both are past.
 HOST_RATE = "eventr:rate:"
-#: string · ``eventr:stop:<host>``: end of a pause that the host requested, ms, and the reservation as
-#: above · until then.
+#: string · ``eventr:stop:<host>``: end of a pause that the host requested, ms, the reservation as above, and
+#: 1 if an urgent request passed the pause · until then.
 HOST_STOP = "eventr:stop:"
 #: set · ``eventr:asks:<host>``: hashes of the addresses that asked for a pause, 20 at most · until its end.
 HOST_ASKS = "eventr:asks:"

@@ -15,6 +15,8 @@ from app.ports import HostBudget
 
 #: Seconds to pause a host that answers 429 without Retry-After.
 PAUSE: Final = 60
+#: Seconds. A feed that has answered within this time goes on while its host is paused for other feeds.
+ANSWERED: Final = 3600
 
 
 class HostLimits:
@@ -31,22 +33,32 @@ class HostLimits:
         Raises:
             StoreError: MongoDB does not answer.
         """
-        waits = self._budget.take_tokens([parse_host(p.url) for p in polls.values()], urgent=urgent)
+        now = clock.now()
+        recent = now.timestamp() * 1000 - ANSWERED * 1000
+        waits = self._budget.take_tokens(
+            [parse_host(p.url) for p in polls.values()],
+            urgent=urgent,
+            unpaused=[p.error is None and p.checked_ms > recent for p in polls.values()],
+        )
         if not any(waits):
             return dict(polls)
-        now = clock.now()
         late = zip(polls, waits, strict=True)
         self._feeds.postpone_checks(
             [NextCheck(i, now + dt.timedelta(seconds=wait)) for i, wait in late if wait], now
         )
         return {i: poll for (i, poll), wait in zip(polls.items(), waits, strict=True) if not wait}
 
-    def record_backoff(self, fetched: Fetched) -> None:
-        """Pause a host that answered 429 or sent Retry-After; blocking. Its feed's own back-off is stored
-        separately.
+    def record_backoff(self, poll: FeedPoll, fetched: Fetched) -> None:
+        """Record that a host answered 429 or sent Retry-After for a feed; blocking. The feed's own back-off
+        is stored separately.
+
+        Only feeds that have answered count, and only at the host of their own address. Otherwise anyone could
+        pause a host by subscribing to addresses there that never were feeds, or to a redirect to it.
         """
+        if not poll.checked_ms or parse_host(poll.url) != parse_host(fetched.url):
+            return
         if seconds := fetched.retry_after if fetched.retry_after is not None else PAUSE:
-            self._budget.pause_host(parse_host(fetched.url), seconds, fetched.url)
+            self._budget.pause_host(parse_host(fetched.url), seconds, poll.url)
 
 
 def has_backoff_request(fetched: Fetched) -> bool:

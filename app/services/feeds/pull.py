@@ -119,7 +119,7 @@ class PullService:
             async for fetched in fetcher.stream_fetches([_request(p) for p in polls.values()]):
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
-                    await asyncio.to_thread(courtesy.record_backoff, fetched)
+                    await asyncio.to_thread(courtesy.record_backoff, polls[fetched.request.key], fetched)
                 if flusher.done():
                     break  # only after an error, which result() raises below
         finally:
@@ -167,13 +167,28 @@ class PullService:
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None
     ) -> tuple[dict[int, FeedPoll], int]:
-        """Return the feeds that may be fetched now, by id, and how many wait for their host's budget."""
-        now_ms = clock.now().timestamp() * 1000
+        """Return the feeds that may be fetched now, by id, and how many wait for their host's budget, or
+        until the time that their own server asked for.
+        """
+        now = clock.now()
+        now_ms = now.timestamp() * 1000
         free = [p for p in self._feeds.find_polls(feed_ids) if _is_free(p, now_ms, dead_tokens)]
         polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
         urgent = not only_due if urgent is None else urgent
-        admitted = self._courtesy.admit_polls(polls, urgent=urgent) if self._courtesy else polls
+        rested = self._leave_resting(polls, now)
+        admitted = self._courtesy.admit_polls(rested, urgent=urgent) if self._courtesy else rested
         return admitted, len(polls) - len(admitted)
+
+    def _leave_resting(self, polls: dict[int, FeedPoll], now: dt.datetime) -> dict[int, FeedPoll]:
+        """Return the feeds without a Retry-After in the future, and postpone the others until then, whoever
+        requested this pull.
+        """
+        now_ms = now.timestamp() * 1000
+        until = {i: (p.retry_ms - now_ms) / 1000 for i, p in polls.items() if p.retry_ms > now_ms}
+        if not until:
+            return polls
+        self.postpone_checks(until, now)
+        return {i: poll for i, poll in polls.items() if i not in until}
 
     def mark_suspect(
         self,

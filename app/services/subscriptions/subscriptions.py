@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -301,12 +301,17 @@ class SubscriptionService:
         """
         require_permission(actor, Permission.FEED_SEE)
         mine = self._subscriptions.find_web_feed_ids(actor.user_id)
-        cards = self._feeds.find_cards([f for f in mine if feed_ids is None or f in feed_ids])
-        return self._rests([card.url for card in cards.values()])
+        polls = self._feeds.find_polls([f for f in mine if feed_ids is None or f in feed_ids])
+        return self._rests({poll.url: poll.retry_ms for poll in polls})
 
-    def _rests(self, urls: Sequence[str]) -> list[dt.datetime]:
-        now, stops = clock.now(), self._budget.find_pauses([parse_host(url) for url in urls])
-        return [now + dt.timedelta(seconds=seconds) for seconds in stops if seconds]
+    def _rests(self, retries: Mapping[str, int]) -> list[dt.datetime]:
+        """Return when the pauses of these feeds (address → ``retry_ms``) and their hosts end."""
+        now, stops = clock.now(), self._budget.find_pauses([parse_host(url) for url in retries])
+        now_ms = now.timestamp() * 1000
+        waits = [
+            max(stop, (retry - now_ms) / 1000) for retry, stop in zip(retries.values(), stops, strict=True)
+        ]
+        return [now + dt.timedelta(seconds=seconds) for seconds in waits if seconds > 0]
 
     def _fetched(self, actor: Actor, feed_id: int) -> Subscription:
         """Return a subscription to a fetched feed, not to a person."""
@@ -332,7 +337,10 @@ class SubscriptionService:
             fetches=tuple(fetches[:FETCHES]),
             message=get_feed_message(feed.error) if feed.error else None,
             next_check_at=feed.next_check_at,
-            rests_until=next(iter(self._rests([feed.url])), None),
+            rests_until=next(
+                iter(self._rests({feed.url: int(feed.retry_at.timestamp() * 1000) if feed.retry_at else 0})),
+                None,
+            ),
             pushed_by=self._websubs.find_push_source(feed.id, feed.push_until, now),
             log=tuple(fetches),
             forecast=self._feeds.forecast_intervals(feed, now),
