@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app import clock
 from app.bootstrap.base import Base
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
@@ -28,7 +29,13 @@ class FeedServices(Base):
             self.settings,
             budget=self.budget,
             events=self.events,
+            apply_secrecy=self._apply_secrecy,
         )
+
+    def _apply_secrecy(self, feed_id: int) -> None:
+        """Close or open the shares of a feed that became secret, or that isn't secret anymore."""
+        for was, share in self.gateways.secrecy.apply(feed_id, clock.now()):
+            self.events.notify_new_entries({was.feed_id: 0, share.feed_id: 0})
 
     @lazy
     def websub(self) -> WebsubService:

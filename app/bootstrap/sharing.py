@@ -24,10 +24,10 @@ class SharingServices(NotificationServices):
         g, s = self.gateways, self.settings
         return SharingService(
             sharing=g.sharing,
+            secrecy=g.secrecy,
             profiles=g.profiles,
             chains=g.chains,
             entries=g.entries,
-            feeds=g.feeds,
             accounts=g.accounts,
             changes=g.changes,
             notifier=self.notifier,

@@ -50,6 +50,7 @@ from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.pages import SharedGateway
 from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.gateways.sharing.trends import TrendGateway
 from app.gateways.sharing.visibility import VisibilityGateway
@@ -218,6 +219,13 @@ class Gateways:
             trends=m.trends,
             depth=settings.chain_depth,
             trend_age=dt.timedelta(days=settings.trend_days),
+        )
+        self.secrecy = SecrecyGateway(
+            feeds=self.feeds,
+            subscriptions=m.subscriptions,
+            shares=m.shares,
+            sharing=self.sharing,
+            profiles=self.profiles,
         )
         self.follows = FollowGateway(
             subscriptions=self.subscriptions,

@@ -52,7 +52,7 @@ _OPEN_NAMES = frozenset(
         *("keyword", "keywords", "author"),
     )
 )
-#: Names like ``k`` say nothing, so their values must look like keys: letters and digits, at least 6 characters.
+#: Names like ``k`` say nothing, so their values must look like keys: 6 or more letters and digits.
 _SHORT_NAME, _SHORT_KEY = 2, re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~-]{6,}", re.ASCII)
 #: Path segments that say that a secret follows: always, or if the next one has a digit or 16 characters.
 _MARKS = frozenset(("private",))
@@ -65,7 +65,8 @@ _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _HEX = re.compile(r"(?=[^a-f]*[a-f])(?=\D*\d)[0-9a-f]{20,}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _ACCESS_NAME = re.compile(
-    r"(?:\w*[_-])?(?:token|auth|secret|password|passwd|jwt|sessionid|sid|(?:private|api|access)_?key)", re.IGNORECASE
+    r"(?:\w*[_-])?(?:token|auth|secret|password|passwd|jwt|sessionid|sid|(?:private|api|access)_?key)",
+    re.IGNORECASE,
 )
 _FEED_SCHEME = re.compile(r"(?:feed|rss|itpc|pcast|view-source):(?://)?(?=.)", re.IGNORECASE)
 
@@ -307,7 +308,7 @@ def _is_key(text: str) -> bool:
     for run in _RUN.findall(text):
         groups = len(_DIGITS.findall(run))
         is_mixed = run.lower() != run and run.upper() != run
-        if (is_mixed and groups >= 2) or (len(run) >= _KEY_LENGTH and groups >= 3):  # noqa: PLR2004
+        if (is_mixed and groups >= 2) or (len(run) >= _KEY_LENGTH and groups >= 3):
             return True
     return False
 

@@ -481,7 +481,7 @@ def test_an_entry_of_a_feed_with_a_key_in_its_address_is_not_shared(people: Peop
     (entry,) = people.blog([ann], name="paid")
     feed_id = people.rows(ann)[0].feed_id
     feeds.move(feed_id, "https://paid.example.org/feed?token=1234567890abcdef")
-    with pytest.raises(InvalidError, match="address is private"):
+    with pytest.raises(InvalidError, match="feed is private"):
         people.services.sharing.share(ann, entry)
 
 

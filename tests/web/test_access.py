@@ -170,6 +170,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/feeds/<int:feed_id>/rename", "POST"): {"": "theirs", "name": "mine now"},
     ("/feeds/<int:feed_id>/address", "POST"): {"": "theirs", "url": "https://site.example/g"},
     ("/feeds/<int:feed_id>/pause", "POST"): {"": "theirs", "paused": "1"},
+    ("/feeds/<int:feed_id>/private", "POST"): {"": "theirs", "private": "1"},
     ("/folders", "GET"): {},
     ("/folders", "POST"): {"name": "x"},
     ("/folders/<int:folder_id>/rename", "POST"): {"": "theirs", "name": "x"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import re
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
-from tests.support.reader import add_user, pull, rss
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from tests.support.reader import Canned, add_user, elsewhere, pull, rss
 from tests.web.conftest import Visitor
 
 JSON = {"Accept": "application/json"}
@@ -189,6 +191,33 @@ def test_every_error_word_has_a_fix() -> None:
     assert set(errors.FEED_FIXES) == set(errors.FEED_MESSAGES)
     for status in ("401", "404", "410", "418", "429", "503"):
         assert errors.get_feed_fix(f"http_{status}").endswith(".")
+
+
+def test_W22_a_feed_is_kept_private_by_forms(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    ann.post(f"/feeds/{feeds[0]}/private", {"private": "1"})
+    page = ann.get(f"/feeds/{feeds[0]}").text
+    assert "You keep this feed private" in page
+    assert ">Allow sharing</button>" in page
+    ann.post(f"/feeds/{feeds[0]}/private", {"private": "0"})
+    assert not services.subscriptions.get(reader, feeds[0]).private
+    ann.post("/subscribe", {"url": "https://paid.example/feed", "private": "1"})
+    assert [s.private for s in services.gateways.subscriptions.find_by_user(reader.user_id)].count(True) == 1
+
+
+def test_W22_shares_of_a_feed_close_and_open_with_a_pull(
+    services: Services, reader: Actor, feeds: list[int]
+) -> None:
+    url = "https://ada.example/feed"
+    body = rss("ada", [("Of ada", "<p>x</p>")])
+    space = b"<block xmlns='http://www.itunes.com/dtds/podcast-1.0.dtd'>yes</block></channel>"
+    rows = services.reading.load_page(reader, StreamQuery(StreamRef(StreamKind.FEED, feeds[0]))).rows
+    share = services.sharing.share(reader, rows[0].id).share
+    for document, audience in ((body.replace(b"</channel>", space), "private"), (body, "public")):
+        fetcher = Canned({url: document})
+        elsewhere(lambda fetcher=fetcher: asyncio.run(services.pull.pull(feeds[:1], fetcher)))
+        assert services.sharing.get_share(reader, share.id).audience == audience
 
 
 def test_pause_and_address_by_forms(

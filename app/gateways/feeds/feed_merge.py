@@ -89,10 +89,12 @@ class FeedMerger:
             self._store.run_in_transaction(move_subscription)
         except ExistsError:
             # The user also subscribes to the target: that read state stays, and this subscription ends.
-            self._store.run_in_transaction(lambda session: self._leave(subscription, session))
+            self._store.run_in_transaction(lambda session: self._leave(subscription, target, session))
 
-    def _leave(self, subscription: Subscription, session: Session) -> None:
+    def _leave(self, subscription: Subscription, target: Feed, session: Session) -> None:
         gone = self._subscriptions.remove(subscription.user_id, subscription.feed_id, session)
+        if gone and gone.private:
+            self._subscriptions.set_private(gone.user_id, target.id, True, session)
         if gone and not gone.paused:
             self._feeds.change_subscriber_count(subscription.feed_id, -1, session)
 

@@ -174,7 +174,9 @@ class FeedGateway:
         return feed
 
     def is_secret(self, feed_id: int) -> bool:
-        """Return whether a feed's address is a secret (W22).
+        """Return whether a feed is only for its subscribers (W22).
+
+        Its address is a secret, or its publisher wants it in no directory (``itunes:block``).
 
         Raises:
             NotFoundError: there is no such feed.
@@ -182,7 +184,7 @@ class FeedGateway:
         card = self._feeds.find_cards([feed_id]).get(feed_id)
         if card is None:
             raise NotFoundError(feed_id=feed_id)
-        return is_secret(card.url)
+        return card.owner is None and (card.unlisted or is_secret(card.url))
 
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""

@@ -283,6 +283,7 @@ def _subscription(
         "own_title": one.title,
         "folders": folders,
         "paused": one.paused,
+        "private": one.private,
         "unread": state.count_unread(card.first_seq, card.last_seq),
         "entries": max(0, card.last_seq - card.first_seq + 1 - card.missing),
         "read_upto": one.state.upto,

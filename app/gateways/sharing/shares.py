@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import secrets
+from collections.abc import Callable
 from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
@@ -212,11 +213,13 @@ class SharingGateway:
         *,
         note: str | None = None,
         audience: Audience | None = None,
+        closes: bool = False,
     ) -> tuple[Share, Share]:
         """Change the note or the audience of a share.
 
         Args:
             note, audience: None leaves the value as it is.
+            closes: make it private, and remember its audience in ``closed``.
 
         Returns:
             The share before and after the change.
@@ -231,7 +234,8 @@ class SharingGateway:
             if was is None or not was.live or was.user_id != profile.user_id:
                 raise NotFoundError(share_id=share_id)
             with contextlib.suppress(_OvertakenError):
-                return was, self._edit(profile, was, self._wanted(was, note, audience, now), now)
+                new = close_share(was) if closes else self._wanted(was, note, audience, now)
+                return was, self._edit(profile, was, new, now)
         raise ConflictError(share_id=share_id)
 
     def _find_current(self, share_id: int) -> Share | None:
@@ -243,7 +247,8 @@ class SharingGateway:
         note = was.note if note is None else note
         audience = was.audience if audience is None else self._widened(was, audience)
         edited = was.edited if note == was.note else now
-        return dataclasses.replace(was, note=note, audience=audience, edited=edited)
+        closed = was.closed if audience is Audience.PRIVATE else None
+        return dataclasses.replace(was, note=note, audience=audience, edited=edited, closed=closed)
 
     def _edit(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         if (was.audience is Audience.PRIVATE) != (new.audience is Audience.PRIVATE):
@@ -372,8 +377,13 @@ class SharingGateway:
         """Delete the undo of a removed share, so that it stays removed."""
         self._removals.remove_by_share(user_id, share_id)
 
-    def restore_share(self, profile: Profile, token: str, now: dt.datetime) -> Share:
+    def restore_share(
+        self, profile: Profile, token: str, now: dt.datetime, is_closed: Callable[[Share], bool]
+    ) -> Share:
         """Restore a removed share, with its note and its place in chains.
+
+        Args:
+            is_closed: whether the feed of a share has become secret meanwhile.
 
         Raises:
             NotFoundError: the token has expired, was used, or isn't the sharer's; or the entry is gone.
@@ -383,6 +393,8 @@ class SharingGateway:
         share = removal.share if removal else None
         if removal is None or share is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
+        if is_closed(share):
+            share = close_share(share)
         body = self._body(profile, share, removal.title, now)
 
         def restore_from_undo(session: Session) -> Share:
@@ -423,6 +435,13 @@ class SharingGateway:
                 except NotFoundError:
                     continue  # removed by another run
                 self._pass_on(share, now)
+
+
+def close_share(share: Share) -> Share:
+    """Return a share as its feed becomes secret: private, and with the audience that it had."""
+    if share.audience is Audience.PRIVATE:
+        return share
+    return dataclasses.replace(share, audience=Audience.PRIVATE, closed=share.audience)
 
 
 def _entry_of(root: Entry, note: str, now: dt.datetime, *, of_post: bool) -> NewEntry:

@@ -38,7 +38,7 @@ _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1
 _CARD = dict.fromkeys(
     (
         *("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"),
-        *("language", "owner", "gone", "hidden", "shown_at"),
+        *("language", "owner", "gone", "hidden", "shown_at", "unlisted"),
     ),
     1,
 )
@@ -463,6 +463,7 @@ def _card(raw: bytes) -> FeedCard:
         RemovedEntries(*from_words(get("gone") or {})),
         get("hidden", False),
         int(get("shown_at") or 0),
+        bool(get("unlisted")),
     )
 
 

@@ -120,6 +120,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The tree of a root as a nested list; and the shares of a root by some people.
         IndexModel([("of", _UP), ("path", _UP)], name="chain"),
         IndexModel([("of", _UP), ("feed_id", _UP)], name="of_feed", partialFilterExpression={"live": True}),
+        # Shares to close when a feed becomes secret.
+        IndexModel([("of_feed", _UP)], name="origin_feed", partialFilterExpression={"live": True}),
         # The latest sharers of popular entries.
         IndexModel([("of", _UP), ("_id", _DOWN)], name="of_last", partialFilterExpression={"live": True}),
     ],

@@ -2,7 +2,7 @@
 ids.
 
     {_id, of, of_feed, user_id, feed_id, seq, left?, at, path, note, audience, stream?, edited?, live?,
-     removed?, stars?}
+     closed?, removed?, stars?}
 
 ``stream`` is the audience of the sharer's stream if it isn't public, so that visible shares can be counted
 without reading the profile.
@@ -315,6 +315,15 @@ class ShareMapper:
         return [parse_share(d) for d in found]
 
     @translate_errors
+    def find_ids_by_feed(self, feed_id: int, user_id: int | None = None) -> list[int]:
+        """Return the ids of the live shares of a feed's entries, all or those of a user, oldest first."""
+        query: Doc = {"of_feed": feed_id, "live": True}
+        hint = "origin_feed"
+        if user_id is not None:
+            query, hint = {**query, "user_id": user_id}, "user_of"
+        return sorted(d["_id"] for d in self._shares.find(query, {"_id": 1}, batch_size=BATCH).hint(hint))
+
+    @translate_errors
     def find_ids_by_user(self, user_id: int) -> list[int]:
         """Return the ids of all shares of a person, including removed ones."""
         return [d["_id"] for d in self._shares.find({"user_id": user_id}, {"_id": 1})]
@@ -359,6 +368,8 @@ def build_share_doc(share: Share) -> Doc:
     }
     if share.left:
         doc["left"] = Int64(share.left)
+    if share.closed:
+        doc["closed"] = share.closed.value
     return {**doc, "edited": share.edited} if share.edited else doc
 
 
@@ -377,4 +388,5 @@ def parse_share(doc: Doc) -> Share:
         edited=doc.get("edited"),
         live=doc.get("live", False),
         left=doc.get("left", 0),
+        closed=Audience(doc["closed"]) if "closed" in doc else None,
     )

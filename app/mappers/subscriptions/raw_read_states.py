@@ -22,8 +22,9 @@ from app.models.subscriptions.subscription import Subscription
 Doc = dict[str, Any]
 #: Most decoded documents in the cache, 1 KB each for 1,000 entries.
 REMEMBERED = 16_384
-#: Kept-unread numbers, title, folders, sort keys in them, mass mark, paused, person, muted.
-Rest = tuple[tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool, bool, bool]
+#: Kept-unread numbers, title, folders, sort keys in them, mass mark, paused, person, muted,
+#: private.
+Rest = tuple[tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool, bool, bool, bool]
 
 # Subscriptions start with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
@@ -111,7 +112,7 @@ def _rest_of(doc: Doc) -> Rest:
     get = doc.get
     folder_ids = tuple(get("folder_ids", ()))
     orders = {int(folder): key for folder, key in get("orders", {}).items()}
-    flags = get("paused", False), get("person", False), get("muted", False)
+    flags = [get(flag, False) for flag in ("paused", "person", "muted", "private")]
     return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), *flags
 
 

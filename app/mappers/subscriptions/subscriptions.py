@@ -170,7 +170,9 @@ class SubscriptionMapper:
     @translate_errors
     def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
         """Return how many of these feeds each user subscribes to; users with none are left out."""
-        query = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        # Nobody learns that someone reads a feed that they keep private.
+        mine = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        query = {**mine, "private": None}
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
         found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
         return {d["_id"]: d["count"] for d in found}
@@ -291,6 +293,20 @@ class SubscriptionMapper:
             ],
             ordered=False,
         )
+
+    @translate_errors
+    def set_private(self, user_id: int, feed_id: int, private: bool, session: Session | None = None) -> bool:
+        """Keep a feed private, or not anymore; return False if the user doesn't subscribe to it."""
+        update = {"$set": {"private": True}} if private else {"$unset": {"private": ""}}
+        query = {"user_id": user_id, "feed_id": feed_id, "person": None}
+        return bool(self._subscriptions.update_one(query, update, session=session).matched_count)
+
+    @translate_errors
+    def filter_private(self, feed_id: int, user_ids: set[int]) -> set[int]:
+        """Return which of these users keep a feed private."""
+        query = {"user_id": {"$in": list(user_ids)}, "feed_id": feed_id, "private": True}
+        found = self._subscriptions.find(query, {"user_id": 1}).hint("user_feed")
+        return {d["user_id"] for d in found}
 
     @translate_errors
     def set_paused(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
@@ -466,7 +482,7 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool) -> Doc:
         "folder_ids": list(subscription.folder_ids),
         "orders": encode_orders(subscription.orders),
     }
-    for flag in ("paused", "person", "muted"):
+    for flag in ("paused", "person", "muted", "private"):
         if getattr(subscription, flag):
             doc[flag] = True
     if pending:

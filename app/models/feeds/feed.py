@@ -138,6 +138,7 @@ class FeedCard(NamedTuple):
     ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds, or 0. ``owner`` is the
     user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
     may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
+    ``unlisted``: the publisher wants the feed in no directory.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -156,6 +157,7 @@ class FeedCard(NamedTuple):
     removed: RemovedEntries = RemovedEntries()
     hidden: bool = False
     shown_ms: int = 0
+    unlisted: bool = False
 
     @property
     def missing(self) -> int:

@@ -136,6 +136,7 @@ class Share:
         note: as typed. edited: when it was last changed.
         audience: as chosen; the stream's own may be narrower.
         live: it hasn't been removed.
+        closed: the audience that it had before its feed became secret; None: it wasn't closed.
     """
 
     id: int
@@ -150,6 +151,7 @@ class Share:
     edited: dt.datetime | None = None
     live: bool = True
     left: int = 0
+    closed: Audience | None = None
 
     @property
     def source(self) -> int | None:

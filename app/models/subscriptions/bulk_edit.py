@@ -61,7 +61,7 @@ class BulkEditQuery:
 class BulkEditRow:
     """One subscription; ``newest`` is when its last entry arrived, ``rate`` its entries per week.
 
-    ``person``: the feed holds the shares of a person on this server.
+    ``person``: the feed holds the shares of a person on this server. ``private``: the user keeps it private.
     """
 
     feed_id: int
@@ -74,6 +74,7 @@ class BulkEditRow:
     newest: dt.datetime | None
     rate: float = 0.0
     person: bool = False
+    private: bool = False
 
     def make_sort_key(self, order: Order) -> tuple[str | int, int]:
         """Return the sort key of the row."""

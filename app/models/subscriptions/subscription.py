@@ -26,6 +26,7 @@ class Subscription(NamedTuple):
             all folders.
         paused: its reader doesn't count for polling.
         person: the feed holds a person's shares. muted: hidden from the people the user follows.
+        private: the user keeps the feed to themselves, so they can't share its entries.
     """
 
     id: int
@@ -40,6 +41,7 @@ class Subscription(NamedTuple):
     paused: bool = False
     person: bool = False
     muted: bool = False
+    private: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -41,9 +41,11 @@ class PullService:
         *,
         budget: HostBudget | None = None,
         events: EventPort | None = None,
+        apply_secrecy: Callable[[int], None] | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
+        self._apply_secrecy = apply_secrecy
         self._settings = settings
         self._courtesy = HostLimits(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
@@ -110,6 +112,7 @@ class PullService:
             claim=claim,
             progress=progress,
             announce=self._announce,
+            apply_secrecy=self._apply_secrecy,
         )
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
@@ -160,9 +163,13 @@ class PullService:
         async for fetched in fetcher.stream_fetches(requests):
             feed_id = fetched.request.key
             if self._digester.is_move(old[feed_id], fetched):
-                await asyncio.to_thread(
-                    self._feeds.move, feed_id, fetched.permanent_url or fetched.request.url
-                )
+                url = fetched.permanent_url or fetched.request.url
+                await asyncio.to_thread(self._move, feed_id, url)
+
+    def _move(self, feed_id: int, url: str) -> None:
+        moved = self._feeds.move(feed_id, url)
+        if self._apply_secrecy:
+            self._apply_secrecy(moved)
 
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None

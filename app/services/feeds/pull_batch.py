@@ -16,7 +16,7 @@ from app.feeds.urls import is_upgrade
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
-from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, NextCheck
+from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, NextCheck
 from app.models.feeds.fetched import Fetched
 
 log = logs.get(__name__)
@@ -28,6 +28,7 @@ FLUSH_BYTES: Final = 2 << 20
 FLUSH_SECONDS: Final = 1.0
 
 Progress = Callable[[dict[str, int]], None]
+ApplySecrecy = Callable[[int], None]
 Announce = Callable[[Mapping[int, int]], None]
 Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
 Answer = tuple[Feed, Fetched, dt.datetime]
@@ -75,10 +76,12 @@ class PullBatch:
         claim: Claim,
         progress: Progress | None,
         announce: Announce | None,
+        apply_secrecy: ApplySecrecy | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._digester, self._claim = digester, claim
         self._progress, self._announce = progress, announce
+        self._apply_secrecy = apply_secrecy
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
         self._records: list[FetchRecord] = []
@@ -180,6 +183,8 @@ class PullBatch:
                 self._respell(feed, feed.other_url, digest.record.error)
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
+            if self._apply_secrecy and (digest.moved_to or _changes_secrecy(feed, digest)):
+                self._apply_secrecy(stored.feed_id)
             if stored.excess > 0:
                 self._retention.apply_retention(stored.feed_id)
         # Only the store knows which entries are new and which were listed before.
@@ -218,3 +223,8 @@ class PullBatch:
         log.debug(
             "feed_pulled", feed_id=record.feed_id, status=record.status, ms=record.ms, new=new, **fields
         )
+
+
+def _changes_secrecy(feed: Feed, digest: Digest) -> bool:
+    unlisted = digest.update.fields.unlisted
+    return unlisted is not UNSET and unlisted != feed.unlisted

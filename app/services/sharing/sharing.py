@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.accounts.accounts import AccountGateway
-from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.chain import Chain
@@ -54,10 +54,10 @@ class SharingService:
         self,
         *,
         sharing: SharingGateway,
+        secrecy: SecrecyGateway,
         profiles: ProfileGateway,
         chains: ChainGateway,
         entries: EntryGateway,
-        feeds: FeedGateway,
         accounts: AccountGateway,
         changes: ChangeGateway,
         notifier: Notifier,
@@ -69,7 +69,8 @@ class SharingService:
         undo_ttl: float,
     ) -> None:
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
-        self._entries, self._feeds, self._accounts = entries, feeds, accounts
+        self._secrecy = secrecy
+        self._entries, self._accounts = entries, accounts
         self._changes = changes
         self._notifier, self._events, self._hub, self._limiter = notifier, events, hub, limiter
         self._note_length, self._per_hour = note_length, per_hour
@@ -97,8 +98,7 @@ class SharingService:
         if entry.lost:
             raise NotFoundError(entry_id=entry_id)
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
-        if entry.of is None:
-            self._check_open(entry.feed_id)
+        self._check_open(actor, entry)
         profile = self._profile(actor, now)
         try:
             share = self._sharing.share(profile, entry, note, audience or profile.audience, now)
@@ -117,10 +117,42 @@ class SharingService:
         if actor.synced:
             self._changes.record_changes(actor.user_id, {}, entry_ids)
 
-    def _check_open(self, feed_id: int) -> None:
-        """Refuse entries of a feed whose address is a secret, such as a paid feed."""
-        if self._feeds.is_secret(feed_id):
-            raise InvalidError("This feed's address is private, so you can't share its entries.")
+    def _check_open(self, actor: Actor, entry: Entry) -> None:
+        """Refuse entries of a secret feed, such as a paid feed, and entries that contain an access key."""
+        if self._is_secret(actor, entry):
+            raise InvalidError("This feed is private, so you can't share its entries.")
+        if self._secrecy.has_access_key(entry):
+            raise InvalidError(
+                "A link or file of this entry contains an access key, so you can't share the entry."
+            )
+
+    def _is_secret(self, actor: Actor, entry: Entry) -> bool:
+        feed_id = entry.of.feed_id if entry.of else entry.feed_id
+        return self._secrecy.is_secret(actor.user_id, feed_id)
+
+    def set_feed_private(self, actor: Actor, feed_id: int, private: bool) -> None:
+        """Keep a feed private, or not anymore.
+
+        The actor can't share entries of a private feed. Shares of them, and re-shares of these, are visible
+        only to the sharers until the feed isn't private anymore.
+
+        Raises:
+            NotFoundError: the actor isn't subscribed to this feed.
+        """
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        self._secrecy.set_private(actor.user_id, check_id(feed_id, "feed_id"), private)
+        self.apply_secrecy(feed_id, actor.user_id)
+        log.info("feed_private", user_id=actor.user_id, feed_id=feed_id, private=private)
+
+    def apply_secrecy(self, feed_id: int, user_id: int | None = None) -> None:
+        """Close or open the shares of a feed that became secret, or that isn't secret anymore.
+
+        Args:
+            user_id: the subscriber for whom that changed; None: for everyone.
+        """
+        for was, share in self._secrecy.apply(feed_id, clock.now(), user_id):
+            self._tell(was, new=0)
+            self._tell(share, new=0)
 
     def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
         """Publish a post of the actor.
@@ -162,6 +194,8 @@ class SharingService:
             raise NotFoundError(share_id=share_id)
         if known.is_post and note == "":
             raise InvalidError("Write something first.", field="note")
+        if audience not in (None, Audience.PRIVATE) and not known.is_post and self._is_closed(known):
+            raise InvalidError("This feed is private, so only you can see your shares of it.")
         # Each edit can notify people whom it mentions.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
@@ -218,10 +252,14 @@ class SharingService:
         require_permission(actor, Permission.SHARE_EDIT)
         now = clock.now()
         profile = self._profile(actor, now)
-        share = self._sharing.restore_share(profile, check_text(token, "token", limit=TOKEN_MAX), now)
+        token = check_text(token, "token", limit=TOKEN_MAX)
+        share = self._sharing.restore_share(profile, token, now, self._is_closed)
         self._note(actor, {share.of.entry_id})
         self._tell(share)
         return share
+
+    def _is_closed(self, share: Share) -> bool:
+        return not share.is_post and self._secrecy.is_secret(share.user_id, share.of.feed_id)
 
     def get_share_box(self, actor: Actor, entry: Entry) -> ShareBox:
         """Return how the actor can share an entry that they see, and through whom it reached them."""
@@ -231,8 +269,11 @@ class SharingService:
         first, total = self._chains.find_first(actor.user_id, of)
         box = ShareBox(mine, (), self.get_audience(actor), first=first, total=total)
         if entry.of is None:
-            return dataclasses.replace(box, can_reshare=not self._feeds.is_secret(entry.feed_id))
+            can_share = not (self._is_secret(actor, entry) or self._secrecy.has_access_key(entry))
+            return dataclasses.replace(box, can_reshare=can_share)
         share = self._sharing.get_share(actor.user_id, entry.id)
+        if self._is_secret(actor, entry):
+            return dataclasses.replace(box, can_reshare=False)
         passable, widest = self._sharing.check_reshare(actor.user_id, entry)
         via = tuple(self.list_chain_sharers(actor, share))
         return dataclasses.replace(box, via=via, widest=widest, can_reshare=passable and not entry.lost)

@@ -72,9 +72,18 @@ class SubscriptionService:
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def subscribe(
-        self, actor: Actor, url: str, *, title: str | None = None, folder_id: int | None = None
+        self,
+        actor: Actor,
+        url: str,
+        *,
+        title: str | None = None,
+        folder_id: int | None = None,
+        private: bool = False,
     ) -> SubscribeResult:
         """Subscribe to a feed's address; twice is the same as once.
+
+        Args:
+            private: keep a new subscription private; an existing one stays as it is.
 
         A feed without entries or in error is pulled now, by the job of the returned ticket. Without a ticket
         the updater pulls the feed within seconds.
@@ -92,7 +101,7 @@ class SubscriptionService:
         now = clock.now()
         feed = self._feeds.get_or_create(url, now=now)
         name = check_text(title or "", "title", empty=True)
-        wanted = Subscription(0, actor.user_id, feed.id, name, folder_ids)
+        wanted = Subscription(0, actor.user_id, feed.id, name, folder_ids, private=private)
         try:
             subscription, existed = self._subscriptions.add(wanted, feed, now), False
         except ExistsError:

@@ -34,6 +34,7 @@ class Choice:
     url: str = declare_text(max=2048)
     folder: int | None = None
     new_folder: str = declare_text(max=128, default="")
+    private: bool = False
 
 
 @bp.get("/add")
@@ -77,7 +78,7 @@ def subscribe() -> Response:
         return _to("/people")
     new_folder = " ".join(form.new_folder.split())
     done = get_services().subscriptions.subscribe(
-        get_actor(), form.url, folder_id=None if new_folder else form.folder
+        get_actor(), form.url, folder_id=None if new_folder else form.folder, private=form.private
     )
     feed_id = done.subscription.feed_id
     if done.existed:

@@ -52,6 +52,11 @@ class Pause:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Private:
+    private: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
     stream: str = declare_text(max=REF_MAX)
     next: str = declare_text(max=2048, default="")
@@ -140,6 +145,14 @@ def pause(feed_id: int) -> Response:
     form = forms.read_form(request, Pause)
     get_services().subscriptions.set_paused(get_actor(), feed_id, form.paused)
     return _here(feed_id, _("Paused") if form.paused else _("Resumed"))
+
+
+@bp.post("/feeds/<int:feed_id>/private")
+def set_private(feed_id: int) -> Response:
+    """Keep a feed private, or not anymore."""
+    form = forms.read_form(request, Private)
+    get_services().sharing.set_feed_private(get_actor(), feed_id, form.private)
+    return _here(feed_id, _("The feed is private now") if form.private else _("You can share entries again"))
 
 
 @bp.post("/feeds/<int:feed_id>/unsubscribe")

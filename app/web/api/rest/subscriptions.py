@@ -45,6 +45,7 @@ Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
 class Subscription(Shape, frozen=True):
     """A subscription; `person`: the feed is the stream of a person on this server.
 
+    `private`: you keep the feed private and can't share its entries.
     `error`: the error code if the feed fails; `message` explains it. `newest`: time of the newest entry.
     """
 
@@ -54,6 +55,7 @@ class Subscription(Shape, frozen=True):
     unread: int
     folder_ids: tuple[Id, ...]
     paused: bool
+    private: bool
     person: bool
     newest: dt.datetime | None
     per_week: float
@@ -80,11 +82,12 @@ class SubscriptionQuery(Query, frozen=True):
 
 
 class NewSubscription(Body, frozen=True):
-    """The address of a feed, with an optional title and folder."""
+    """The address of a feed, with an optional title and folder; `private`: keep the feed private."""
 
     url: Url
     title: Title = ""
     folder_id: Id | None = None
+    private: bool = False
 
 
 class Subscribed(Shape, frozen=True):
@@ -98,12 +101,14 @@ class Subscribed(Shape, frozen=True):
 class SubscriptionChange(Body, frozen=True):
     """Omitted fields stay unchanged.
 
-    `title`: empty for the feed's own title. `folder_ids` replaces all of the feed's folders.
+    `title`: empty for the feed's own title. `folder_ids` replaces all of the feed's folders. `private`: you
+    can't share the feed's entries, and your shares of them are visible only to you until you change it back.
     """
 
     title: Title | UnsetType = UNSET
     folder_ids: Annotated[tuple[Id, ...], Meta(max_length=50)] | UnsetType = UNSET
     paused: bool | UnsetType = UNSET
+    private: bool | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -113,6 +118,7 @@ class SubscriptionKept(Shape, frozen=True):
     title: str
     folder_ids: tuple[Id, ...]
     paused: bool
+    private: bool
 
 
 class Address(Body, frozen=True):
@@ -168,6 +174,7 @@ _ROW = add_example(
         unread=12,
         folder_ids=(FOLDER,),
         paused=False,
+        private=False,
         person=False,
         newest=_AT,
         per_week=3.5,
@@ -179,7 +186,9 @@ add_example(SubscriptionPage(items=(_ROW,), next=None, total=1))
 add_example(NewSubscription(url="https://site.example.org/atom.xml", title="A site", folder_id=FOLDER))
 add_example(Subscribed(feed_id=FEED, existed=False, ticket="c9d8a7"))
 add_example(SubscriptionChange(title="My blog", folder_ids=(FOLDER,)))
-add_example(SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False))
+add_example(
+    SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False, private=False)
+)
 add_example(Address(url="https://blog.example.org/new-feed"))
 add_example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
 add_example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
@@ -219,6 +228,7 @@ def _row(who: Actor, row: BulkEditRow) -> Subscription:
         unread=row.unread,
         folder_ids=row.folder_ids,
         paused=row.paused,
+        private=row.private,
         person=row.person,
         newest=row.newest,
         per_week=round(row.rate, 2),
@@ -237,7 +247,9 @@ def subscribe(actor: Actor, body: NewSubscription) -> Reply[Subscribed]:
     """
     if parse_own_handle(body.url):
         raise InvalidError("This person is on this server. Follow them by user name.", field="url")
-    done = get_services().subscriptions.subscribe(actor, body.url, title=body.title, folder_id=body.folder_id)
+    done = get_services().subscriptions.subscribe(
+        actor, body.url, title=body.title, folder_id=body.folder_id, private=body.private
+    )
     feed_id = done.subscription.feed_id
     status = 200 if done.existed else 202 if done.ticket else 201
     made = Subscribed(feed_id=feed_id, existed=done.existed, ticket=done.ticket)
@@ -253,13 +265,16 @@ def get_subscription(actor: Actor, feed_id: int) -> Subscription:
 @add_operation("PATCH", "/subscriptions/{feed_id}", "Update a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
 def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
-    """Changes the title, the folders, or whether the feed is paused."""
+    """Changes the title, the folders, or whether the feed is paused or private."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
     paused = None if body.paused is UNSET else body.paused
     now = get_services().subscriptions.update(actor, feed_id, title=title, folder_ids=folders, paused=paused)
+    private = now.private if body.private is UNSET else body.private
+    if private != now.private:
+        get_services().sharing.set_feed_private(actor, feed_id, private)
     return SubscriptionKept(
-        feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=now.paused
+        feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=now.paused, private=private
     )
 
 

@@ -1,0 +1,106 @@
+"""Shares of secret feeds: they close, and open again when the feed isn't secret anymore (W22).
+
+A feed is secret for everyone if its address is a secret or its publisher wants it in no directory. It is
+secret for one subscriber who keeps it private; then their shares are closed, with all re-shares of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import html
+import re
+from collections.abc import Iterator
+
+from app.errors import NotFoundError
+from app.feeds.urls import has_access_key
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.shares import SharingGateway
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.reading.entry import Entry
+from app.models.sharing.sharing import Audience, Share
+
+#: Most re-shares of one share that close with it.
+RESHARES = 10_000
+#: A link in sanitized HTML.
+_HREF = re.compile(r'\shref="([^"]+)"')
+
+
+class SecrecyGateway:
+    """Decides which feeds are secret for whom, and closes and opens shares accordingly."""
+
+    def __init__(
+        self,
+        *,
+        feeds: FeedGateway,
+        subscriptions: SubscriptionMapper,
+        shares: ShareMapper,
+        sharing: SharingGateway,
+        profiles: ProfileGateway,
+    ) -> None:
+        self._feeds, self._subscriptions = feeds, subscriptions
+        self._shares, self._sharing, self._profiles = shares, sharing, profiles
+
+    def is_secret(self, user_id: int, feed_id: int) -> bool:
+        """Return whether a user may not share a feed's entries.
+
+        Raises:
+            NotFoundError: there is no such feed.
+        """
+        mine = self._subscriptions.find(user_id, feed_id)
+        return (mine is not None and mine.private) or self._feeds.is_secret(feed_id)
+
+    def has_access_key(self, entry: Entry) -> bool:
+        """Return whether an entry's link, a file of it or a link in its text contains an access key."""
+        links = [entry.url, entry.image, *(file.url for file in entry.enclosures)]
+        links += map(html.unescape, _HREF.findall(entry.content or entry.summary))
+        return any(has_access_key(link) for link in links if link)
+
+    def set_private(self, user_id: int, feed_id: int, private: bool) -> None:
+        """Keep a feed private, or not anymore; :meth:`apply` then closes or opens the shares.
+
+        Raises:
+            NotFoundError: the user isn't subscribed to this feed.
+        """
+        if not self._subscriptions.set_private(user_id, feed_id, private):
+            raise NotFoundError(feed_id=feed_id)
+
+    def apply(
+        self, feed_id: int, now: dt.datetime, user_id: int | None = None
+    ) -> Iterator[tuple[Share, Share]]:
+        """Close or open shares of a feed's entries; safe to run again. Nothing of a share is lost.
+
+        Args:
+            user_id: only this user's shares, with the re-shares of them; None: all.
+
+        Yields:
+            Each share before and after the change.
+        """
+        is_secret = self._feeds.is_secret(feed_id)
+        # A source comes before its re-shares: it limits how far they open.
+        for share_id in self._find_share_ids(feed_id, user_id):
+            share = self._shares.find(share_id)
+            if share is None or not share.live or (share.audience is Audience.PRIVATE and not share.closed):
+                continue
+            closes = is_secret or self._is_kept_private(share)
+            profile = self._profiles.find(share.user_id)
+            if closes == bool(share.closed) or profile is None:
+                continue
+            with contextlib.suppress(NotFoundError):  # it was just unshared, or its entry is gone
+                yield self._sharing.update_share(profile, share_id, now, audience=share.closed, closes=closes)
+
+    def _find_share_ids(self, feed_id: int, user_id: int | None) -> list[int]:
+        found = set(self._shares.find_ids_by_feed(feed_id, user_id))
+        if user_id is not None:
+            for share in self._shares.find_many(list(found)).values():
+                found.update(s.id for s in self._shares.find_descendants(share, RESHARES))
+        return sorted(found)
+
+    def _is_kept_private(self, share: Share) -> bool:
+        """Return whether a person in the share's chain keeps the feed private."""
+        chain = self._shares.find_many(share.path).values()
+        return bool(
+            self._subscriptions.filter_private(share.of.feed_id, {share.user_id, *(s.user_id for s in chain)})
+        )
