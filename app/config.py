@@ -345,7 +345,7 @@ class Settings:
         5.0, "Timeout for each of DNS, connect and TLS, in seconds", _between(0.1, 60)
     )
     fetch_first_byte_timeout: float = _row(
-        10.0, "Timeout for the first byte of a response, in seconds", _between(0.1, 60)
+        20.0, "Timeout for the first byte of a response, in seconds", _between(0.1, 60)
     )
     fetch_idle_timeout: float = _row(
         10.0, "Longest gap between two bytes of a response, in seconds", _between(0.1, 60)

@@ -27,6 +27,7 @@ _CLEAN = re.compile(
     r"(?:\?[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?(?:#[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?"
 )
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\"<>`\\^{|}\ud800-\udfff]")
+_UNESCAPED = re.compile(r"[ \"<>\\`^{|}]")
 _TRACKING = re.compile(
     r"utm_\w+|hsa_\w+|mtm_\w+|pk_(?:campaign|kwd|source|medium|content|keyword)|at_(?:campaign|medium)\w*"
     r"|fbclid|gclid|gclsrc|dclid|wbraid|gbraid|msclkid|yclid|ysclid|twclid|ttclid|igshid|igsh|mc_[ce]id"
@@ -115,6 +116,14 @@ def _checked(url: str) -> str | None:
     except ValueError:
         return None
     return _quote(url) if host and not _UNSAFE.search(host) else None
+
+
+def repair_location(target: str) -> str:
+    """Return the target of a redirect with ``\\`` and unescaped characters as browsers read them.
+
+    Control characters stay, and are refused later: parsers disagree about them.
+    """
+    return _UNESCAPED.sub(lambda m: f"%{ord(m[0]):02X}", _slashes(target.strip(" ")))
 
 
 def _quote(text: str) -> str:

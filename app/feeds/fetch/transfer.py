@@ -7,6 +7,7 @@ endpoint or returns the result to the caller. Rules: security.md S09 and S11, X0
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,7 +20,7 @@ from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
 from app.feeds.fetch.body import decode
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
-from app.feeds.urls import is_upgrade, strip_tracking
+from app.feeds.urls import is_upgrade, repair_location, strip_tracking
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 Done = Callable[[Fetched], None]
@@ -32,6 +33,7 @@ _ACCEPT = {
 }
 _FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
 _HTML = ("text/html", "application/xhtml+xml")
+_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:!doctype\s{1,9}html|html|head)\b", re.IGNORECASE)
 _NO_FIELDS: Mapping[str, str] = {}
 
 
@@ -176,7 +178,7 @@ class Transfer:
         if digest == known.body_hash:
             return self._end(status, head, unchanged=True, body_hash=digest)
         body = self._decode(head, wire)
-        if self.request.target is Target.PAGE and self._refresh(head, body):
+        if self._refresh(head, body):
             return None
         return self._end(status, head, body=body, body_hash=digest)
 
@@ -191,7 +193,9 @@ class Transfer:
         """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
         if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
             return False
-        target = find_meta_refresh(body)
+        # A feed may be sent as HTML, and its entries may hold any markup.
+        is_page = self.request.target is Target.PAGE or _PAGE.match(body)
+        target = find_meta_refresh(body) if is_page else None
         if target is None:
             return False
         before = self.endpoint.url
@@ -206,7 +210,7 @@ class Transfer:
             raise FetchError("too_many_redirects", f"more than {self._settings.fetch_redirects}")
         here = self.endpoint
         try:
-            there = self._policy.check_target(here, target, requested=self.requested)
+            there = self._policy.check_target(here, repair_location(target), requested=self.requested)
         except FetchError as e:
             raise FetchError("bad_redirect", f"{e.word}: {e.detail}") from e
         self.endpoint = there
