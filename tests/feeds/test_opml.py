@@ -26,8 +26,12 @@ LOST = {
     "opml/plenaryapp-Tech.opml": 1,
     "opml/spacecowboy-Programming.opml": 1,
 }
-#: Folders with nothing in them, which the manifest does not count.
-EMPTY = {"opml/holllo-valid-opml-1-0.opml": 1, "opml/readrops-subscriptions.opml": 1}
+#: Folders with nothing in them or named by ``category``, which the manifest does not count.
+EMPTY = {
+    "opml/holllo-valid-opml-1-0.opml": 1,
+    "opml/holllo-valid-opml-with-everything.opml": 1,
+    "opml/readrops-subscriptions.opml": 1,
+}
 FIRST_URLS = {"opml/miniflux/TestParseOpmlWithInvalidCharacterEntity.opml": ["http://example.org/feed1/a&b"]}
 
 
@@ -94,6 +98,54 @@ def test_mended_file_keeps_its_addresses_and_says_what_was_wrong() -> None:
     assert found.feeds[0].url == "https://a.example/?a=1&b=2"
     assert found.repaired is not None
     assert found.repaired.startswith("Line 2:")
+
+
+A, B = (b'<outline text="%c" xmlUrl="https://%c.example/f"/>' % (c, c) for c in b"ab")
+
+
+@pytest.mark.parametrize(
+    ("body", "feeds", "lost"),
+    [
+        (HEAD + A + B + b"</body>", 2, False),
+        (HEAD + b"<outline text='News'>" + A + B + b"</outline></body>", 2, False),
+        (HEAD + b"<outline text='News'>" + A + b"\n" + B, 2, True),
+        (HEAD + A + B[:-9], 1, True),
+        (HEAD + b"<outline text='News'>" + A + b"</outl", 1, True),
+    ],
+)
+def test_list_without_its_end_is_read_as_far_as_it_is_whole(body: bytes, feeds: int, lost: bool) -> None:
+    found = opml.read(body)
+    assert [feed.url for feed in found.feeds] == [f"https://{c}.example/f" for c in "ab"[:feeds]]
+    assert found.repaired is not None
+    assert ("Later feeds are missing" in found.repaired) is lost
+
+
+@pytest.mark.parametrize(
+    ("category", "folders"),
+    [
+        ("Science", [("Science",)]),
+        ("/Tech/Linux,/News", [("Tech", "Linux"), ("News",)]),
+        ("Tech/ Linux , , News,News", [("Tech", "Linux"), ("News",)]),
+        ("", [()]),
+        (" , / ", [()]),
+        ("/".join("x" * 40), [()]),
+        (",".join("abcdefghijkl"), [(name,) for name in "abcdefgh"]),
+    ],
+)
+def test_category_names_the_folders_of_an_outline(category: str, folders: list[tuple[str, ...]]) -> None:
+    line = f"<outline text='A' xmlUrl='https://a.example/f' category='{category}'/>".encode()
+    found = opml.read(HEAD + line + line + TAIL)
+    assert [feed.folders for feed in found.feeds] == folders * 2
+    assert len(set(found.folders)) == len(found.folders)
+    assert set(folders) - {()} <= set(found.folders)
+    (nested,) = opml.read(HEAD + b"<outline text='Mine'>" + line + b"</outline>" + TAIL).feeds
+    assert nested.folders == ("Mine",)
+
+
+@pytest.mark.parametrize(("kind", "count"), [("rss", 1), ("ATOM", 1), ("link", 0), ("include", 0), ("", 0)])
+def test_url_of_an_outline_of_a_feed_type_is_its_feed(kind: str, count: int) -> None:
+    line = f"<outline text='A' type='{kind}' url='https://a.example/f'/>".encode()
+    assert [feed.url for feed in opml.read(HEAD + line + TAIL).feeds] == ["https://a.example/f"] * count
 
 
 def test_raw_markup_in_a_value_is_mended() -> None:

@@ -24,7 +24,11 @@ from app.feeds.urls import normalise_address
 from app.models.imports.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
-_READ = ("text", "title", "xmlurl", "htmlurl", "url", "type")
+_READ = ("text", "title", "xmlurl", "htmlurl", "url", "type", "category")
+#: Types of outlines whose ``url`` is the feed, where a program left out ``xmlUrl``.
+_FEED_TYPES = frozenset(("rss", "rss1", "rss2", "atom", "feed", "rdf", "json"))
+#: Folders of one outline that its ``category`` names; the rest is left out.
+MAX_CATEGORIES = 8
 _ADDRESSES = ("xmlurl", "htmlurl", "url")
 #: Attributes that show that an outline isn't a folder.
 _NO_FOLDER = frozenset((*_ADDRESSES, "type"))
@@ -52,8 +56,10 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
     """Read an OPML file of any version.
 
     An outline with an ``xmlUrl`` is a subscription; with outlines inside it is a folder as well. An outline
-    without one is a folder if it has outlines inside, or nothing but a name that includes a ``title``.
-    Readers write empty folders with a ``title``; notes only have a ``text``; broken subscriptions have more.
+    without one is a subscription to its ``url`` if its type is that of a feed. Any other is a folder if it
+    has outlines inside, or nothing but a name that includes a ``title``. Readers write empty folders with a
+    ``title``; notes only have a ``text``; broken subscriptions have more. Outside of all folders,
+    ``category`` names the folders of a subscription: ``/Tech/Linux,/News``.
 
     Args:
         body: the file as received.
@@ -173,10 +179,13 @@ class _Reader:
         fields = _fields(element)
         title = extract_plain_text(fields.get("text") or "") or extract_plain_text(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
+        if not url and fields.get("type", "").strip().lower() in _FEED_TYPES:
+            url = fields.get("url", "").strip()
         if title or any(fields.get(name, "").strip() for name in _ADDRESSES):
             self.telling.add(path)
         if url:
-            self.feeds.append(self._feed(url, title, fields, path, _line(element)))
+            for folder in self._categories(fields.get("category", "")) if not path else [path]:
+                self.feeds.append(self._feed(url, title, fields, folder, _line(element)))
         if not any(_name(child) == "outline" for child in element):
             told = {name for name, value in fields.items() if value.strip()}
             if title and "title" in told and not told & _NO_FOLDER:
@@ -188,6 +197,20 @@ class _Reader:
         if not url:
             self.folders.append(inside)
         return inside
+
+    def _categories(self, category: str) -> list[tuple[str, ...]]:
+        """Return the folders that a ``category`` names, or no folder if it names none."""
+        found = dict[tuple[str, ...], None]()
+        for part in category.split(",")[:MAX_CATEGORIES]:
+            names = tuple(name for word in part.split("/") if (name := extract_plain_text(word).strip()))
+            if names and len(names) <= self._limits.max_depth:
+                found[names] = None
+        for names in found:
+            for depth in range(1, len(names) + 1):
+                if names[:depth] not in self.telling:
+                    self.telling.add(names[:depth])
+                    self.folders.append(names[:depth])
+        return list(found) or [()]
 
     def _feed(
         self, url: str, title: str, fields: dict[str, str], path: tuple[str, ...], line: int
@@ -223,10 +246,34 @@ def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
                 return _strict(attempt), fault
             except etree.XMLSyntaxError:
                 continue
+        if (root := _read_truncated(mended)) is not None:
+            lost = "" if b"</body" in mended else " The file is cut off here. Later feeds are missing."
+            return root, fault + lost
         raise InvalidError(
             "This file isn't well-formed XML. %(fault)s Fix that line, or export your subscriptions again.",
             fault=fault,
         ) from e
+
+
+def _read_truncated(text: bytes) -> etree._Element | None:
+    """Return the root of a document that lacks only its end; None if something else is wrong as well."""
+    parser = etree.XMLPullParser(
+        ("start",),
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        parser.feed(text)
+        # Not close(): it reports the missing end.
+        events = list(parser.read_events())
+    except etree.XMLSyntaxError:
+        return None
+    return events[0][1] if events else None
 
 
 def _requoted(text: bytes) -> bytes:
