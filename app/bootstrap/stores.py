@@ -59,6 +59,7 @@ from app.gateways.subscriptions.ordering import OrderingGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.gateways.sync.idempotency import IdempotencyGateway
 from app.gateways.sync.items import SyncItemGateway
+from app.gateways.sync.short_ids import ShortIdGateway
 from app.gateways.sync.streams import SyncStreamGateway
 from app.mappers.accounts.admin_accounts import AdminAccountMapper
 from app.mappers.accounts.invites import InviteMapper
@@ -103,6 +104,7 @@ from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.mappers.sync.idempotency import IdempotencyMapper
+from app.mappers.sync.short_ids import ShortIdMapper
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.subscription import StartRule
 
@@ -155,6 +157,7 @@ class Mappers:
         self.devices = DeviceMapper(database)
         self.tokens = TokenMapper(database)
         self.idempotency = IdempotencyMapper(database)
+        self.short_ids = ShortIdMapper(database)
         self.personal_data = PersonalDataMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
@@ -288,6 +291,7 @@ class Gateways:
         self.sessions = SessionGateway(m.sessions, m.users, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, self.sessions, settings)
         self.tokens = TokenGateway(m.tokens, m.users)
+        self.short_ids = ShortIdGateway(m.short_ids, m.feeds)
         self.idempotency = IdempotencyGateway(
             m.idempotency,
             ttl=dt.timedelta(seconds=settings.idempotency_ttl),

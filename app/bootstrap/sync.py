@@ -8,6 +8,7 @@ from app.services.sync.idempotency import IdempotencyService
 from app.services.sync.marks import SyncMarkService
 from app.services.sync.reading import SyncService
 from app.services.sync.scope import SyncScopeBuilder
+from app.services.sync.short_ids import ShortIdService
 
 
 class SyncServices(ReadingServices):
@@ -35,6 +36,11 @@ class SyncServices(ReadingServices):
         """Marks by native apps, up to a time."""
         g = self.gateways
         return SyncMarkService(self._sync_scopes, g.subscriptions, g.folders, g.sync, self.mass_marks)
+
+    @lazy
+    def short_ids(self) -> ShortIdService:
+        """Small numbers of feeds and folders, for the Fever API."""
+        return ShortIdService(self.gateways.short_ids)
 
     @lazy
     def _sync_scopes(self) -> SyncScopeBuilder:

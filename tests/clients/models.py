@@ -176,7 +176,7 @@ class FeverUp(Model):
     since = 0
 
     def sync(self) -> None:
-        while ids := [item["id"] for item in self.ask("items", since_id=self.since)["items"]]:
+        while ids := [int(item["id"]) for item in self.ask("items", since_id=self.since)["items"]]:
             assert ids == sorted(ids)
             self.since = ids[-1]
             self.keep(ids)
@@ -188,7 +188,7 @@ class FeverDown(Model):
 
     def sync(self) -> None:
         below = (1 << 53) - 1
-        while ids := [item["id"] for item in self.ask("items", max_id=below)["items"]]:
+        while ids := [int(item["id"]) for item in self.ask("items", max_id=below)["items"]]:
             assert ids == sorted(ids, reverse=True)
             new = not self.known.issuperset(ids)
             self.keep(ids)

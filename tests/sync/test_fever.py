@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from flask.testing import FlaskClient
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
-from tests.support.reader import pull, rss
+from tests.support.reader import add_user, pull, rss
 from tests.sync.conftest import password_of
+
+UNFILED = (1 << 31) - 1
 
 
 class Fever:
@@ -24,7 +27,11 @@ class Fever:
     def ask(self, query: str, **form: Any) -> Any:
         answer = self.client.post(f"{self.address}?api&{query}", data={"api_key": self.key, **form})
         assert answer.status_code == 200, answer.text
-        return answer.get_json()
+        found = answer.get_json()
+        for item in found.get("items", ()):
+            assert isinstance(item["id"], str), "an id is too large for a 32-bit integer"
+            item["id"] = int(item["id"])
+        return found
 
     def ids(self, name: str = "unread_item_ids") -> list[int]:
         return [int(i) for i in self.ask(name)[name].split(",") if i]
@@ -59,8 +66,13 @@ def test_several_questions_come_in_one_request(fever: Fever, services: Services,
     feed = services.sync.list_feeds(ann)[0].card.id
     services.subscriptions.update(ann, feed, folder_ids=[folder.id])
     found = fever.ask("groups&feeds&favicons&links&items&unread_item_ids&saved_item_ids&since_id=")
-    assert found["groups"] == [{"id": folder.id, "title": "News"}]
-    assert found["feeds_groups"] == [{"group_id": folder.id, "feed_ids": str(feed)}]
+    number, rest = found["groups"]
+    assert number == {"id": 1, "title": "News"}
+    assert rest == {"id": UNFILED, "title": "No folder"}
+    members = {each["group_id"]: each["feed_ids"].split(",") for each in found["feeds_groups"]}
+    assert (len(members[1]), len(members[UNFILED])) == (1, 7)
+    (mine,) = services.short_ids.resolve_feeds(ann, [int(members[1][0])])
+    assert mine == feed
     assert len(found["feeds"]) == 8
     assert (found["links"], found["saved_item_ids"]) == ([], "")
     assert (len(found["items"]), found["total_items"]) == (50, services.sync.count_all_entries(ann))
@@ -111,9 +123,11 @@ def test_feeds_and_groups_are_read_up_to_a_time(fever: Fever, services: Services
     left = fever.ids()
     assert 0 < len(left) < len(unread)
     folder = services.folders.create(ann, "News")
-    other = fever.ask("items&with_ids=" + str(left[0]))["items"][0]["feed_id"]
+    number = fever.ask("items&with_ids=" + str(left[0]))["items"][0]["feed_id"]
+    (other,) = services.short_ids.resolve_feeds(ann, [number])
     services.subscriptions.update(ann, other, folder_ids=[folder.id])
-    fever.mark("group", "read", folder.id, before=later)
+    (group,) = [g["id"] for g in fever.ask("groups")["groups"] if g["id"] != UNFILED]
+    fever.mark("group", "read", group, before=later)
     assert left[0] not in fever.ids()
     fever.mark("group", "read", -1, before=later)
     assert fever.ids()
@@ -133,3 +147,65 @@ def test_what_came_to_light_late_is_told_of_too(
     assert fever.ask(f"items&since_id={last}")["items"] == [], "another one may still be on its way"
     monkeypatch.setattr(clock, "now", lambda: later + dt.timedelta(seconds=6))
     assert len(fever.ask(f"items&since_id={last}")["items"]) == 1
+
+
+def test_numbers_are_small_and_stay(fever: Fever, services: Services, ann: Actor) -> None:
+    """Read You and Readrops read them as 32-bit integers."""
+    services.folders.create(ann, "News")
+    found = fever.ask("feeds&groups")
+    assert sorted(feed["id"] for feed in found["feeds"]) == list(range(1, 9))
+    titles = {feed["id"]: feed["title"] for feed in found["feeds"]}
+    gone = services.sync.list_feeds(ann)[0].card
+    services.subscriptions.unsubscribe(ann, gone.id)
+    services.subscriptions.subscribe(ann, "https://feeds.example/new")
+    after = {feed["id"]: feed["title"] for feed in fever.ask("feeds")["feeds"]}
+    assert after.items() ^ titles.items() == {
+        (min(titles.keys() - after.keys()), gone.title),
+        (9, "https://feeds.example/new"),
+    }
+    services.subscriptions.subscribe(ann, gone.url)
+    assert titles.items() <= {(feed["id"], feed["title"]) for feed in fever.ask("feeds")["feeds"]}
+
+
+def test_numbers_are_assigned_once_by_concurrent_requests(services: Services, ann: Actor) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        wanted = [range(1 << 40, (1 << 40) + 20 + n) for n in range(8)]
+        found = list(pool.map(lambda ids: services.short_ids.get_feed_numbers(ann, ids), wanted))
+    whole = found[-1]
+    assert sorted(set(whole.values())) == sorted(whole.values())
+    assert all(numbers.items() <= whole.items() for numbers in found)
+
+
+def test_each_user_has_numbers_of_their_own(services: Services, ann: Actor) -> None:
+    other = add_user(services, "bob")
+    (feed,) = services.short_ids.get_feed_numbers(ann, [services.sync.list_feeds(ann)[3].card.id])
+    assert services.short_ids.resolve_feeds(other, [1]) == []
+    assert services.short_ids.resolve_feeds(ann, [1, 2, feed]) == [feed, feed]
+
+
+def test_feeds_outside_of_folders_are_a_group(fever: Fever, services: Services, ann: Actor) -> None:
+    folder = services.folders.create(ann, "News")
+    filed = services.sync.list_feeds(ann)[0].card.id
+    services.subscriptions.update(ann, filed, folder_ids=[folder.id])
+    (number,) = services.short_ids.get_feed_numbers(ann, [filed]).values()
+    unread = fever.ids()
+    listed = fever.ask(f"items&group_ids={UNFILED}")["items"]
+    assert listed
+    assert number not in {item["feed_id"] for item in listed}
+    fever.mark("group", "read", UNFILED)
+    left = fever.ids()
+    assert 0 < len(left) < len(unread)
+    assert {item["feed_id"] for item in fever.ask("items&with_ids=" + ",".join(map(str, left)))["items"]} == {
+        number
+    }
+
+
+def test_feeds_tell_of_their_last_check(fever: Fever, services: Services, ann: Actor) -> None:
+    checked = {
+        feed.card.url: services.subscriptions.get_health(ann, feed.card.id).feed.checked_at
+        for feed in services.sync.list_feeds(ann)
+    }
+    for feed in fever.ask("feeds")["feeds"]:
+        at = checked[feed["url"]]
+        assert at is not None
+        assert feed["last_updated_on_time"] == int(at.timestamp())

@@ -129,6 +129,12 @@ class FeedMapper:
         return {card.id: card for card in map(_card, found)}
 
     @translate_errors
+    def find_check_times(self, feed_ids: Sequence[int]) -> dict[int, dt.datetime]:
+        """Return when these feeds were last checked successfully; leave out feeds that never were."""
+        query = {"_id": {"$in": list(feed_ids)}, "checked_at": {"$type": "date"}}
+        return {d["_id"]: d["checked_at"] for d in self._feeds.find(query, {"checked_at": 1})}
+
+    @translate_errors
     def count_subscribers(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return how many people subscribe to each of these feeds, by id."""
 

@@ -169,6 +169,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="user"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "short_ids": [
+        # One number per feed and folder of a user, and the other way round; erasure.
+        IndexModel([("user_id", _UP), ("kind", _UP), ("thing", _UP)], name="thing", unique=True),
+        IndexModel([("user_id", _UP), ("kind", _UP), ("number", _UP)], name="number", unique=True),
+    ],
     "idempotency": [
         # One run per key of a user; erasure.
         IndexModel([("user_id", _UP), ("key", _UP)], name="key", unique=True),

@@ -12,7 +12,7 @@ from app.gateways.sync.filters import SyncScope, from_micros
 from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
-from app.models.subscriptions.muting import is_followed_person, is_in_mixed_lists
+from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind, find_by_name
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
@@ -20,6 +20,9 @@ from app.services.sync.reading import KEYS_MAX
 from app.services.sync.scope import SyncScopeBuilder
 
 log = logs.get(__name__)
+
+#: Stands for the feeds outside of all folders, where a folder is expected.
+NO_FOLDER = 0
 
 
 class SyncMarkService:
@@ -62,10 +65,19 @@ class SyncMarkService:
     def mark_folder_before(self, actor: Actor, folder_id: int, before: ReadLimit | None) -> None:
         """Mark the entries of a folder up to a time as read, like :meth:`mark_before`.
 
+        Args:
+            folder_id: :data:`NO_FOLDER` stands for the feeds outside of all folders.
+
         Raises:
             NotFoundError: the actor has no such folder.
         """
         require_permission(actor, Permission.ENTRY_MARK)
+        if folder_id == NO_FOLDER:
+            folders = {folder.id for folder in self._folders.find_by_user(actor.user_id)}
+            mine = exclude_muted(self._subscriptions.find_by_user(actor.user_id))
+            scope = self._scopes.build(actor, [s for s in mine if folders.isdisjoint(s.folder_ids)])
+            self._mark_feeds(actor, scope, list(scope.feeds), StreamRef(StreamKind.ALL), before)
+            return
         if all(folder.id != folder_id for folder in self._folders.find_by_user(actor.user_id)):
             raise NotFoundError(folder_id=folder_id)
         scope = self._scopes.build(actor, self._subscriptions.find_in_folders(actor.user_id, [folder_id]))

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from flask import Blueprint, Response, g, request
+from flask_babel import gettext as _
 from werkzeug.datastructures import MultiDict
 
 from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
+from app.models.sync.short_ids import SHORT_MAX
 from app.models.sync.sync import ReadLimit, SyncFeed, SyncItem, SyncStream, SyncStreamKind
+from app.services.sync.marks import NO_FOLDER
 from app.web.api import programs
 from app.web.api.greader import shapes
 from app.web.context import get_services
@@ -35,6 +38,8 @@ MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fev
 _ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
 _MICRO = 1_000_000
 _ALL, _SPARKS = 0, -1
+#: The group of the feeds outside of all folders: apps don't show feeds without a group.
+_UNFILED = SHORT_MAX
 _ID = re.compile(r"[0-9]{1,20}", re.ASCII)
 _TIME = re.compile(r"([0-9]{1,16})(?:\.[0-9]{0,9})?", re.ASCII)
 Json = dict[str, Any]
@@ -92,7 +97,7 @@ class _Questions:
 
     def __init__(self, actor: Actor, asked: MultiDict[str, str]) -> None:
         self._actor, self._asked = actor, asked
-        self._sync = get_services().sync
+        self._sync, self._ids = get_services().sync, get_services().short_ids
 
     def answer_all(self) -> Json:
         """Apply the mark, then return the answers to all questions."""
@@ -107,15 +112,20 @@ class _Questions:
             feeds = self._sync.list_feeds(self._actor)
             if "groups" in asked:
                 folders = self._sync.list_folders(self._actor)
-                found["groups"] = [{"id": f.id, "title": f.name} for f in folders]
+                numbers = self._ids.get_folder_numbers(self._actor, [f.id for f in folders])
+                found["groups"] = [{"id": numbers[f.id], "title": f.name} for f in folders]
+                if any(not feed.labels for feed in feeds):
+                    found["groups"].append({"id": _UNFILED, "title": _("No folder")})
             if "feeds" in asked:
                 handles = self._sync.find_handles(self._actor, {f.card.owner for f in feeds if f.card.owner})
-                found["feeds"] = [_feed(f, handles.get(f.card.owner or 0)) for f in feeds]
-            found["feeds_groups"] = _members(feeds)
+                found["feeds"] = self._list_feeds(feeds, handles)
+            found["feeds_groups"] = self._list_members(feeds)
         if "favicons" in asked:
             found["favicons"] = [{"id": _ICON_ID, "data": _ICON}]
         if "items" in asked:
-            found["items"] = [_item(each) for each in self._items()]
+            items = self._items()
+            numbers = self._ids.get_feed_numbers(self._actor, [each.entry.feed_id for each in items])
+            found["items"] = [_item(each, numbers[each.entry.feed_id]) for each in items]
             found["total_items"] = self._sync.count_all_entries(self._actor)
         if "links" in asked:
             found["links"] = []
@@ -146,12 +156,32 @@ class _Questions:
         groups = set(self._numbers("group_ids"))
         if _ALL in groups:
             return None
+        folders = set(self._ids.resolve_folders(self._actor, list(groups - {_UNFILED})))
         inside = [
             f.card.id
             for f in (self._sync.list_feeds(self._actor) if groups else [])
-            if not groups.isdisjoint(f.subscription.folder_ids)
+            if not folders.isdisjoint(f.subscription.folder_ids) or (_UNFILED in groups and not f.labels)
         ]
-        return [*self._numbers("feed_ids"), *inside]
+        return [*self._ids.resolve_feeds(self._actor, self._numbers("feed_ids")), *inside]
+
+    def _list_feeds(self, feeds: Sequence[SyncFeed], handles: Mapping[int, str]) -> list[Json]:
+        ids = [feed.card.id for feed in feeds]
+        numbers = self._ids.get_feed_numbers(self._actor, ids)
+        checked = self._ids.find_check_times(self._actor, ids)
+        return [
+            _feed(f, handles.get(f.card.owner or 0), numbers[f.card.id], checked[f.card.id]) for f in feeds
+        ]
+
+    def _list_members(self, feeds: Sequence[SyncFeed]) -> list[Json]:
+        numbers = self._ids.get_feed_numbers(self._actor, [feed.card.id for feed in feeds])
+        mine = {folder.id for folder in self._sync.list_folders(self._actor)}
+        folders = self._ids.get_folder_numbers(self._actor, mine)
+        groups: dict[int, list[int]] = {}
+        for feed in feeds:
+            inside = [folders[f] for f in feed.subscription.folder_ids if f in folders]
+            for group in inside or [_UNFILED]:
+                groups.setdefault(group, []).append(numbers[feed.card.id])
+        return [{"group_id": group, "feed_ids": _list(members)} for group, members in groups.items()]
 
     def _number(self, name: str) -> int | None:
         raw = self._asked.get(name, "").strip()
@@ -193,9 +223,10 @@ class _Questions:
         return None
 
     def _mark_feed(self, how: str) -> str | None:
-        feed_id = self._number("id")
-        if how != "read" or feed_id is None or not self._has_time():
+        number = self._number("id")
+        if how != "read" or number is None or not self._has_time():
             return None
+        (feed_id,) = self._ids.resolve_feeds(self._actor, [number]) or [0]
         get_services().sync_marks.mark_before(
             self._actor, SyncStream(SyncStreamKind.FEED, feed_id), self._before()
         )
@@ -209,8 +240,11 @@ class _Questions:
             get_services().sync_marks.mark_before(
                 self._actor, SyncStream(SyncStreamKind.READING), self._before()
             )
+        elif int(raw) == _UNFILED:
+            get_services().sync_marks.mark_folder_before(self._actor, NO_FOLDER, self._before())
         elif int(raw) != _SPARKS:
-            get_services().sync_marks.mark_folder_before(self._actor, int(raw), self._before())
+            for folder_id in self._ids.resolve_folders(self._actor, [int(raw)]):
+                get_services().sync_marks.mark_folder_before(self._actor, folder_id, self._before())
         return "read"
 
     def _has_time(self) -> bool:
@@ -236,32 +270,25 @@ def _list(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids))
 
 
-def _members(feeds: Iterable[SyncFeed]) -> list[Json]:
-    groups: dict[int, list[int]] = {}
-    for feed in feeds:
-        for folder in feed.subscription.folder_ids:
-            groups.setdefault(folder, []).append(feed.card.id)
-    return [{"group_id": folder, "feed_ids": _list(inside)} for folder, inside in groups.items()]
-
-
-def _feed(feed: SyncFeed, handle: str | None) -> Json:
+def _feed(feed: SyncFeed, handle: str | None, number: int, checked: int) -> Json:
     shape = shapes.build_subscription(feed, handle)
     return {
-        "id": feed.card.id,
+        "id": number,
         "favicon_id": _ICON_ID,
         "title": shape["title"],
         "url": shape["url"],
         "site_url": shape["htmlUrl"],
         "is_spark": 0,
-        "last_updated_on_time": feed.card.newest // 1000,
+        "last_updated_on_time": checked or feed.card.newest // 1000,
     }
 
 
-def _item(found: SyncItem) -> Json:
+def _item(found: SyncItem, feed_number: int) -> Json:
     entry = found.entry
     return {
-        "id": entry.id,
-        "feed_id": entry.feed_id,
+        # As text, as in FreshRSS: it is too large for the integers of some apps.
+        "id": str(entry.id),
+        "feed_id": feed_number,
         "title": shapes.build_title(found),
         "author": entry.author,
         "html": shapes.render_content(found),

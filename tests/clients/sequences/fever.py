@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.clients.sequences.wire import FORM, INT, STR, App, Maybe, Shown
+from tests.clients.sequences.wire import FORM, INT, STR, TITLE, App, Maybe, Shown
 
 Ask = Callable[[str], Any]
+UNFILED = (1 << 31) - 1
 _HEAD = {"api_version": INT, "auth": 1}
-_ITEM = {"id": INT, "feed_id": INT, "title": STR, "author": STR, "html": STR, "url": STR,
+#: Read You, Readrops and others read the ids of feeds and groups as 32-bit integers, those of items as text.
+INT32 = lambda v: type(v) is int and 0 < v < 1 << 31  # noqa: E731 — a shape
+DIGITS = lambda v: isinstance(v, str) and v.isdecimal()  # noqa: E731
+_ITEM = {"id": DIGITS, "feed_id": INT32, "title": TITLE, "author": STR, "html": STR, "url": STR,
          "is_saved": lambda v: v in (0, 1), "is_read": lambda v: v in (0, 1), "created_on_time": INT}  # fmt: skip  # noqa: E501
-_FEED = {"id": INT, "favicon_id": INT, "title": STR, "url": STR, "site_url": STR, "is_spark": INT,
+_FEED = {"id": INT32, "favicon_id": INT32, "title": STR, "url": STR, "site_url": STR, "is_spark": INT,
          "last_updated_on_time": INT}  # fmt: skip
-_MEMBERS = {"feeds_groups": [{"group_id": INT, "feed_ids": STR}]}
+_MEMBERS = {"feeds_groups": [{"group_id": INT32, "feed_ids": STR}]}
 _ITEMS = {**_HEAD, "items": [_ITEM], "total_items": INT, "last_refreshed_on_time": INT}
 
 
@@ -22,10 +26,14 @@ def _ids(text: str) -> set[int]:
     return {int(each) for each in text.split(",")} if text else set()
 
 
+def _page(answer: Any) -> list[Any]:
+    return [{**item, "id": int(item["id"])} for item in answer.json(_ITEMS)["items"]]
+
+
 def _upward(ask: Ask) -> dict[int, Any]:
     found: dict[int, Any] = {}
     since = 0
-    while page := ask(f"items&since_id={since}").json(_ITEMS)["items"]:
+    while page := _page(ask(f"items&since_id={since}")):
         assert len(page) <= 50
         assert [item["id"] for item in page] == sorted(item["id"] for item in page)
         found |= {item["id"]: item for item in page}
@@ -35,7 +43,7 @@ def _upward(ask: Ask) -> dict[int, Any]:
 
 def _whole(ask: Ask) -> tuple[Shown, dict[int, Any]]:
     """Take feeds, items and states, and look whether they fit each other."""
-    groups = ask("groups").json({**_HEAD, "groups": [{"id": INT, "title": STR}], **_MEMBERS})
+    groups = ask("groups").json({**_HEAD, "groups": [{"id": INT32, "title": TITLE}], **_MEMBERS})
     feeds = ask("feeds").json({**_HEAD, "feeds": [_FEED], **_MEMBERS})["feeds"]
     ask("favicons").json({"favicons": [{"id": INT, "data": lambda v: v.startswith("image/")}]})
     items = _upward(ask)
@@ -45,8 +53,13 @@ def _whole(ask: Ask) -> tuple[Shown, dict[int, Any]]:
     assert {i for i, item in items.items() if not item["is_read"]} == unread
     assert {i for i, item in items.items() if item["is_saved"]} == saved & items.keys()
     assert {item["feed_id"] for item in items.values()} <= {feed["id"] for feed in feeds}
+    # Apps show feeds below their groups only, and groups that have a name.
+    members = {each["group_id"]: _ids(each["feed_ids"]) for each in groups["feeds_groups"]}
+    assert set().union(*members.values()) == {feed["id"] for feed in feeds}
+    assert members.keys() <= {group["id"] for group in groups["groups"]}
+    folders = {group["title"] for group in groups["groups"] if group["id"] != UNFILED}
     return (
-        Shown(unread, saved, {f["title"] for f in feeds}, {g["title"] for g in groups["groups"]}),
+        Shown(unread, saved, {f["title"] for f in feeds}, folders),
         items,
     )
 
@@ -144,7 +157,7 @@ def fluent_reader(app: App) -> Shown:
     found: dict[int, Any] = {}
     below = (1 << 53) - 1
     while True:
-        page = ask(f"items&max_id={below}").json(_ITEMS)["items"]
+        page = _page(ask(f"items&max_id={below}"))
         found |= {item["id"]: item for item in page}
         if len(page) < 50:
             break
@@ -167,6 +180,6 @@ def newsflash(app: App) -> Shown:
     assert both["links"] == []
     shown, items = _whole(ask)
     wanted = sorted(items)[:60]
-    page = ask("items&with_ids=" + ",".join(map(str, wanted))).json(_ITEMS)["items"]
+    page = _page(ask("items&with_ids=" + ",".join(map(str, wanted))))
     assert [item["id"] for item in page] == wanted[:50] or {i["id"] for i in page} == set(wanted[:50])
     return _mark(ask, shown, items)
