@@ -34,7 +34,7 @@ log = logs.get(__name__)
 
 #: Precision of a feed's ``read_at``, which only shows whether anyone reads the feed at all.
 TOUCH = dt.timedelta(days=1)
-#: Errors that end by themselves at a time that the server names; another spelling wouldn't help.
+#: Errors that end on their own at a time that the server names; another spelling wouldn't help.
 _RESTING = frozenset(("http_429", "http_503"))
 
 

@@ -28,6 +28,8 @@ HUES = 10
 #: BRANCH_LINES only because they are beside the current feed. A line has 220 bytes, and a browser lays out
 #: ten thousand of them in two seconds.
 WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 250, 150
+#: Names of feeds that are kept with their tile and link, about 500 bytes each.
+LABELS = 8192
 
 
 def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
@@ -181,18 +183,15 @@ def _folder(folder: TreeFolder, icons: Icons, chosen: frozenset[int] | None) -> 
 
 def _feed(feed: TreeFeed, icons: Icons) -> str:
     warn = icons.warn if feed.error else ""
-    count = format_count(feed.unread)
-    return _line(feed.feed_id, feed.title, feed.unread, count, warn=warn, person=feed.person)
+    link, name = _label(feed.feed_id, feed.title, person=feed.person)
+    return f"<li>{link}{_state(feed.unread)}>{name}{warn}<b>{format_count(feed.unread)}</b></a></li>"
 
 
-@functools.lru_cache(maxsize=20_000)
-def _line(feed_id: int, title: str, unread: int, count: str, *, warn: str, person: bool) -> str:
-    """Return a feed's line. Lines rarely change between pages, so they are cached."""
+@functools.lru_cache(maxsize=LABELS)
+def _label(feed_id: int, title: str, *, person: bool) -> tuple[str, str]:
+    """Return the link and the name in a feed's line; lines with counts would fill the cache with old ones."""
     picture = render_tile(feed_id, title, person=person)
-    return (
-        f"<li>{_link('feed', feed_id)}{_state(unread)}>"
-        f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{count}</b></a></li>'
-    )
+    return _link("feed", feed_id), f'{picture}<span dir="auto">{escape(title)}</span>'
 
 
 def _state(unread: int) -> str:
