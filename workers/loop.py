@@ -21,6 +21,7 @@ from app import logs
 from app.errors import StoreError
 from app.models.jobs.jobs import USER_QUEUES, Queue
 from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
+from app.runtime.malloc import Trimmer
 from workers import outcome
 from workers.job import ClaimedJob
 from workers.lifeline import ManagerChannel
@@ -233,8 +234,10 @@ class LoopWorker:
         return [task for _, task in self._running.values()]
 
     async def _tick_all(self) -> None:
+        trimmer = Trimmer()
         while True:
             self._link.send(Tick(self._done))
+            trimmer.trim_after(self._done)
             busy = self._running or self._unrecorded or self._leaving
             await asyncio.sleep(min(_TICK, self._spec.tick) if busy else self._spec.tick)
 

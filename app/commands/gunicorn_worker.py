@@ -29,6 +29,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.commands.handover import Handover
+from app.runtime.malloc import Trimmer
 
 #: Longest head; gunicorn's own limits per line and field apply within it.
 HEAD_BYTES = 32 << 10
@@ -66,6 +67,7 @@ class PatientWorker(ThreadWorker):
         self._partial: set[TConn] = set()
         self._queued: dict[TConn, float] = {}
         self._handover: Handover | None = None
+        self._trimmer = Trimmer()
 
     def init_process(self) -> None:
         """Initialize the worker, in its own process."""
@@ -104,8 +106,9 @@ class PatientWorker(ThreadWorker):
             super().finish_request(conn, fs)
 
     def murder_pending(self) -> None:
-        """Close connections that are too slow; gunicorn calls this at least once a second."""
+        """Close connections that are too slow, and trim memory; gunicorn calls this once a second or more."""
         super().murder_pending()
+        self._trimmer.trim_after(self.nr)
         now = time.monotonic()
         for conn, deadline in list(self._arriving.items()):
             # A stopping worker answers complete requests, and waits for no others.
