@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
-from app.models.reading.search import SearchDocument, SearchRequest, SearchResult
+from app.models.reading.search import IndexPart, SearchDocument, SearchRequest, SearchResult
 
 
 class JobPort(Protocol):
@@ -149,7 +149,7 @@ class SearchIndexPort(Protocol):
 
     It can always be rebuilt from the entries. Changes are neither visible nor durable before
     :meth:`commit_batch`. During a rebuild there are two indexes, the present and the new one; changes reach
-    both.
+    both unless the caller names one.
 
     All methods raise:
         SearchUnavailableError: the index can't be written. Close it; the next ``open`` begins anew.
@@ -167,6 +167,11 @@ class SearchIndexPort(Protocol):
     @property
     def position(self) -> int | None:
         """The last feed that the new index has completely; None: there is no new index."""
+        ...
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether a new index is built beside a present one."""
         ...
 
     def open(self, *, answer_early: bool) -> list[int]:
@@ -204,15 +209,15 @@ class SearchIndexPort(Protocol):
         """Let the new index answer from now on, and delete its predecessor."""
         ...
 
-    def add(self, entries: Collection[SearchDocument], *, build_only: bool = False) -> None:
-        """Add entries, or replace them; idempotent. ``build_only``: only in the new index."""
+    def add(self, entries: Collection[SearchDocument], part: IndexPart = IndexPart.BOTH) -> None:
+        """Add entries, or replace them; idempotent."""
         ...
 
     def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> None:
         """Remove a feed's entries below number ``below``, except ``keep``."""
         ...
 
-    def remove_feed(self, feed_id: int, *, build_only: bool = False) -> None:
+    def remove_feed(self, feed_id: int, part: IndexPart = IndexPart.BOTH) -> None:
         """Remove all entries of a feed."""
         ...
 

@@ -9,7 +9,7 @@ import random
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -537,6 +537,54 @@ def test_a_rebuild_shows_its_progress_and_news_reaches_both_indexes(library: Wor
     assert services.indexing.get_state().total == 0
     assert len(found(library, alice, "ice")) == 4
     assert len(list_generations(library)) == 1
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The folders and numbers of entries of all additions to an index."""
+    found: list[tuple[str, int]] = []
+    add = IndexWriter.add
+
+    def count(writer: IndexWriter, entries: Collection[SearchDocument]) -> None:
+        found.append((writer.folder.name, len(entries)))
+        add(writer, entries)
+
+    monkeypatch.setattr(IndexWriter, "add", count)
+    return found
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_first_index_takes_each_entry_once(
+    library: World, alice: Actor, db: Database[Any], added: list[tuple[str, int]], seconds: float
+) -> None:
+    """All feeds have news then, and a new server has no state."""
+    remove_index(library)
+    db["index_state"].delete_many({})
+    library.services.gateways.indexing.unindex_feeds([f["_id"] for f in db["feeds"].find()], NOW)
+    library.services.indexing.run(NOW, seconds)
+    assert library.services.indexing.get_state().wanted_at is None
+    index(library)
+    assert sum(number for _, number in added) == 6
+    assert len({name for name, _ in added}) == 1, "there was one build"
+    assert count_indexed(library) == {"nature": 3, "sport": 2, "other": 1}
+    assert library.services.indexing.get_state().total == 0
+    assert library.services.gateways.indexing.find_unindexed(NOW, 9) == []
+
+
+def test_a_rebuild_takes_the_news_of_feeds_that_it_lacks_once(
+    library: World, alice: Actor, added: list[tuple[str, int]]
+) -> None:
+    (old,) = list_generations(library)
+    library.services.indexing.rebuild(NOW)
+    names = sorted(("nature", "sport"), key=library.feed)
+    library.services.indexing.run(NOW, 0.0)  # the feed with the lowest id
+    for number, name in enumerate(names, 20):
+        library.store(library.feed(name), [say(number, "New ice")])
+    index(library)
+    assert sum(number for name, number in added if name == old) == 2, "the old index gets the news at once"
+    assert sum(number for name, number in added if name != old) == 8
+    assert len(found(library, alice, "ice")) == 5
+    assert sum(count_indexed(library).values()) == 8
 
 
 def test_an_index_of_an_earlier_version_answers_until_there_is_a_new_one(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from app import logs
 from app.adapters.search.generations import META, Generations
 from app.errors import SearchUnavailableError, SearchUnsupportedError
-from app.models.reading.search import SearchDocument, SearchRequest, SearchResult
+from app.models.reading.search import IndexPart, SearchDocument, SearchRequest, SearchResult
 
 if TYPE_CHECKING:
     from app.adapters.search.tantivy_index import IndexReader, IndexWriter
@@ -226,6 +226,11 @@ class LocalSearch:
         """The last feed that the unfinished index has completely; None: no index is unfinished."""
         return self._generations.get_position(self._building.folder) if self._building else None
 
+    @property
+    def is_replacing(self) -> bool:
+        """Whether a new index is built beside a present one."""
+        return None not in (self._current, self._building) and self._building is not self._current
+
     def begin_build(self) -> None:
         """Begin a new index; the present one answers until :meth:`finish_build`."""
         if self._building is not None and self._building is not self._current:
@@ -248,9 +253,9 @@ class LocalSearch:
         self._generations.remove_others(built.folder)
         self._looked = 0.0
 
-    def add(self, entries: Collection[SearchDocument], *, build_only: bool = False) -> None:
+    def add(self, entries: Collection[SearchDocument], part: IndexPart = IndexPart.BOTH) -> None:
         """Add entries, or replace them."""
-        for writer in self._targets(build_only):
+        for writer in self._targets(part):
             with self._suspecting(writer.folder):
                 writer.add(entries)
 
@@ -259,9 +264,9 @@ class LocalSearch:
         for writer in self._writers():
             writer.delete_below(feed_id, below, keep)
 
-    def remove_feed(self, feed_id: int, *, build_only: bool = False) -> None:
+    def remove_feed(self, feed_id: int, part: IndexPart = IndexPart.BOTH) -> None:
         """Remove all entries of a feed."""
-        for writer in self._targets(build_only):
+        for writer in self._targets(part):
             writer.delete_feed(feed_id)
 
     def remove_entries(self, feed_id: int, entry_ids: Collection[int]) -> None:
@@ -269,9 +274,11 @@ class LocalSearch:
         for writer in self._writers():
             writer.delete_entries(feed_id, entry_ids)
 
-    def _targets(self, build_only: bool) -> Iterator[IndexWriter]:
-        if build_only and self._building is not None:
+    def _targets(self, part: IndexPart) -> Iterator[IndexWriter]:
+        if part is IndexPart.NEW and self._building is not None:
             return iter((self._building,))
+        if part is IndexPart.PRESENT and self._current is not None:
+            return iter((self._current,))
         return self._writers()
 
     def commit_batch(self, feed_ids: Collection[int], position: int | None = None) -> None:

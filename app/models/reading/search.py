@@ -270,6 +270,14 @@ def normalise_query(query: str) -> str:
     return to_one_line(query, QUERY_MAX)
 
 
+class IndexPart(enum.Enum):
+    """Which index a change reaches while a new one is built; without one, every change reaches the index."""
+
+    BOTH = enum.auto()
+    PRESENT = enum.auto()
+    NEW = enum.auto()
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchDocument:
     """The searchable parts of an entry, all plain text.

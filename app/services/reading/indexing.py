@@ -18,7 +18,7 @@ from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.standby import StandbyGateway
 from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 from app.models.jobs.jobs import Job, Queue, Task
-from app.models.reading.search import SearchDocument
+from app.models.reading.search import IndexPart, SearchDocument
 from app.ports import SearchIndexPort
 
 log = logs.get(__name__)
@@ -121,7 +121,7 @@ class IndexService:
         if state.holder == identity and is_recent:
             return True
         if self._gateway.claim_index(identity, now, now - HELD_FOR):
-            if state.holder is not None and state.holder != identity:
+            if state.holder and state.holder != identity:
                 # This server's own index may be as old as the turn of the other server.
                 self._gateway.begin_rebuild(now)
                 return self._gateway.claim_index(identity, now, now - HELD_FOR)
@@ -147,8 +147,8 @@ class IndexService:
 
     def _work(self, now: dt.datetime, done: dict[str, int], is_over: Callable[[], bool]) -> None:
         batch = self._remove_gone()
-        for feed, found, is_build in self._walk(now, batch):
-            done["entries"] += self._add(feed, found, now, batch, is_build=is_build)
+        for feed, found, part in self._walk(now, batch):
+            done["entries"] += self._add(feed, found, now, batch, part)
             done["feeds"] += 1
             if batch.is_due:
                 self._commit(batch)
@@ -211,20 +211,31 @@ class IndexService:
 
     def _walk(
         self, now: dt.datetime, batch: _Batch
-    ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]], bool]]:
-        """Yield feeds with news and their documents, then feeds that a new index lacks, with True."""
+    ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]], IndexPart]]:
+        """Yield feeds with news and their documents, then feeds that a new index lacks.
+
+        A new index gets the news of a feed that it doesn't have yet together with the feed's other entries.
+        """
         while True:
             news = [
                 feed
                 for feed in self._gateway.find_unindexed(now, FEEDS + len(batch.feeds))
                 if batch.feeds.get(feed.id) != feed
             ]
-            located = [self._locate(feed) for feed in news]
-            for feed, (known, found) in zip(news, self._gateway.read_news(located), strict=True):
-                yield feed, self._clear(known, found, is_build=False), False
+            position = self._index.position if batch.position is None else batch.position
+            if position is not None and not self._index.is_replacing:
+                self._gateway.mark_indexed(*(feed for feed in news if feed.id > position))
+            located = [
+                self._locate(feed)
+                for feed in news
+                if position is None or self._index.is_replacing or feed.id <= position
+            ]
+            for feed, (known, found) in zip(located, self._gateway.read_news(located), strict=True):
+                is_ahead = position is not None and feed.id > position
+                part = IndexPart.PRESENT if is_ahead else IndexPart.BOTH
+                yield feed, self._clear(known, found, part), part
             if news:
                 continue
-            position = self._index.position if batch.position is None else batch.position
             if position is None:
                 return
             lacking = self._gateway.find_feeds(position, FEEDS)
@@ -233,7 +244,7 @@ class IndexService:
                 self._finish_build()
                 return
             for feed, found in self._gateway.read_news(lacking):
-                yield feed, self._clear(feed, found, is_build=True), True
+                yield feed, self._clear(feed, found, IndexPart.NEW), IndexPart.NEW
 
     def _add(
         self,
@@ -241,13 +252,12 @@ class IndexService:
         found: Iterator[list[SearchDocument]],
         now: dt.datetime,
         batch: _Batch,
-        *,
-        is_build: bool,
+        part: IndexPart,
     ) -> int:
-        number = 0
+        number, is_build = 0, part is IndexPart.NEW
         try:
             for documents in found:
-                self._index.add(documents, build_only=is_build)
+                self._index.add(documents, part)
                 number += len(documents)
                 batch.entries += len(documents)
                 if batch.is_due:
@@ -266,7 +276,7 @@ class IndexService:
         return number
 
     def _clear(
-        self, feed: UnindexedFeed, found: Iterator[list[SearchDocument]], *, is_build: bool
+        self, feed: UnindexedFeed, found: Iterator[list[SearchDocument]], part: IndexPart
     ) -> Iterator[list[SearchDocument]]:
         """Yield the entries to index, after the entries to remove are removed."""
         first = next(found, [])  # nothing is removed if nothing can be read
@@ -275,7 +285,7 @@ class IndexService:
         elif feed.upto:
             self._index.remove(feed.id, feed.first_seq, self._gateway.find_kept_below(feed))
         else:
-            self._index.remove_feed(feed.id, build_only=is_build)
+            self._index.remove_feed(feed.id, part)
         yield first
         yield from found
 
