@@ -535,6 +535,11 @@ class Settings:
         "Entries reported to a reader app in one response about changes or marks",
         _between(1000, 1e6),
     )
+    sync_hold_back: float = _row(
+        5.0,
+        "Seconds for which reader apps don't get a new entry; 0: none",
+        _between(0, 60),
+    )
     api_per_minute: int = _row(6000, "API requests per user and minute", _between(1, 1e6))
     api_max_bytes: int = _row(1 << 20, "Largest API request body, in bytes", _between(1 << 16, 1 << 24))
     idempotency_ttl: int = _row(

@@ -274,6 +274,7 @@ def settings(
         argon2_memory_kib=19456,
         argon2_time=1,
         signup="open",
+        sync_hold_back=0.0,
     )
     shutil.rmtree(index)
 

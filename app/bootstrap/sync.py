@@ -29,6 +29,7 @@ class SyncServices(ReadingServices):
             grouping=g.grouping,
             sync=g.sync,
             items=g.sync_items,
+            hold_back=self.settings.sync_hold_back,
         )
 
     @lazy

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import hashlib
 import random
 from typing import Any
 
+import hypothesis
 import pytest
 from flask import Flask
+from hypothesis import HealthCheck, example, given
+from hypothesis import strategies as st
 
 from app import clock
 from app.bootstrap.services import Services
+from app.config import Settings
 from app.mappers.mongo import ids
 from app.models.accounts.actor import Actor
 from app.models.subscriptions.subscription import Subscription
@@ -20,10 +25,11 @@ from tests.clients import models
 from tests.clients.models import Model
 from tests.support.database import World
 from tests.support.reader import add_user
-from tests.sync.conftest import READING, Connect, password_of
+from tests.sync.conftest import API, READING, Connect, Reader, password_of
 
 HOUR, MINUTE = dt.timedelta(hours=1), dt.timedelta(minutes=1)
-#: After this time, Fever apps get an entry too: another process may still store one with a smaller id.
+#: Seconds for which apps don't get an entry: another process may still store one with a smaller id.
+HOLD_BACK = 5.0
 SETTLED = dt.timedelta(seconds=10)
 
 
@@ -59,9 +65,23 @@ class Feeds:
         r = self.random
         self.publish(r.choice(self.feeds), *(r.choice((1, 50, 5000)) for _ in range(r.randrange(1, 5))))
 
+    def store_late(self, feed: int, first: int) -> None:
+        """Let an entry arrive now whose id was reserved earlier."""
+        last, ids._last = ids._last, first - 1
+        now, self.now = self.now, dt.datetime.fromtimestamp(first // 1000 / 1e3, dt.UTC)
+        try:
+            self.publish(feed, 1)
+        finally:
+            ids._last, self.now = last, now
+
     @property
     def entries(self) -> set[int]:
         return {i for feed in self.feeds for i in self.find_ids(feed)}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return dataclasses.replace(settings, sync_hold_back=HOLD_BACK)
 
 
 @pytest.fixture
@@ -118,6 +138,7 @@ def test_what_arrives_later_comes_first_whatever_its_date(feeds: Feeds, connect:
     feeds.publish(one, 1)
     feeds.now += HOUR
     feeds.publish(two, 9000)
+    feeds.now += SETTLED
     new = sorted(feeds.entries - set(before), reverse=True)
     assert reader.ids() == [*new, *before]
     assert reader.ids(r="o") == [*new, *before][::-1]
@@ -129,3 +150,95 @@ def test_what_arrives_later_comes_first_whatever_its_date(feeds: Feeds, connect:
     assert [models.read_number(item) for item in reader.items(*before, *new)] == [*new, *before]
     refs = reader.json("stream/items/ids", s=READING, n=99, includeAllDirectStreamIds="true")["itemRefs"]
     assert [(int(ref["id"]), int(ref["timestampUsec"])) for ref in refs] == [(i, i) for i in (*new, *before)]
+
+
+#: For each new entry: milliseconds since the last reservation of an id, milliseconds until the entry is
+#: stored, and what then happens: an app syncs, or nothing.
+_WRITES = st.lists(
+    st.tuples(st.integers(0, 7000), st.integers(0, 4900), st.booleans()), min_size=2, max_size=6
+)
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest", "contents", "since", "fever"])
+@given(writes=_WRITES)
+@example(writes=[(1000, 4000, False), (1000, 0, True)])
+@hypothesis.settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_an_entry_that_is_stored_after_a_newer_one_reaches_apps(
+    feeds: Feeds, services: Services, app: Flask, connect: Connect, order: str, writes: list[Any]
+) -> None:
+    """Ids are reserved before transactions end, so a smaller one may become visible later."""
+    feeds.now += HOUR
+    one = _App(order, connect(feeds.ann), _connect_fever(services, app, feeds.ann))
+    one.sync()
+    assert set(one.known) == feeds.entries
+    waiting: list[tuple[dt.datetime, int, bool]] = []
+    for gap, delay, is_sync in writes:
+        feeds.now += dt.timedelta(milliseconds=gap)
+        waiting.append((feeds.now + dt.timedelta(milliseconds=delay), ids.reserve_ids(), is_sync))
+    for at, first, is_sync in sorted(waiting):
+        feeds.now = at
+        feeds.store_late(feeds.random.choice(feeds.feeds), first)
+        if is_sync:
+            one.sync()
+    feeds.now += SETTLED
+    one.sync()
+    assert sorted(one.known) == sorted(feeds.entries), "all, and each once"
+
+
+class _App:
+    """An app that finds new entries in one of the usual ways.
+
+    Attributes:
+        known: the ids that it got, each as often as it added it.
+    """
+
+    def __init__(self, order: str, reader: Reader, fever: models.Api) -> None:
+        self.order, self.reader, self.fever = order, reader, fever
+        self.known: list[int] = []
+
+    def sync(self) -> None:
+        if self.order == "fever":
+            while got := self._ask_fever():
+                self.known += got
+        elif self.order == "oldest":
+            self._page({"r": "o", **({"c": max(self.known)} if self.known else {})})
+        elif self.order == "since":
+            self._page({"ot": max(self.known, default=1_000_000) // 1_000_000})
+        else:
+            self._page({})
+
+    def _ask_fever(self) -> list[int]:
+        return [item["id"] for item in self.fever("", items="", since_id=max(self.known, default=0))["items"]]
+
+    def _page(self, query: dict[str, Any]) -> None:
+        """Add what is new; without a time, stop at the first id that is known."""
+        before = set(self.known)
+        while True:
+            got, end = self._read(query)
+            self.known += [i for i in got if i not in before]
+            if end is None or ("ot" not in query and not before.isdisjoint(got)):
+                return
+            query = {**query, "c": end}
+
+    def _read(self, query: dict[str, Any]) -> tuple[list[int], str | None]:
+        if self.order == "contents":
+            found = self.reader.json("stream/contents", n=3, **query)
+            return [models.read_number(item) for item in found["items"]], found.get("continuation")
+        found = self.reader.json("stream/items/ids", s=READING, n=3, **query)
+        return [int(ref["id"]) for ref in found["itemRefs"]], found.get("continuation")
+
+
+def test_a_withheld_entry_is_not_hidden_by_an_etag(feeds: Feeds, connect: Connect) -> None:
+    reader, feed = connect(feeds.ann), feeds.feeds[0]
+    stream = f"stream/contents/feed/{feed}"
+    feeds.now += HOUR
+    feeds.publish(feed, 1)
+    answer = reader.get(stream)
+    assert len(answer.get_json()["items"]) == 3
+    feeds.now += SETTLED
+    known = {**reader.headers, "If-None-Match": answer.headers["ETag"]}
+    answer = reader.client.get(f"{API}/{stream}", headers=known)
+    assert answer.status_code == 200
+    assert len(answer.get_json()["items"]) == 4

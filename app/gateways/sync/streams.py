@@ -29,6 +29,7 @@ from app.mappers.reading.entry_keys import EntryKeyMapper, TimeRange, from_milli
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
+from app.models.reading.stream import MAX_ID
 from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind
 
 #: Fewest keys per step of a walk.
@@ -263,6 +264,10 @@ class SyncStreamGateway:
         later = self._arrivals.find_first_seqs(mine, entry_id) if mine else {}
         return {f: later[f] - 1 if f in later else scope.feeds[f].last_seq for f in mine}
 
+    def has_arrivals(self, feed_id: int, since: int) -> bool:
+        """Return whether a feed has an entry with this id or a later one."""
+        return since < MAX_ID and bool(self._arrivals.find_since([feed_id], since, 1))
+
     def make_stamp(self, user_id: int, feed_id: int) -> str:
         """Return a stamp that changes with each change of a feed's texts or of a user's marks."""
         revised = self._arrivals.find_last_revised(feed_id)
@@ -271,7 +276,7 @@ class SyncStreamGateway:
 
 def _request(query: SyncQuery, entry_filter: EntryFilter, count: int) -> ArrivalRequest:
     """Return the request for the keys of a query's feeds after the previous page."""
-    wanted = ArrivalRequest(count, query.newest_first, entry_filter.read)
+    wanted = ArrivalRequest(count, query.newest_first, entry_filter.read, below=query.below)
     return wanted if query.after is None else wanted.continue_after(query.after)
 
 

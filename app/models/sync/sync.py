@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.models.feeds.feed import FeedCard
 from app.models.names import fold_name, normalise_name
 from app.models.reading.entry import Entry
+from app.models.reading.stream import MAX_ID
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.models.subscriptions.folder import Folder
@@ -54,6 +55,7 @@ class SyncQuery:
         until: that arrived before then.
         newest_first: in the order of arrival, which is the order of the ids, latest first.
         after: the last id of the previous page.
+        below: only ids below this one.
     """
 
     streams: tuple[SyncStream, ...]
@@ -64,6 +66,7 @@ class SyncQuery:
     newest_first: bool = True
     limit: int = 20
     after: int | None = None
+    below: int = MAX_ID
 
 
 class ReadLimit(NamedTuple):

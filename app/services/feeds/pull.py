@@ -132,7 +132,7 @@ class PullService:
             flusher.result()
         await self._follow_moves(batch.announced, fetcher)
         if taken := await self._try_spellings(batch.respelled, fetcher):
-            # The tried address is stored by now, so this pull's own repetition has none left to try.
+            # The tried address is already stored, so this pull's own repetition has none left to try.
             await self.pull(taken, fetcher, dead_tokens=dead_tokens, is_held=is_held, urgent=urgent)
         return batch.result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Collection, Sequence
 
@@ -33,8 +34,6 @@ log = logs.get(__name__)
 KEYS_MAX, ITEMS_MAX = 10_000, 1_000
 #: Ids that one request may name.
 IDS_MAX = 10_000
-#: Microseconds after which an entry with an id is surely visible, and for which a position counts as new.
-SETTLE, RECENT = 5_000_000, 60_000_000
 
 
 class SyncService:
@@ -53,12 +52,14 @@ class SyncService:
         grouping: GroupingGateway,
         sync: SyncStreamGateway,
         items: SyncItemGateway,
+        hold_back: float,
     ) -> None:
         self._shelves = scopes
         self._subscriptions, self._feeds, self._accounts = subscriptions, feeds, accounts
         self._folders, self._tags = folders, tags
         self._streams, self._gathering = streams, grouping
         self._sync, self._items = sync, items
+        self._hold_back = dt.timedelta(seconds=hold_back)
 
     # -- folders, tags, feeds, people and counts
     def list_folders(self, actor: Actor) -> list[Folder]:
@@ -167,7 +168,7 @@ class SyncService:
             InvalidError: too many streams at once.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        return self._sync.load_page(self._shelves.build_for_query(actor, query), query)
+        return self._sync.load_page(self._shelves.build_for_query(actor, query), self._settle(query))
 
     def load_ids(self, actor: Actor, query: SyncQuery) -> tuple[list[int], int | None]:
         """Return the ids of a page, and the last of them if there may be a next page.
@@ -176,7 +177,7 @@ class SyncService:
             As :meth:`load_page`.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        return self._sync.load_ids(self._shelves.build_for_query(actor, query), query)
+        return self._sync.load_ids(self._shelves.build_for_query(actor, query), self._settle(query))
 
     def load_contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], int | None]:
         """Return the items of a page, and its last id if there may be a next page.
@@ -186,7 +187,7 @@ class SyncService:
         """
         require_permission(actor, Permission.ENTRY_READ)
         shelf = self._shelves.build_for_query(actor, query)
-        keys, end = self._sync.load_page(shelf, query)
+        keys, end = self._sync.load_page(shelf, self._settle(query))
         return self._items.load_items(actor.user_id, keys, shelf.folders), end
 
     def count_entries(self, actor: Actor, query: SyncQuery) -> tuple[int, dt.datetime | None]:
@@ -232,9 +233,21 @@ class SyncService:
         wanted = None if feed_ids is None else list(feed_ids)
         mine = self._subscriptions.find_by_user(actor.user_id, wanted)
         shelf = self._shelves.build(actor, mine if wanted is not None else exclude_muted(mine))
-        most = _settled(above) if below is None else below
+        most = min(MAX_ID if below is None else below, self._get_settled())
         keys = self._sync.find_arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.load_items(actor.user_id, keys, shelf.folders)
+
+    def _settle(self, query: SyncQuery) -> SyncQuery:
+        return dataclasses.replace(query, below=min(query.below, self._get_settled()))
+
+    def _get_settled(self) -> int:
+        """Return the id from which on entries are withheld from apps.
+
+        Many processes reserve ids a little before the entries become visible. An app that continues after one
+        id, or stops at one that it knows, would never see a smaller one that appears later. So the newest
+        entries wait for the next request, and are missing from lists that unread counts include.
+        """
+        return to_micros(clock.now() - self._hold_back) if self._hold_back else MAX_ID
 
     def list_unread_ids(self, actor: Actor) -> list[int]:
         """Return the ids of all unread entries, ascending; apps consider every other entry read.
@@ -268,6 +281,8 @@ class SyncService:
             return None
         if card.owner is not None:
             return None  # pages of shares also contain other people's reactions
+        if self._sync.has_arrivals(feed_id, self._get_settled()):
+            return None  # a page lacks an entry that the same page has soon
         mine = found[0]
         # A new subscription to the same feed starts with a new read state, at revision 0.
         numbers = (mine.id, mine.rev, card.first_seq, card.last_seq)
@@ -276,17 +291,6 @@ class SyncService:
         names += sorted((tag.id, tag.name) for tag in self._tags.find_by_user(actor.user_id))
         parts = (numbers, mine.title, card.title, card.site_url, names)
         return f"{parts}.{self._sync.make_stamp(actor.user_id, feed_id)}"
-
-
-def _settled(above: int) -> int:
-    """Return the highest id to deliver to an app that continues after ``above``.
-
-    Many processes assign ids a little before the entries become visible. An app that got one id would never
-    see a smaller one that appears later, so the newest entries wait for the next request. This doesn't apply
-    to an app that pages through, whose position is new itself.
-    """
-    now = to_micros(clock.now())
-    return now - SETTLE if 0 < above < now - RECENT else MAX_ID
 
 
 def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
