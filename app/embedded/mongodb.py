@@ -57,6 +57,8 @@ class MongoDB(Server):
             # mongod creates a second socket here, by default in /tmp. There, two concurrent starts
             # would collide, and another server of the user would lose its socket.
             "--unixSocketPrefix": str(self.layout.sockets),
+            # Compressed messages leak memory before 6.0.27 (CVE-2025-14847), and a socket needs none.
+            "--networkMessageCompressors": "disabled",
             "--replSet": REPLICA_SET,
             "--wiredTigerCacheSizeGB": f"{self._cache / (1 << 30):.2f}",
             # New collections only; both kinds can exist side by side. The journal keeps its format: after a

@@ -119,6 +119,7 @@ def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Embedde
     assert socket.is_absolute()
     assert stat.S_IMODE(socket.stat().st_mode) == 0o700
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    assert options["net"]["compression"]["compressors"] == "disabled", "CVE-2025-14847"
     assert options["storage"]["wiredTiger"]["engineConfig"]["cacheSizeGB"] == 0.25
     mongod = psutil.Process(next(each for each in servers.servers if each.name == "mongodb").process.pid)
     heard = [each.laddr for each in mongod.net_connections("all") if each.laddr]
