@@ -25,6 +25,7 @@ from typing import Any
 
 from gunicorn import util
 from gunicorn.arbiter import Arbiter
+from gunicorn.http import wsgi
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
@@ -73,6 +74,7 @@ class PatientWorker(ThreadWorker):
         """Initialize the worker, in its own process."""
         path = getattr(self.app, "handover", None)
         util.write_error = _write_error  # gunicorn's own error page repeats the client's input
+        wsgi.Response.default_headers = _build_default_headers  # type: ignore[method-assign, assignment]
         try:
             self._handover = Handover(path) if path else None
             super().init_process()
@@ -229,6 +231,14 @@ def build_refusal(status: int) -> bytes:
         f"{phrase}\n",
     )
     return "\r\n".join(lines).encode()
+
+
+_build_all_headers = wsgi.Response.default_headers
+
+
+def _build_default_headers(response: wsgi.Response) -> list[str]:
+    # Nobody needs to know which server answers, least of all someone who looks for one with a known hole.
+    return [line for line in _build_all_headers(response) if not line.startswith("Server:")]
 
 
 def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:

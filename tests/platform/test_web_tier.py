@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import os
 import socket
@@ -117,7 +118,7 @@ def _all(sock: socket.socket) -> bytes:
     """Return all that comes until the end; a reset is one too, where the server gave a client up."""
     parts = []
     with contextlib.suppress(ConnectionResetError):
-        parts += iter(lambda: sock.recv(1 << 16), b"")
+        parts += iter(functools.partial(sock.recv, 1 << 16), b"")
     return b"".join(parts)
 
 
@@ -269,6 +270,16 @@ def test_V03_H11_what_cannot_be_read_is_not_repeated(
     assert (told[b"Content-Type"], told[b"X-Content-Type-Options"]) == (b"text/plain", b"nosniff")
     assert told[b"Content-Security-Policy"] == b"default-src 'none'"
     assert (told[b"Connection"], int(told[b"Content-Length"])) == (b"close", len(body))
+
+
+def test_W17_no_answer_names_the_server(patient: Web) -> None:
+    for request in (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"GET\r\n\r\n"):
+        sock = patient.connect(request)
+        answer = b"".join(iter(functools.partial(sock.recv, 1 << 16), b"")).lower()
+        head = answer.partition(b"\r\n\r\n")[0]
+        assert head.startswith(b"http/1.1 ")
+        assert b"\r\nserver:" not in head
+        assert b"gunicorn" not in head
 
 
 def test_a_request_may_come_byte_by_byte(patient: Web) -> None:
