@@ -71,6 +71,24 @@ def _youtube(parts: SplitResult, path: list[str]) -> list[str]:
     return []
 
 
+_CHANNEL = re.compile(
+    r"""(?:"(?:externalId|channelId)"\s?:\s?"|/channel/|itemprop="(?:channelId|identifier)" content=")"""
+    r"""(UC[A-Za-z0-9_-]{22})\b"""
+)
+
+
+def find_feeds_on_page(url: str, text: str) -> list[str]:
+    """Return the feed addresses that a page of a known site states in its data, not in its address."""
+    try:
+        host = (urlsplit(url).hostname or "").removeprefix("www.").removeprefix("m.")
+    except ValueError:
+        return []
+    for site, pattern, feed in _PAGE_RULES:
+        if host == site and (match := pattern.search(text)):
+            return [feed.format(match[1])]
+    return []
+
+
 _REDDIT_PLAIN = frozenset(["login", "settings", "submit", "message", "chat", "premium"])
 
 
@@ -257,4 +275,9 @@ _RULES: list[tuple[str, Rule]] = [
     (".micro.blog", _at_root("/feed.xml", "/feed.json")),
     (".write.as", _at_root("/feed/")),
     (".neocities.org", _at_root("/feed.xml", "/rss.xml", "/atom.xml")),
+]
+
+#: Host → what to find in the text of its pages, and the feed that it names; the first match wins.
+_PAGE_RULES: list[tuple[str, re.Pattern[str], str]] = [
+    ("youtube.com", _CHANNEL, "https://www.youtube.com/feeds/videos.xml?channel_id={}"),
 ]

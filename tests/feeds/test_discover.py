@@ -43,6 +43,52 @@ def _url(row: corpus.Row) -> str:
     return urljoin(PAGE, row.data["reference"].get("page_url") or PAGE)
 
 
+CHANNEL = "UCabcdefghijklmnopqrstuv"
+VIDEOS = f"https://www.youtube.com/feeds/videos.xml?channel_id={CHANNEL}"
+
+
+@pytest.mark.parametrize(
+    ("url", "markup", "feed"),
+    [
+        ("https://www.youtube.com/@a", f"<link rel=canonical href=/channel/{CHANNEL}>", VIDEOS),
+        ("https://www.youtube.com/@a", f'<meta itemprop="identifier" content="{CHANNEL}">', VIDEOS),
+        ("https://m.youtube.com/c/A", f'<script>x={{"externalId":"{CHANNEL}"}}</script>', VIDEOS),
+        ("https://www.youtube.com/watch?v=a", f'<script>x={{"channelId": "{CHANNEL}"}}</script>', VIDEOS),
+        ("https://www.youtube.com/watch?v=a", "<script>x={}</script>", None),
+        ("https://other.example/@a/b/c", f'<script>x={{"channelId":"{CHANNEL}"}}</script>', None),
+        ("https://other.example/", "<link rel=canonical href=https://github.com/a>", None),
+    ],
+)
+def test_page_of_a_known_site_names_its_feed_in_its_data(url: str, markup: str, feed: str | None) -> None:
+    found = find_candidates(f"<html><head>{markup}</head><body>x</body></html>".encode(), url)
+    assert [c.url for c in found if c.source is Source.SITE] == ([feed] if feed else [])
+
+
+@pytest.mark.parametrize(
+    ("anchor", "is_feed"),
+    [
+        ("<a href=/COMICRSS.xml><img src=/images/x.gif alt=''></a>", True),
+        ("<a href=/blog.rss.xml>Blog</a>", True),
+        ("<a href=/news.php?rss=1>News</a>", True),
+        ("<a href=/x><i class='icon-rss'></i></a>", True),
+        ("<a href=/x class='fa fa-feed'></a>", True),
+        ("<a href=/x><img src=/i/rss.gif></a>", True),
+        ("<a href=/x>Feed abonnieren</a>", True),
+        ("<a href=/x>Flux RSS</a>", True),
+        ("<a href=/x>RSS-лента</a>", True),
+        ("<a href=/x>订阅</a>", True),
+        ("<a href=/x><img src=/i/dross.gif></a>", False),
+        ("<a href=/x class=newsfeedback></a>", False),
+        ("<a href=/news.php?rss=0>News</a>", False),
+        ("<a href=/archive.php>Archive</a>", False),
+        ("<a href=/x class=rss>Our staff</a>", False),
+    ],
+)
+def test_link_to_a_feed_is_known_by_address_icon_or_text(anchor: str, is_feed: bool) -> None:
+    found = find_candidates(f"<html><body>{anchor}".encode(), "https://blog.example/")
+    assert any(c.source is Source.ANCHOR for c in found) is is_feed
+
+
 def test_pages_of_the_corpus_give_what_they_announce() -> None:
     wrong: dict[str, Any] = {}
     compared = 0

@@ -23,6 +23,8 @@ MAX_ANCHORS = 20
 #: Most links of a page that are examined.
 MAX_HREFS = 5000
 MAX_PAGES = 6
+#: Most elements of a link that are examined for a feed icon.
+MAX_ICONS = 8
 _TITLE_MAX = 300
 
 _TYPES = {
@@ -67,19 +69,22 @@ _SCHEME = re.compile(r"(?:feed|pcast|podcast|itpc):", re.IGNORECASE)
 _FEED_PATH = re.compile(
     r"(?:^|/)(?:feeds?|rss2?|atom|rdf|(?:feed|rss|atom|index|news|blog|posts|main)\.(?:xml|rss|atom|rdf)|feed\.json)/?$"
     r"|\.(?:rss|atom|rdf)$|/feeds?/(?:rss2?|atom|rdf|json|all|posts?|main|index|default)(?:\.xml)?/?$"
-    r"|/rss/[^/]*\.xml$|/feeds/posts/default$",
+    r"|/rss/[^/]*\.xml$|/feeds/posts/default$|(?:rss|atom|feed)2?\.(?:xml|php|aspx?|cfm)$",
     re.IGNORECASE,
 )
 _FEED_QUERY = re.compile(
-    r"(?:^|&)(?:feed=(?:rss2?|atom|rdf)|format=(?:rss|atom|feed)|type=(?:rss|atom)|alt=rss|output=rss)(?:&|$)",
+    r"(?:^|&)(?:feed=(?:rss2?|atom|rdf)|format=(?:rss|atom|feed)|type=(?:rss|atom)|alt=rss|output=rss|(?:rss2?|atom|feed)(?:=(?:1|true|yes))?)(?:&|$)",
     re.IGNORECASE,
 )
 _FEED_TEXT = re.compile(
     r"(?:subscribe(?: to)?(?: via| by| with)? |full |our |the |site |blog |news |web)?"
     r"(?:rss(?:[- ]?feeds?)?(?: ?\(?2\.0\)?)?|atom(?:[- ]?feeds?)?|feeds?|(?:xml|web|json)[- ]?feed|rss/atom"
-    r"|newsfeeds?)",
+    r"|newsfeeds?|(?:rss[- ]?)?feeds? (?:abonnieren|abonneren)|(?:s'abonner au )?flux(?: rss)?"
+    r"|(?:suscribirse (?:al? )?)?(?:canal|fuente)s? (?:rss|web)|(?:prenumerera på )?rss[- ]?flöde"
+    r"|(?:подписаться на )?rss[- ]?(?:лент[ау]|канал)|rssを購読(?:する)?|(?:rss ?)?订阅)",
     re.IGNORECASE,
 )
+_FEED_ICON = re.compile(r"(?:^|[ _./-])(?:rss|atom|feed)(?:$|[ _./-]|\d)", re.IGNORECASE)
 _FEED_HOST = re.compile(
     r"(?:^|\.)(?:feedburner\.com|feeds?\.[a-z0-9-]+\.[a-z.]+|feedpress\.me|rss\.[a-z0-9-]+\.[a-z.]+)$"
 )
@@ -112,7 +117,9 @@ class Page:
 
     def __init__(self, body: bytes, url: str, content_type: str | None = None) -> None:
         self.url = url
-        self._tree = _parsed(charset.decode(body, content_type)[0]) if body else None
+        text = charset.decode(body, content_type)[0] if body else ""
+        self._tree = _parsed(text) if text else None
+        self._text = text
         self._base = self._find_base()
 
     @property
@@ -128,9 +135,25 @@ class Page:
         # An address that a rule and the page both give keeps the page's title and type.
         ruled = [
             by_key.get(urls.hash_url(url), Candidate(url, "", None, Source.SITE))
-            for url in sites.find_feeds(urls.strip_tracking(self.url))
+            for url in self._find_ruled()
         ]
         return _distinct([*ruled, *links])
+
+    def _find_ruled(self) -> list[str]:
+        """Return the feeds that the rules for known sites give for the page's address, its canonical address
+        at the same host, and its text.
+        """
+        found = sites.find_feeds(urls.strip_tracking(self.url))
+        canonical = self._find_canonical()
+        if not found and canonical:
+            found = sites.find_feeds(canonical)
+        return found or sites.find_feeds_on_page(self.url, self._text)
+
+    def _find_canonical(self) -> str | None:
+        links = [] if self._tree is None else self._tree.iter("link")
+        href = next((x.get("href") for x in links if (x.get("rel") or "").lower() == "canonical"), None)
+        url = self._resolve(href)
+        return url if url and urlsplit(url).hostname == urlsplit(self.url).hostname else None
 
     def find_anchors(self) -> list[Candidate]:
         """Return links whose address or text looks like a feed."""
@@ -201,8 +224,9 @@ class Page:
             if not href or href.startswith("#"):
                 continue
             if url := self._resolve(href):
-                # A feed scheme marks a feed, whatever the link's text.
-                yield url, "Feed" if _SCHEME.match(href.strip()) else _label(anchor)
+                # A feed scheme or icon marks a feed, whatever the link's text.
+                is_marked = _SCHEME.match(href.strip()) or _has_feed_icon(anchor)
+                yield url, "Feed" if is_marked else _label(anchor)
 
 
 def looks_like_feed(url: str, text: str = "") -> bool:
@@ -245,6 +269,17 @@ def _is_feed_all_the_same(link: etree._Element, url: str) -> bool:
 def _label(anchor: etree._Element) -> str:
     words = extract_plain_text(_text(anchor))
     return words or extract_plain_text(anchor.get("title") or anchor.get("aria-label") or _alt(anchor))
+
+
+def _has_feed_icon(anchor: etree._Element) -> bool:
+    """Return whether a link without text shows an icon whose class or file is named after a feed format."""
+    if extract_plain_text(_text(anchor)):
+        return False
+    for element in itertools.islice(anchor.iter("a", "i", "span", "svg", "img"), MAX_ICONS):
+        name = (element.get("src") or "").partition("?")[0].rpartition("/")[2]
+        if _FEED_ICON.search(f"{element.get('class') or ''} {name}"[:_TITLE_MAX]):
+            return True
+    return False
 
 
 def _text(element: etree._Element) -> str:
