@@ -273,7 +273,8 @@ def _read_truncated(text: bytes) -> etree._Element | None:
         events = list(parser.read_events())
     except etree.XMLSyntaxError:
         return None
-    return events[0][1] if events else None
+    root = events[0][1] if events else None
+    return root if isinstance(root, etree._Element) else None
 
 
 def _requoted(text: bytes) -> bytes:

@@ -223,6 +223,10 @@ class Digester:
             return False
         return parsed.new_url is None or urls.hash_url(parsed.new_url) != urls.hash_url(old_url)
 
+    def is_upgrade(self, old_url: str, new_url: str) -> bool:
+        """Return whether a change of address would replace plain http by https."""
+        return urls.is_upgrade(old_url, new_url)
+
     def is_better_spelling(self, old_url: str, fetched: Fetched) -> bool:
         """Return whether the answer from another spelling of an address is a feed, and still by https if
         that was the point.

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from app import clock, logs
 from app.errors import StoreError
-from app.feeds.urls import is_upgrade
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
@@ -180,7 +179,7 @@ class PullBatch:
             if digest.announced_url:
                 self.announced.append((feed.id, feed.url, digest.announced_url))
             if feed.other_url:
-                self._respell(feed, feed.other_url, digest.record.error)
+                self._respell(feed, feed.other_url, digest)
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if self._apply_secrecy and (digest.moved_to or _changes_secrecy(feed, digest)):
@@ -194,9 +193,9 @@ class PullBatch:
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
 
-    def _respell(self, feed: Feed, other: str, error: str | None) -> None:
+    def _respell(self, feed: Feed, other: str, digest: Digest) -> None:
         """Have another spelling tried if the stored one failed just now, or if the other one is https."""
-        if error or is_upgrade(feed.url, other):
+        if digest.record.error or self._digester.is_upgrade(feed.url, other):
             self.respelled.append((feed.id, feed.url, other))
         else:
             self._feeds.settle_spelling(feed.id, other, clock.now(), accepted=False)
