@@ -289,7 +289,7 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     services: Services, ann: Visitor, visitor: Callable[[], Visitor], feeds: list[int]
 ) -> None:
     found = ann.post("/add", {"address": "https://ada.example/feed"}).text
-    assert "1 subscriber here" in found
+    assert "subscriber" not in found  # fewer than five could be told apart
     assert "You're already subscribed to this feed." in found
     assert f'href="/read/feed/{feeds[0]}"' in found
     assert 'action="/subscribe"' in found
@@ -298,7 +298,7 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     bob = visitor()
     bob.log_in("bob")
     found = bob.post("/add", {"address": "https://ada.example/feed"}).text
-    assert "1 subscriber here" in found
+    assert "subscriber" not in found  # fewer than five could be told apart
     assert "You're already subscribed to this feed." not in found
     assert lxml.html.fromstring(found).xpath("//input[@name='url' and @checked]")
     assert ">Subscribe<" in found
