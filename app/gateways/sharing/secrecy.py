@@ -29,7 +29,7 @@ _HREF = re.compile(r'\shref="([^"]+)"')
 
 
 class SecrecyGateway:
-    """Decides which feeds are secret for whom, and closes and opens shares accordingly."""
+    """Decides which feeds are secret, for all users or for one, and closes and opens shares accordingly."""
 
     def __init__(
         self,

@@ -187,8 +187,9 @@ class PullService:
         return admitted, len(polls) - len(admitted)
 
     def _leave_resting(self, polls: dict[int, FeedPoll], now: dt.datetime) -> dict[int, FeedPoll]:
-        """Return the feeds without a Retry-After in the future, and postpone the others until then, whoever
-        requested this pull.
+        """Return the feeds without a Retry-After in the future, and postpone the others until then.
+
+        It also holds for pulls that a user or an app requested.
         """
         now_ms = now.timestamp() * 1000
         until = {i: (p.retry_ms - now_ms) / 1000 for i, p in polls.items() if p.retry_ms > now_ms}
