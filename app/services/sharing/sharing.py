@@ -148,7 +148,7 @@ class SharingService:
         """Close or open the shares of a feed that became secret, or that isn't secret anymore.
 
         Args:
-            user_id: the subscriber for whom that changed; None: for everyone.
+            user_id: the subscriber whose choice changed; None: for everyone.
         """
         for was, share in self._secrecy.apply(feed_id, clock.now(), user_id):
             self._tell(was, new=0)
