@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
 from app import logs
-from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
+from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError
 from app.web import problems
 from app.web.api import programs
 from app.web.security.redirects import get_safe_next
@@ -35,6 +35,8 @@ TITLES = {
     429: N_("Too many requests"),
     503: N_("Temporarily unavailable"),
 }
+#: Seconds after which a request may succeed, by status: a conflict is over soon, a store may be restarting.
+RETRY_STATUSES = {409: 2, 503: 10}
 #: Titles of errors whose status has a different meaning elsewhere.
 _TITLES_OF = {"key_reused": N_("Idempotency-Key already used")}
 #: The message for any other status.
@@ -109,8 +111,8 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         name = "parts/problem.html" if is_for_script() else "pages/error.html"
         page = render_page(name, status=status, title=title, message=message)
         response = make_response(page, status)
-    if isinstance(error, StoreError):
-        response.headers["Retry-After"] = "10"
+    if status in RETRY_STATUSES:
+        response.headers["Retry-After"] = str(RETRY_STATUSES[status])
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
     return response

@@ -24,9 +24,7 @@ _USER = re.compile(r"user/([^/]+)/(state/com\.google|label)/(.+)", re.DOTALL)
 _PLACE = re.compile(r"[0-9]{1,16}", re.ASCII)
 #: The number for a foreign id. It is smaller than any entry's id, so it matches no entry.
 _FOREIGN: Final = 1
-#: Characters that apps may not use in new labels: some apps cut the name there or fail.
-_FORBIDDEN = frozenset('"^<>?&\\/,')
-#: newsboat mistakes a label of this name for a state.
+#: newsboat mistakes a label of this name for a state. Any other name that the pages accept is valid.
 RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
 LABEL_MAX = 128
 
@@ -156,14 +154,14 @@ def parse_new_label(text: str) -> str:
     """Return the name for a new label, normalized as folders and tags store it.
 
     Raises:
-        InvalidError: Some apps can't handle this name.
+        InvalidError: Some apps mistake this name for a state, or it is empty or too long.
     """
     name = normalise_name(parse_label(text))
-    if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
+    if not name or len(name) > LABEL_MAX or name.lower() in RESERVED:
         raise InvalidError(
-            "Choose another label. Use up to %(most)s characters, without quotation marks, "
-            "slashes or commas.",
+            "Choose another label. Use up to %(most)s characters, and none of these words: %(words)s.",
             most=LABEL_MAX,
+            words=", ".join(sorted(RESERVED)),
         )
     return name
 
