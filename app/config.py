@@ -296,11 +296,17 @@ class Settings:
     fetch_allow: tuple[str, ...] = _row(
         (),
         (
-            "Private targets that Eventr may fetch: CIDR or host:port, comma-separated. A "
+            "Private targets from which Eventr may fetch feeds: CIDR or host:port, comma-separated. A "
             "host:port also allows that port. A CIDR allows only the ports in "
             "EVENTR_FETCH_PORTS"
         ),
         common=True,
+    )
+    hub_allow: tuple[str, ...] = _row(
+        (), "Private callbacks to which Eventr's hub may push, in the form of EVENTR_FETCH_ALLOW"
+    )
+    push_allow: tuple[str, ...] = _row(
+        (), "Private push services for notifications, in the form of EVENTR_FETCH_ALLOW"
     )
     fetch_ports: tuple[int, ...] = _row(
         (80, 443, 8080, 8443), "Ports that Eventr may fetch, on public and private hosts", _ports

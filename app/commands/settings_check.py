@@ -5,6 +5,7 @@ from __future__ import annotations
 from app import config, logs
 from app.config import Settings
 from app.feeds.fetch.address_policy import Policy
+from app.models.feeds.fetched import Purpose
 from app.web.security import keyfile
 from queue_manager import groups
 
@@ -17,7 +18,8 @@ def require_usable(settings: Settings) -> None:
     Raises:
         SettingsError: a setting can't be used; the message names it and the valid values.
     """
-    Policy(settings)
+    for purpose in Purpose:
+        Policy(settings, purpose)
     groups.load(settings)
     if settings.secret_key:
         keyfile.get_secret_key(settings)

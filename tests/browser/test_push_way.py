@@ -67,7 +67,7 @@ _CHANGED = """async ([given, whole]) => {
 @pytest.fixture
 def settings(settings: Settings, service: PushService) -> Settings:
     """A server that may reach the push service."""
-    return dataclasses.replace(settings, fetch_allow=(service.wire.host,))
+    return dataclasses.replace(settings, push_allow=(service.wire.host,))
 
 
 @pytest.fixture

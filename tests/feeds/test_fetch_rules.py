@@ -15,7 +15,7 @@ from app.feeds.fetch import curl_loop, resolver, slot
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.resolver import Answer
 from app.feeds.fetch.transfer import HopResult, Transfer
-from app.models.feeds.fetched import Fetched, FetchRequest, Target
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
 
@@ -460,6 +460,28 @@ def test_S11_private_only_when_asked_for_and_never_by_a_redirect(world: World) -
     assert word(go(world, "http://pub.example/n", **allow)) == "refused"
     # Out and home again: the second redirect comes from another host.
     assert word(go(world, "http://192.168.1.5/away", **allow)) == "bad_redirect"
+
+
+@pytest.mark.parametrize("purpose", [Purpose.HUB, Purpose.PUSH])
+def test_S11_hubs_and_push_services_need_their_own_list(world: World, purpose: Purpose) -> None:
+    world.add("there.example", "192.168.1.5")
+    feed = FetchRequest("http://there.example/f")
+    post = FetchRequest("http://there.example/f", form=b"x", follow=False, purpose=purpose)
+    own = {f"{purpose}_allow": ("192.168.1.0/24",)}
+    for settings, allowed, refused in (({"fetch_allow": ("192.168.1.0/24",)}, feed, post), (own, post, feed)):
+        with world.fetcher(**settings) as fetcher:
+            assert word(fetcher.fetch(allowed)) is None
+            assert word(fetcher.fetch(refused)) == "refused"
+
+
+def test_S11_a_push_never_uses_the_open_connection_of_a_private_feed(world: World) -> None:
+    world.add("there.example", "192.168.1.5")
+    post = FetchRequest("http://there.example/f", form=b"x", follow=False, purpose=Purpose.PUSH)
+    with world.fetcher(fetch_allow=("192.168.1.0/24",)) as fetcher:
+        assert word(fetcher.fetch(FetchRequest("http://there.example/f"))) is None
+        fetcher._resolver._keep("there.example", Answer((PUBLIC,)))
+        assert word(fetcher.fetch(post)) is None
+    assert world.connects == [("192.168.1.5", 80), (PUBLIC, 80)]
 
 
 def test_S11_who_left_home_is_away_for_good() -> None:

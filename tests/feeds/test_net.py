@@ -17,6 +17,7 @@ from app.errors import FetchError, InvalidError, SettingsError
 from app.feeds.fetch import address_policy
 from app.feeds.fetch.address_policy import Policy
 from app.models.feeds import ip_addresses
+from app.models.feeds.fetched import Purpose
 
 PUBLIC = "93.184.215.14"
 POLICY = Policy(Settings())
@@ -276,6 +277,19 @@ def test_S11_metadata_needs_its_own_entry(ip: str) -> None:
     assert not allows((f"[{ip}]:80" if v6 else f"{ip}:80",), url)
     assert not allows((*wide, "pub.example:80"), "http://pub.example/", ip=ip)
     assert allows((f"{ip}/{128 if v6 else 32}",), url)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_S11_each_purpose_has_its_own_list(purpose: Purpose) -> None:
+    for other in Purpose:
+        policy = Policy(Settings(**{f"{other}_allow": ("192.168.1.0/24",)}), purpose)
+        if other is purpose:
+            assert policy.check_url("http://192.168.1.5/").host == "192.168.1.5"
+        else:
+            with pytest.raises(FetchError):
+                policy.check_url("http://192.168.1.5/")
+        with pytest.raises(SettingsError, match=f"EVENTR_{other.upper()}_ALLOW"):
+            Policy(Settings(**{f"{other}_allow": ("a b",)}), other)
 
 
 @pytest.mark.parametrize("row", ["10.0.0.1/8", "localhost", "nas.local:", "300.1.1.1:80", "a b:80", "*:80"])

@@ -153,7 +153,7 @@ def service() -> Iterator[PushService]:
 @pytest.fixture
 def settings(settings: Settings, service: PushService) -> Settings:
     """A server that may reach the push service."""
-    return dataclasses.replace(settings, fetch_allow=(service.wire.host,))
+    return dataclasses.replace(settings, push_allow=(service.wire.host,))
 
 
 @pytest.fixture

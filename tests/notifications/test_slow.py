@@ -39,7 +39,7 @@ def settings(settings: Settings, service: PushService, tarpit: RawServer) -> Set
     """A server that may reach both, and whose own patience with feeds would end no test."""
     return dataclasses.replace(
         settings,
-        fetch_allow=(service.wire.host, tarpit.origin),
+        push_allow=(service.wire.host, tarpit.origin),
         fetch_first_byte_timeout=60,
         fetch_idle_timeout=60,
         fetch_total_timeout=300,

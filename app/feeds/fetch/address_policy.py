@@ -16,8 +16,9 @@ from urllib.parse import quote, urljoin
 
 import idna
 
-from app.config import Settings
+from app.config import Settings, build_env_name
 from app.errors import FetchError, InvalidError, SettingsError
+from app.models.feeds.fetched import Purpose
 from app.models.feeds.ip_addresses import ISATAP, Address, Network, is_public, parse_address, parse_networks
 
 MAX_URL = 2048
@@ -88,18 +89,23 @@ class Endpoint(NamedTuple):
 
 
 class Policy:
-    """The address rules with this installation's ports and allow-list.
+    """The address rules with this installation's ports and the allow-list for one purpose.
 
     ``requested`` means that the host is the one that the request named. The allow-list applies to that
     host only, never to a host that a redirect or another host's page names (S11).
 
     Raises:
-        SettingsError: ``EVENTR_FETCH_ALLOW`` contains an entry that isn't a CIDR network or host:port.
+        SettingsError: the allow-list contains an entry that isn't a CIDR network or host:port.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, purpose: Purpose = Purpose.FETCH) -> None:
         self._ports = frozenset(settings.fetch_ports)
-        self._networks, self._pairs = _allow_list(settings.fetch_allow)
+        lists = {
+            Purpose.FETCH: settings.fetch_allow,
+            Purpose.HUB: settings.hub_allow,
+            Purpose.PUSH: settings.push_allow,
+        }
+        self._networks, self._pairs = _allow_list(lists[purpose], f"{purpose}_allow")
         # A policy lives as long as its process; so do the caches.
         self._verdict = functools.lru_cache(8192)(self._judge)
         self._endpoint = functools.lru_cache(2048)(self._check)
@@ -294,18 +300,18 @@ def _check_name(host: str) -> None:
         raise FetchError("refused", f"{host} is a local name")
 
 
-def _allow_list(rows: Sequence[str]) -> tuple[tuple[Network, ...], frozenset[tuple[str, int]]]:
+def _allow_list(rows: Sequence[str], setting: str) -> tuple[tuple[Network, ...], frozenset[tuple[str, int]]]:
     networks: list[Network] = []
     pairs: set[tuple[str, int]] = set()
     for row in rows:
         try:
             networks.append(ipaddress.ip_network(row))
         except ValueError:
-            pairs.add(_pair(row))
+            pairs.add(_pair(row, setting))
     return tuple(networks), frozenset(pairs)
 
 
-def _pair(row: str) -> tuple[str, int]:
+def _pair(row: str, setting: str) -> tuple[str, int]:
     try:
         host, port, _ = _authority(row, "http")
         if row.endswith(f":{port}"):
@@ -313,6 +319,7 @@ def _pair(row: str) -> tuple[str, int]:
     except FetchError:
         pass  # the message below explains it better
     raise SettingsError(
-        (f"EVENTR_FETCH_ALLOW contains {row!r}, which isn't a network like 192.168.1.0/24 or a host:port."),
-        setting="fetch_allow",
+        f"{build_env_name(setting)} contains {row!r}, which isn't a network like 192.168.1.0/24 or a "
+        "host:port.",
+        setting=setting,
     )

@@ -75,7 +75,7 @@ class Engine:
 
     def submit(self, request: FetchRequest, on_done: Done) -> Transfer:
         """Queue a fetch; a later :meth:`run_once` calls ``on_done``, this method never does."""
-        transfer = Transfer(request, on_done, self._settings, self._setup.policy)
+        transfer = Transfer(request, on_done, self._settings, self._setup.policies[request.purpose])
         try:
             transfer.begin()
         except FetchError as e:
@@ -174,7 +174,7 @@ class Engine:
         if self._setup.proxy is None:
             try:
                 for ip in answer.addresses:
-                    self._setup.policy.check_address(
+                    transfer.policy.check_address(
                         ip, endpoint.host, endpoint.port, requested=transfer.requested
                     )
             except FetchError as e:

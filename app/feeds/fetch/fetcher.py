@@ -21,7 +21,7 @@ from app.feeds.fetch.curl_loop import Engine
 from app.feeds.fetch.resolver import Lookup, Resolver
 from app.feeds.fetch.slot import Connector, Proxy, Setup
 from app.feeds.fetch.transfer import Transfer
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
 
 log = logs.get(__name__)
 
@@ -56,7 +56,7 @@ class Fetcher:
     ) -> None:
         setup = Setup(
             settings,
-            Policy(settings),
+            {purpose: Policy(settings, purpose) for purpose in Purpose},
             cafile or certifi.where(),
             settings.user_agent or _user_agent(settings.base_url),
             _proxy(settings.fetch_proxy),

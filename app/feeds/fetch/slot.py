@@ -10,7 +10,7 @@ import dataclasses
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import pycurl
@@ -20,6 +20,7 @@ from app.errors import FetchError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.headers import read_lines
 from app.feeds.fetch.transfer import HopResult, Transfer
+from app.models.feeds.fetched import Purpose
 
 #: Tests only: ``(ip, port)`` → a connected socket, or None to refuse.
 Connector: TypeAlias = Callable[[str, int], socket.socket | None]
@@ -83,12 +84,17 @@ class Setup:
     """The configuration that all handles of a fetcher share."""
 
     settings: Settings
-    policy: Policy
+    policies: Mapping[Purpose, Policy]
     cafile: str
     user_agent: str
     proxy: Proxy | None = None
     connector: Connector | None = None
     buffered: Buffered = dataclasses.field(default_factory=Buffered)
+
+    @property
+    def allows_private(self) -> bool:
+        """Whether requests for any purpose may reach private addresses."""
+        return any(policy.allows_private for policy in self.policies.values())
 
 
 def is_permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
@@ -101,7 +107,7 @@ def is_permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
     if port != endpoint.port:
         return False
     try:
-        setup.policy.check_address(ip, endpoint.host, port, requested=transfer.requested)
+        transfer.policy.check_address(ip, endpoint.host, port, requested=transfer.requested)
     except FetchError:
         return False
     return True
@@ -157,10 +163,12 @@ class Slot:
             self._patience = patience
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(patience * 1000))
         # Only requests that may open a connection to a private address may reuse one.
-        fresh = not transfer.requested and setup.policy.allows_private
+        is_other = transfer.request.purpose is not Purpose.FETCH
+        fresh = (is_other or not transfer.requested) and setup.allows_private
         if fresh != self._fresh:
             self._fresh = fresh
             curl.setopt(pycurl.FRESH_CONNECT, fresh)
+            curl.setopt(pycurl.FORBID_REUSE, fresh)
         if forget_dns != self._tidy:
             self._tidy = forget_dns
             curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _REMEMBER if forget_dns else _FOREVER)

@@ -65,7 +65,6 @@ class Transfer:
         "_hops",
         "_own_headers",
         "_permanent_url",
-        "_policy",
         "_refreshed",
         "_settings",
         "_wire_bytes",
@@ -75,6 +74,7 @@ class Transfer:
         "endpoint",
         "left",
         "pinned",
+        "policy",
         "request",
         "requested",
         "started",
@@ -88,7 +88,7 @@ class Transfer:
         most = settings.fetch_total_timeout
         self.left = min(request.within or most, most)
         self.deadline = self.dns_until = self.started = 0.0
-        self._settings, self._policy = settings, policy
+        self._settings, self.policy = settings, policy
         self._hops = 0
         self._refreshed = False
         self._own_headers = bool(request.headers)
@@ -116,10 +116,10 @@ class Transfer:
             except InvalidError as e:
                 raise FetchError("refused", e.message) from e
         if request.referred_by is None:
-            self.endpoint = self._policy.check_url(request.url)
+            self.endpoint = self.policy.check_url(request.url)
             return
-        referrer = self._policy.check_url(request.referred_by)
-        self.endpoint = self._policy.check_target(referrer, request.url, requested=True)
+        referrer = self.policy.check_url(request.referred_by)
+        self.endpoint = self.policy.check_target(referrer, request.url, requested=True)
         self.requested = self.endpoint.host == referrer.host
 
     def build_header_lines(self) -> list[str]:
@@ -210,7 +210,7 @@ class Transfer:
             raise FetchError("too_many_redirects", f"more than {self._settings.fetch_redirects}")
         here = self.endpoint
         try:
-            there = self._policy.check_target(here, repair_location(target), requested=self.requested)
+            there = self.policy.check_target(here, repair_location(target), requested=self.requested)
         except FetchError as e:
             raise FetchError("bad_redirect", f"{e.word}: {e.detail}") from e
         self.endpoint = there

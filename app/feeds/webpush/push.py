@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from app.config import Settings
 from app.errors import FetchError, InvalidError
 from app.feeds.fetch.address_policy import Policy
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
 from app.models.notifications.push import POINT, SECRET, DeliveryOutcome, Device, Message, PushDisabledReason
 
 #: Message lengths are multiples of this, so that they reveal little about the content.
@@ -143,7 +143,13 @@ def build_request(
         ("Authorization", authorization),
     )
     return FetchRequest(
-        device.endpoint, key=device.id, headers=headers, form=body, follow=False, within=timeout
+        device.endpoint,
+        key=device.id,
+        headers=headers,
+        form=body,
+        follow=False,
+        within=timeout,
+        purpose=Purpose.PUSH,
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 from app.config import Settings
 from app.feeds.websub.subscriber import is_reachable
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
 from app.models.sharing.hub import Document, PendingIntent, Subscriber
 
 #: The fields of a request to the hub, as errors name them.
@@ -71,7 +71,7 @@ def _get(subscriber: Subscriber, fields: dict[str, str], within: float) -> Fetch
     # The callback's own query must stay (§5.3).
     joint = "&" if urlsplit(subscriber.callback).query else "?"
     url = subscriber.callback.removesuffix("?") + joint + urlencode(fields)
-    return FetchRequest(url, key=subscriber.id, follow=False, within=within)
+    return FetchRequest(url, key=subscriber.id, follow=False, within=within, purpose=Purpose.HUB)
 
 
 def is_confirmed(fetched: Fetched, challenge: str) -> bool:
@@ -115,6 +115,7 @@ def build_push(subscriber: Subscriber, document: Document, hub: str, timeout: fl
         form=document.body,
         follow=False,
         within=timeout,
+        purpose=Purpose.HUB,
     )
 
 

@@ -14,7 +14,7 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.sessions import SessionGateway
 from app.mappers.notifications.devices import DeviceMapper
 from app.models.discussion.comments import NotificationKind
-from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
 from app.models.notifications.push import DeliveryOutcome, Device, Message, PushDisabledReason, VapidSender
 
 log = logs.get(__name__)
@@ -39,7 +39,7 @@ class DeviceGateway:
     ) -> None:
         self._devices, self._accounts, self._settings = devices, accounts, settings
         self._sessions = sessions
-        self._policy = Policy(settings)
+        self._policy = Policy(settings, Purpose.PUSH)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._key: bytes | None = None
         #: Why web push is off on this server; None: it is on.

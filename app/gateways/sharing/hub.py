@@ -16,7 +16,7 @@ from app.feeds.websub import hub
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.mappers.sharing.hubs import HubMapper
-from app.models.feeds.fetched import Fetched
+from app.models.feeds.fetched import Fetched, Purpose
 from app.models.feeds.websub import Mode
 from app.models.sharing.hub import Delivery, Document, HubForm, IntentVerification, PendingIntent, Subscriber
 from app.models.sharing.sharing import STRANGER, Audience, Profile
@@ -48,7 +48,7 @@ class HubGateway:
     ) -> None:
         self._hubs, self._profiles, self._accounts = hubs, profiles, accounts
         self._served, self._settings = find_document, settings
-        self._policy = Policy(settings)
+        self._policy = Policy(settings, Purpose.HUB)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         #: The hub's address, which feeds link to.
         self.address = f"{settings.own_origin}/hub"

@@ -17,6 +17,14 @@ class Target(enum.StrEnum):
     PAGE = "page"
 
 
+class Purpose(enum.StrEnum):
+    """The reason for a request; decides which private addresses it may reach (S11)."""
+
+    FETCH = "fetch"
+    HUB = "hub"
+    PUSH = "push"
+
+
 class Validators(NamedTuple):
     """The values that let a server or a hash report "unchanged" (RFC 9110 §13).
 
@@ -41,6 +49,7 @@ class FetchRequest:
             redirects that keep the method (307, 308) are followed.
         follow: False: a redirect is the end, and an error like ``http_301``.
         within: most seconds of the whole fetch, if less than the setting; 0: the setting.
+        purpose: private addresses are allowed by the list for this purpose alone.
     """
 
     url: str
@@ -52,6 +61,7 @@ class FetchRequest:
     form: bytes | None = None
     follow: bool = True
     within: float = 0.0
+    purpose: Purpose = Purpose.FETCH
 
 
 @dataclasses.dataclass(slots=True)  # not frozen, as FetchRequest

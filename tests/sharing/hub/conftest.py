@@ -59,7 +59,9 @@ def wire() -> Iterator[Wire]:
 def settings(settings: Settings, wire: Wire, callback: Callback) -> Settings:
     """A server that others can reach, and that may reach the callback and itself."""
     allow = (wire.host, callback.wire.host)
-    return dataclasses.replace(settings, base_url=wire.url(), hub="on", websub="on", fetch_allow=allow)
+    return dataclasses.replace(
+        settings, base_url=wire.url(), hub="on", websub="on", fetch_allow=allow, hub_allow=allow
+    )
 
 
 @pytest.fixture

@@ -33,7 +33,13 @@ def settings(settings: Settings, wires: tuple[Wire, Wire]) -> Settings:
     one, two = wires
     allow = (one.host, two.host)
     return dataclasses.replace(
-        settings, base_url=one.url(), hub="on", websub="on", websub_interval=1, fetch_allow=allow
+        settings,
+        base_url=one.url(),
+        hub="on",
+        websub="on",
+        websub_interval=1,
+        fetch_allow=allow,
+        hub_allow=allow,
     )
 
 

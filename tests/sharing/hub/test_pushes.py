@@ -97,8 +97,8 @@ def test_a_callback_that_never_answers_holds_nobody_up_for_long(
     server: Server, ann: Actor, entries: list[int], callback: Callback
 ) -> None:
     with RawServer() as slow:
-        allow = (*server.services.settings.fetch_allow, slow.origin)
-        fetcher = Fetcher(dataclasses.replace(server.services.settings, fetch_allow=allow))
+        allow = (*server.services.settings.hub_allow, slow.origin)
+        fetcher = Fetcher(dataclasses.replace(server.services.settings, hub_allow=allow))
         slow.set("/cb", Reply(delay=3600))
         server.subscribe(callback.url())
         row = server.row(callback.url())

@@ -36,7 +36,7 @@ def settings(settings: Settings, wire: Wire, callback: Callback, tarpit: RawServ
     """A server that may reach the tarpit, and whose own patience with feeds would end no test."""
     return dataclasses.replace(
         settings,
-        fetch_allow=(*settings.fetch_allow, tarpit.origin),
+        hub_allow=(*settings.hub_allow, tarpit.origin),
         fetch_first_byte_timeout=60,
         fetch_idle_timeout=60,
         fetch_total_timeout=300,
