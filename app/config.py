@@ -236,6 +236,12 @@ class Settings:
     discovery_wait: float = _row(
         5.0, "Seconds that a request waits for feed discovery before it returns 'wait'", _between(0, 30)
     )
+    discovery_requests: int = _row(
+        100, "Most requests of one feed discovery, not counting redirects", _between(10, 1000)
+    )
+    discoveries_per_hour: int = _row(
+        120, "Feed discoveries that one user may start per hour", _between(1, 1e6)
+    )
     page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
     tree_cache: int = _row(
         20_000,
@@ -450,6 +456,9 @@ class Settings:
     unread_min: int = _row(10, "Fewest unread entries in a new subscription", _between(0, 1000))
     unread_max: int = _row(100, "Most unread entries in a new subscription", _between(1, 10000))
     subscriptions_max: int = _row(10000, "Subscriptions per user", _between(1, 1e6))
+    subscriptions_per_hour: int = _row(
+        1000, "Subscriptions that one user may add per hour, besides imports", _between(1, 1e6)
+    )
     tags_per_entry: int = _row(30, "Tags per entry", _between(1, 1000))
     tags_per_user: int = _row(1000, "Tags per user", _between(1, 100_000))
     tag_length: int = _row(64, "Longest tag, in characters", _between(1, 256))

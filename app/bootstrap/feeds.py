@@ -48,4 +48,11 @@ class FeedServices(Base):
     def discovery(self) -> DiscoveryService:
         """Discovery of the feeds behind an address."""
         g = self.gateways
-        return DiscoveryService(g.discoveries, g.feeds, g.subscriptions, self.jobs, self.settings)
+        return DiscoveryService(
+            g.discoveries,
+            g.feeds,
+            g.subscriptions,
+            self.jobs,
+            limiter=self.limiter,
+            settings=self.settings,
+        )

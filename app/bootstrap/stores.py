@@ -348,7 +348,9 @@ class Gateways:
             talk=self.discussion,
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
-        self.discoveries = DiscoveryGateway(m.discoveries, Limits.from_settings(settings))
+        self.discoveries = DiscoveryGateway(
+            m.discoveries, Limits.from_settings(settings), settings.discovery_requests
+        )
         self.imports = ImportGateway(
             store=store,
             imports=m.imports,

@@ -29,6 +29,7 @@ class SubscriptionServices(FeedServices, NotificationServices):
             budget=self.budget,
             undo_ttl=s.undo_ttl,
             addresses_per_hour=s.addresses_per_hour,
+            subscriptions_per_hour=s.subscriptions_per_hour,
         )
 
     @lazy

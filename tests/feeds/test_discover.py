@@ -291,7 +291,7 @@ def search(
     async def run() -> Discovered:
         report = (lambda words: None) if steps is None else steps.append
         with world.fetcher(fetch_connect_timeout=connect) as fetcher:
-            return await Discoverer(fetcher, parse).run(address, report)
+            return await Discoverer(fetcher, parse, 100).run(address, report)
 
     with clock.set_source(lambda: NOW):
         return asyncio.run(run())
@@ -528,8 +528,24 @@ def test_at_most_six_candidates_are_asked_at_once() -> None:
                 yield Fetched(request, 200, request.url, body=body, content_type="text/html")
 
     fetcher = Counting()
-    asyncio.run(Discoverer(fetcher, parse).run("http://blog.example/"))
+    asyncio.run(Discoverer(fetcher, parse, 100).run("http://blog.example/"))
     assert fetcher.most == 6
+
+
+@pytest.mark.parametrize("limit", [10, 25])
+def test_S01_a_search_sends_no_more_requests_than_allowed(limit: int) -> None:
+    class Endless:
+        asked = 0
+
+        async def stream_fetches(self, requests: list[FetchRequest]) -> Any:
+            for request in requests:
+                self.asked += 1
+                body = page(*(f"{request.url}/f{n}" for n in range(30))).body
+                yield Fetched(request, 200, request.url, body=body, content_type="text/html")
+
+    fetcher = Endless()
+    found = asyncio.run(Discoverer(fetcher, parse, limit).run("http://blog.example/"))
+    assert (fetcher.asked, found.error) == (limit, "no_feed_found")
 
 
 def test_real_feeds_are_found_behind_a_page(world: World, server: RawServer) -> None:

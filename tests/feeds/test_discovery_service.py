@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime as dt
 import threading
 from collections.abc import Callable, Iterator
@@ -13,13 +14,14 @@ import redis
 
 from app import clock
 from app.bootstrap.services import Services
-from app.errors import InvalidError, NotFoundError
+from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.feeds import schedule
 from app.feeds.urls import hash_url
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed
 from app.models.feeds.feed import count_shown_readers
 from app.models.jobs.jobs import Job, Queue, State, Task
+from app.services.feeds.discovery import DiscoveryService
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World
@@ -83,6 +85,21 @@ def test_W22_H13_what_tells_who_came_from_where_is_neither_fetched_nor_told(
     feed = services.gateways.feeds.get(feed_id)
     assert feed.url == "http://blog.example/rss"
     assert services.gateways.feeds.find_by_url(typed).id == feed_id
+
+
+def test_S01_searches_per_person_are_limited_but_cached_ones_are_free(services: Services) -> None:
+    settings = dataclasses.replace(services.settings, discoveries_per_hour=2)
+    g = services.gateways
+    limited = DiscoveryService(
+        g.discoveries, g.feeds, g.subscriptions, services.jobs, limiter=services.limiter, settings=settings
+    )
+    for _ in range(2):
+        for number in range(2):
+            assert limited.discover(READER, f"http://blog.example/{number}", wait=0).wait
+    with pytest.raises(RateLimitedError):
+        limited.discover(READER, "http://blog.example/3", wait=0)
+    assert limited.discover(ADMIN, "http://blog.example/3", wait=0).wait, "the limit is per person"
+    assert limited.discover(READER, "http://blog.example/3", wait=0).wait, "it runs already"
 
 
 def test_a_feed_that_exists_keeps_its_address(services: Any) -> None:

@@ -273,6 +273,18 @@ def test_a_feed_that_was_not_well_is_asked_for_who_is_new(
     assert redis_client.llen("rq:queue:feed-pull") == 1
 
 
+def test_S01_subscriptions_per_hour_are_limited(world: World, alice: Actor, bob: Actor) -> None:
+    subscriptions = world.services.subscriptions
+    subscriptions._subscriptions_per_hour = 2
+    before = world.services.store.database["feeds"].count_documents({})
+    for name in ("one", "two"):
+        subscriptions.subscribe(alice, f"https://{name}.example/feed")
+    with pytest.raises(RateLimitedError):
+        subscriptions.subscribe(alice, "https://three.example/feed")
+    assert world.services.store.database["feeds"].count_documents({}) == before + 2, "no feed is created"
+    subscriptions.subscribe(bob, "https://three.example/feed")
+
+
 def test_addresses_per_hour_are_limited(world: World, alice: Actor) -> None:
     (old,) = follow(world, alice, "old")
     world.services.subscriptions._addresses_per_hour = 2

@@ -11,7 +11,7 @@ address → page (https, then http) ─ is a feed → done
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Protocol
 
 from app import clock
@@ -39,11 +39,31 @@ class FeedParser(Protocol):
     def __call__(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed: ...
 
 
-class Discoverer:
-    """Finds the feeds behind an address; one instance serves many searches."""
+class _Budget:
+    """A fetcher for one search that sends a limited number of requests and drops the rest."""
 
-    def __init__(self, fetcher: FetchStreamer, parse: FeedParser) -> None:
-        self._fetcher = fetcher
+    def __init__(self, fetcher: FetchStreamer, limit: int) -> None:
+        self._fetcher, self._left = fetcher, limit
+        self.is_spent = False  #: whether requests were dropped
+
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        wanted = list(requests)
+        allowed = wanted[: self._left]
+        self._left -= len(allowed)
+        self.is_spent = self.is_spent or len(allowed) < len(wanted)
+        async for fetched in self._fetcher.stream_fetches(allowed):
+            yield fetched
+
+
+class Discoverer:
+    """Finds the feeds behind an address, once.
+
+    Args:
+        max_requests: most requests of the search; redirects don't count.
+    """
+
+    def __init__(self, fetcher: FetchStreamer, parse: FeedParser, max_requests: int) -> None:
+        self._fetcher = _Budget(fetcher, max_requests)
         self._parse = parse
 
     async def run(self, address: str, report: Report = lambda step: None) -> Discovered:
@@ -67,7 +87,7 @@ class Discoverer:
         )
         if not feeds:
             return Discovered(address, error=error or _trouble(why) or search.trouble or "no_feed_found")
-        return Discovered(address, tuple(feeds), more=search.more)
+        return Discovered(address, tuple(feeds), more=search.more or self._fetcher.is_spent)
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None, str]:
         """Return the first response, trying https before http, with its feed or the reason it has none."""

@@ -24,11 +24,15 @@ ERROR_TTL = dt.timedelta(minutes=1)
 
 
 class DiscoveryGateway:
-    """Runs searches, and caches their results."""
+    """Runs searches, and caches their results.
 
-    def __init__(self, rows: DiscoveryMapper, limits: Limits) -> None:
+    Args:
+        max_requests: most requests of one search.
+    """
+
+    def __init__(self, rows: DiscoveryMapper, limits: Limits, max_requests: int) -> None:
         self._rows = rows
-        self._limits = limits
+        self._limits, self._max_requests = limits, max_requests
 
     def get_or_create(self, address: str, now: dt.datetime) -> StoredDiscovery:
         """Return the search for an address; create one if none is cached.
@@ -40,6 +44,14 @@ class DiscoveryGateway:
             make_discovery_key(parse_addresses(address)), address.strip(), now, now + TTL
         )
 
+    def find_by_address(self, address: str, now: dt.datetime) -> StoredDiscovery | None:
+        """Return the cached or running search for an address.
+
+        Raises:
+            InvalidError: there is no web address in the text.
+        """
+        return self.find(make_discovery_key(parse_addresses(address)), now)
+
     def find(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
         """Return a cached search, or None if it has expired."""
         return self._rows.find(key, now)
@@ -48,7 +60,7 @@ class DiscoveryGateway:
         self, row: StoredDiscovery, fetcher: FetchStreamer, report: Callable[[str], None]
     ) -> Discovered:
         """Search for the feeds of a stored search; ``report`` is called with the text of each step."""
-        found = await Discoverer(fetcher, self._parse).run(row.address, report)
+        found = await Discoverer(fetcher, self._parse, self._max_requests).run(row.address, report)
         return dataclasses.replace(found, address=row.address)
 
     def _parse(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed:

@@ -18,7 +18,7 @@ from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredD
 from app.models.feeds.feed import Feed, count_shown_readers
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
-from app.services.access import require_permission
+from app.services.access import Limiter, require_permission, throttle
 from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
@@ -35,12 +35,15 @@ class DiscoveryService:
         feeds: FeedGateway,
         subscriptions: SubscriptionGateway,
         jobs: JobPort,
+        *,
+        limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._discoveries = discoveries
         self._feeds = feeds
         self._subscriptions = subscriptions
         self._jobs = jobs
+        self._limiter = limiter
         self._settings = settings
 
     def discover(self, actor: Actor, address: str, *, wait: float | None = None) -> Discovery:
@@ -54,6 +57,7 @@ class DiscoveryService:
 
         Raises:
             InvalidError: there is no web address in the text.
+            RateLimitedError: too many new searches within the hour.
             StoreError: MongoDB or Redis does not answer.
         """
         require_permission(actor, Permission.FEED_DISCOVER)
@@ -65,6 +69,9 @@ class DiscoveryService:
             if known is not None and known.last_seq and not known.error:
                 rate = self._feeds.find_rates([known.id], now).get(known.id)
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
+        if self._discoveries.find_by_address(address, now) is None:
+            limit = self._settings.discoveries_per_hour
+            throttle(self._limiter, f"discover:{actor.user_id}", limit=limit, window=clock.HOUR)
         row = self._discoveries.get_or_create(address, now)
         if row.result is not None:
             return self._answer(actor, row.key, row.result)

@@ -42,6 +42,7 @@ class SubscriptionService:
     Args:
         undo_ttl: seconds for which an action can be undone.
         addresses_per_hour: changes of a feed's address per user and hour.
+        subscriptions_per_hour: new subscriptions per user and hour.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SubscriptionService:
         budget: HostBudget,
         undo_ttl: float,
         addresses_per_hour: int,
+        subscriptions_per_hour: int,
     ) -> None:
         self._subscriptions = subscriptions
         self._feeds = feeds
@@ -69,6 +71,7 @@ class SubscriptionService:
         self._limiter = limiter
         self._budget = budget
         self._addresses_per_hour = addresses_per_hour
+        self._subscriptions_per_hour = subscriptions_per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def subscribe(
@@ -92,12 +95,15 @@ class SubscriptionService:
             InvalidError: the address is too long, empty, or not a web address.
             NotFoundError: the actor has no such folder.
             TooLargeError: the actor has the maximum number of subscriptions.
+            RateLimitedError: too many new subscriptions within the hour.
             StoreError: MongoDB or Redis does not answer; the updater pulls a subscription that was stored.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.resolve_feed_address(check_text(url, "url", limit=URL_MAX))
         folder_ids = () if folder_id is None else (check_id(folder_id, "folder_id"),)
         self._folders.check_folders(actor.user_id, folder_ids)
+        limit = self._subscriptions_per_hour
+        throttle(self._limiter, f"subscribe:{actor.user_id}", limit=limit, window=clock.HOUR)
         now = clock.now()
         feed = self._feeds.get_or_create(url, now=now)
         name = check_text(title or "", "title", empty=True)
