@@ -122,3 +122,10 @@ def test_a_decimal_id_in_the_long_form_is_rejected(reader: Reader) -> None:
     for path, form in (("edit-tag", {"a": "user/-/state/com.google/read"}), ("stream/items/contents", {})):
         answer = reader.post(path, i=wrong, **form)
         assert (answer.status_code, answer.mimetype) == (400, "text/plain")
+
+
+def test_a_body_that_is_too_large_names_the_limit(reader: Reader, services: Services) -> None:
+    most = services.settings.api_max_bytes
+    answer = reader.post("edit-tag", a="x" * most)
+    assert answer.status_code == 413
+    assert f"at most {most:,} bytes" in answer.text

@@ -75,7 +75,9 @@ def _body(operation: Operation) -> bytes:
     settings = get_web().settings
     most = max(settings.api_max_bytes, settings.opml_max_bytes if OPML in operation.takes else 0)
     if (request.content_length or 0) > most:
-        raise TooLargeError
+        raise TooLargeError(
+            "The request is larger than this server accepts: at most %(most)s bytes.", most=most
+        )
     request.max_content_length = most
     body = request.get_data(cache=False)
     if body and operation.body is not None and request.mimetype not in (JSON, *operation.takes):
