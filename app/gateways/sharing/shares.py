@@ -293,7 +293,7 @@ class SharingGateway:
 
     def _move(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         """Move a share that becomes private, or that was private, to the sharer's other feed."""
-        body = self._body(profile, new, self._title(was), now)
+        body = self._body(profile, new, self._title(was) if was.is_post else "", now)
 
         def move_share(session: Session) -> Share:
             if self._gone(was, now, session) != was:
