@@ -47,10 +47,21 @@ class Family:
 
     def memory_by_name(self) -> dict[str, float]:
         """Return the memory in MB by kind of process: PSS, so shared pages count once."""
+        return self._sum_memory("Pss:")
+
+    def own_memory_by_name(self) -> dict[str, float]:
+        """Return the memory in MB by kind of process that it has written and that no other one shares.
+
+        That is USS without pages of files: those count as private or not depending on whether another program
+        has the same file mapped.
+        """
+        return self._sum_memory("Private_Dirty:")
+
+    def _sum_memory(self, label: str) -> dict[str, float]:
         found: dict[str, float] = {}
         for process in self._living():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                kilobytes = _read_number(f"/proc/{process.pid}/smaps_rollup", "Pss:")
+                kilobytes = _read_number(f"/proc/{process.pid}/smaps_rollup", label)
                 name = get_name(process)
                 found[name] = found.get(name, 0.0) + kilobytes * 1024 / _MB
         return found

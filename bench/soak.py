@@ -45,7 +45,7 @@ class Sample:
 
     Attributes:
         at: seconds since the start of the run.
-        memory: MB (PSS) by kind of process.
+        memory: MB by kind of process that no other process shares, without pages of files.
         files: open files by kind of process.
         logs: bytes in logs, rotated ones included, by name.
         data: bytes in the data folders.
@@ -118,7 +118,7 @@ def _sample(whole: Whole, started: float) -> Sample:
         logs[name] = logs.get(name, 0) + path.stat().st_size
     data = sum(map(_size, [*(home / "data").rglob("*"), *(home / "search").rglob("*")]))
     family = whole.family
-    return Sample(time.monotonic() - started, family.memory_by_name(), family.files_by_name(), logs, data)
+    return Sample(time.monotonic() - started, family.own_memory_by_name(), family.files_by_name(), logs, data)
 
 
 def _size(path: Path) -> int:
@@ -151,7 +151,7 @@ def _repeating(work: Callable[[int], None], every: float) -> Iterator[list[Excep
         thread.join()
 
 
-def _make_reader(whole: Whole, seed: int) -> Callable[[int], None]:
+def make_reader(whole: Whole, seed: int) -> Callable[[int], None]:
     """Return what a reader does each second: read the list, an entry, a feed or all feeds; mark an entry."""
     browser, program = whole.open_browser(), whole.open_program()
 
@@ -191,7 +191,7 @@ def run(minutes: float, feeds: int, readers: int) -> list[Sample]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(Crowd(ears))
             errors = [
-                stack.enter_context(_repeating(_make_reader(whole, number), READ_EVERY))
+                stack.enter_context(_repeating(make_reader(whole, number), READ_EVERY))
                 for number in range(readers)
             ]
             errors.append(stack.enter_context(_repeating(publish, PUBLISH_EVERY)))

@@ -46,16 +46,21 @@ _SECRET = re.compile(r'<code id="v-secret"[^>]*>([^<]+)<')
 
 
 class Whole:
-    """The system, its farm of feeds, and one person with a browser, a program and a reader app."""
+    """The system, its farm of feeds, and one person with a browser, a program and a reader app.
 
-    def __init__(self, farm: Farm) -> None:
+    Args:
+        settings: settings that differ from those of all benchmarks.
+    """
+
+    def __init__(self, farm: Farm, **settings: str) -> None:
         self.farm = farm
+        self._settings: dict[str, Any] = {**SETTINGS, **settings}
         self.home = Path(tempfile.mkdtemp(prefix="eventr-bench-"))
         self._up = self._start()
 
     def _start(self) -> Up:
         started = time.perf_counter()
-        up = Up(self.home / "var", EVENTR_FETCH_PORTS=str(self.farm.port), **SETTINGS).wait_ready()
+        up = Up(self.home / "var", EVENTR_FETCH_PORTS=str(self.farm.port), **self._settings).wait_ready()
         self.start_seconds = time.perf_counter() - started
         self.family = Family(up.process.pid)
         return up

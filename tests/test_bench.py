@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -96,6 +97,22 @@ def test_cpu_clock_sees_this_process_and_another() -> None:
         sum(range(3_000_000))
     assert cpu.own > 0.005
     assert cpu.others == pytest.approx(cpu.own, rel=0.5)
+
+
+def test_own_memory_counts_written_pages_but_no_files(tmp_path: Path) -> None:
+    family, size = Family(os.getpid()), 32 << 20
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.write(bytes(size))
+        file.flush()
+        os.fsync(file.fileno())  # until then its pages count as written
+    before = sum(family.own_memory_by_name().values())
+    with path.open("rb") as saved, mmap.mmap(saved.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert mapped.find(b"x") == -1  # reads all of its pages
+        assert sum(family.own_memory_by_name().values()) - before < 8
+        written = bytearray(b"x") * size
+        assert sum(family.own_memory_by_name().values()) - before > 30
+        assert len(written) == size
 
 
 def test_family_counts_children_that_have_ended() -> None:
