@@ -54,6 +54,53 @@ def test_colours_that_change_are_asked_of_again(page: Page, change: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("style", "inner", "is_asked"),
+    [
+        ("", "Words", False),
+        ("color: #767676", "Words", False),  # 4.54
+        ("color: #777", "Words", True),  # 4.48
+        ("color: #fff; background: #767676", "Words", False),
+        ("color: #fff; background: #777", "Words", True),
+        ("color: #777; font-size: 30px", "Words", True),  # large: axe knows
+        ("color: rgba(0, 0, 0, 0.9)", "Words", True),
+        ("opacity: 0.9", "<b>Words</b>", True),
+        ("filter: brightness(0.9)", "Words", True),
+        ("mix-blend-mode: multiply", "Words", True),
+        ("text-shadow: 0 0 1px red", "Words", True),
+        ("-webkit-text-stroke: 1px red", "Words", True),
+        ("-webkit-text-fill-color: #aaa", "Words", True),
+        ("background: rgba(0, 0, 0, 0.1)", "Words", True),
+        ("background: linear-gradient(#fff, #eee)", "Words", True),
+        ("background-clip: text", "Words", True),
+        ("position: relative", "Words<i style='position: absolute; inset: 0; background: #fff'></i>", True),
+        ("position: relative", "Words<svg style='position: absolute; inset: 0; width: 100%'></svg>", True),
+        ("position: absolute; left: -99px; width: 50px", "Words", True),
+    ],
+)
+def test_axe_is_asked_of_all_but_plain_legible_colours(
+    page: Page, style: str, inner: str, is_asked: bool
+) -> None:
+    page.evaluate(
+        """([style, html]) => {
+          document.querySelector("main").innerHTML = `<h1>A</h1><div style="${style}">${html}</div>`;
+          window.asked = false;
+          window.ask = axe.run;
+          axe.run = (...given) => { window.asked = true; return window.ask(...given); };
+        }""",
+        [style, inner],
+    )
+    list(Contrast().faults(page))
+    assert page.evaluate("window.asked") is is_asked
+
+
+def test_a_text_that_axe_leaves_out_hides_no_other_of_its_colours(page: Page) -> None:
+    """Axe says nothing of a single character."""
+    html = "<h1>A page</h1><p style='color: #aaa'>×</p><p style='color: #aaa'>Pale words</p>"
+    page.evaluate("(html) => { document.querySelector('main').innerHTML = html; }", html)
+    assert [fault.split()[0] for fault in Contrast().faults(page)] == [axe.CONTRAST]
+
+
+@pytest.mark.parametrize(
     ("style", "found"),
     [
         ("width: 30px; height: 30px", []),
