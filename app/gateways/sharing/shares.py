@@ -162,6 +162,7 @@ class SharingGateway:
         feed_id = profile.private_feed_id if private else profile.feed_id
         known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
         revised = now if share.seq else None  # it had another place before
+        is_new = not (known or other)
         seq = self._number(profile, feed_id, known, at=share.at, now=now, session=session)
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
@@ -171,7 +172,8 @@ class SharingGateway:
             feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at)
         )
         self._entries.add_share(numbered, share.id, of, session, stars=stars, revised=revised)
-        self._index_queue.cancel_removal(feed_id, share.id, session)
+        if not is_new:
+            self._index_queue.cancel_removal(feed_id, share.id, session)
         # A root is counted like a starred entry: retention keeps it.
         if not share.is_post and not self._entries.change_star_count(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)
