@@ -59,7 +59,7 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
 
         page.get_by_label("Address of a site").fill(web_site.origin)
         page.get_by_role("button", name="Find feeds").click()
-        choice = page.locator(".choice")
+        choice = page.get_by_role("group", name="One feed found").locator("label")
         expect(choice).to_contain_text("zerokspot.com", timeout=WAIT)
         expect(choice).to_contain_text("20 entries")
         expect(choice.locator("input")).to_be_checked()

@@ -406,8 +406,11 @@ ANCHORED = {
     "app.feeds.fetch.address_policy._HOST",
     "app.feeds.fetch.address_policy._SCHEME",
     "app.feeds.sites._ACCOUNT",
+    "app.feeds.urls._ACCESS_NAME",
     "app.feeds.urls._BARE",
+    "app.feeds.urls._HEX",
     "app.feeds.urls._SCHEME",
+    "app.feeds.urls._SHORT_KEY",
 }
 ADVERSARIES = (
     "a", "<", "<a", "<a ", "&", "&#", "&a", "=", '"', "' ", " ", "<!--", "\t\n", "1", "1:", "+", "a@", "a.",

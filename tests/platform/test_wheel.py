@@ -290,7 +290,7 @@ def _use(port: int, address: str, eventually: Eventually) -> None:
     assert "/packs/science" in browser.text
     for linked in re.findall(r'(?:href|src)="(/static/[^"]+)"', browser.text):
         assert browser.get(linked) == 200
-    german = urllib.request.Request(f"http://127.0.0.1:{port}/signup", headers={"Accept-Language": "de"})
+    german = urllib.request.Request(f"http://127.0.0.1:{port}/login", headers={"Accept-Language": "de"})
     with urllib.request.urlopen(german, timeout=60) as answer:
         assert "Passwort" in answer.read().decode()
     browser.get("/settings/display")

@@ -260,7 +260,7 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
 
 
 def test_pasted_text_is_all_there_again_after_an_error(ann: Visitor) -> None:
-    text = "\n\n<opml><body>\n" + "".join(f"<outline text='{n} & more'/>\n" for n in range(3000))
+    text = "\n\nNot a list of feeds:\n" + "".join(f"{n} & more\n" for n in range(3000))
     refused = send(ann, "/imports", b"", pasted=text)
     assert refused.status_code == 400
     shown = re.search(r'<textarea[^>]*name="pasted"[^>]*>(.*?)</textarea>', refused.text, re.S)

@@ -106,7 +106,7 @@ class IndexingGateway(IndexQueueMapper):
 
         It needn't have entries that are still queued, or whose numbers retention has given up.
         """
-        numbers = self.find_entry_numbers(entry_ids)
+        numbers = self.find_entry_numbers(entry_ids) if entry_ids else []
         indexed = self.find_indexed_numbers([feed_id for feed_id, _ in numbers])
         ends = ((feed_id, seq, indexed.get(feed_id, (1, 0))) for feed_id, seq in numbers)
         return sorted({feed_id for feed_id, seq, (first, last) in ends if first <= seq <= last})
