@@ -141,6 +141,7 @@ def test_what_came_to_light_late_is_told_of_too(
     """Two writers took ids, and who took the smaller one was the slower: its entry is not lost."""
     last = fever.ids()[-1]
     feed = services.subscriptions.subscribe(ann, "https://feeds.example/new").subscription.feed_id
+    monkeypatch.setattr(services.sync, "_hold_back", dt.timedelta(seconds=5))
     later = clock.now() + dt.timedelta(hours=1)
     monkeypatch.setattr(clock, "now", lambda: later)
     pull(services, [feed], {"https://feeds.example/new": rss("New", [("one", "1")])})
