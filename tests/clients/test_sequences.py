@@ -114,6 +114,7 @@ def world(servers: embedded.EmbeddedServers, eventually: Eventually) -> Iterator
         EVENTR_MONGODB_NAME="test_sequences",
         EVENTR_REDIS_URL=servers.redis_url,
         EVENTR_SECRET_KEY=_KEY,
+        EVENTR_SYNC_HOLD_BACK="0",
     )
     with contextlib.closing(bootstrap.build(settings)) as services, contextlib.closing(tier):
         services.migrate()

@@ -210,7 +210,8 @@ class _App:
             self._page({})
 
     def _ask_fever(self) -> list[int]:
-        return [item["id"] for item in self.fever("", items="", since_id=max(self.known, default=0))["items"]]
+        found = self.fever("", items="", since_id=max(self.known, default=0))
+        return [int(item["id"]) for item in found["items"]]
 
     def _page(self, query: dict[str, Any]) -> None:
         """Add what is new; without a time, stop at the first id that is known."""
