@@ -127,15 +127,19 @@ class EntryWriter:
     def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
         """Reconcile a claimed feed whose last writer died or was late; return the feed after that.
 
-        A feed without entries is left to the pull that brings its first ones. The start of reading can only
-        be set once, for all these entries.
+        If its first entries are stored but not numbered, a feed is left to the pull that brings its first
+        ones. The start of reading can only be set once, for all these entries.
 
         Raises:
             StoreError: late writers disturbed every attempt.
         """
-        if not feed.last_seq:
-            return feed
         token = feed.claim_token or ""
+        if not feed.last_seq:
+            if self._entries.find_above(feed.id, 0):
+                return feed
+            # A feed that fails from its first pull on brings no entries, and would stay torn.
+            self._feeds.clear_torn(feed.id, token)
+            return dataclasses.replace(feed, torn=False)
         settled = self._settle(FeedUpdate(feed.id, token, now), now, state=False)
         if settled is None:
             return feed
