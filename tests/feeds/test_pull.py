@@ -223,6 +223,16 @@ def test_a_feed_whose_writer_died_is_put_in_order_even_when_nothing_has_changed(
     assert after.next_check_at > clock.now()
 
 
+def test_a_feed_that_fails_from_the_first_pull_on_is_in_order_after_a_take_over(site: Site) -> None:
+    feed = site.follow("/missing")
+    site.services.gateways.feeds.claim([feed.id], "died", clock.now(), 60)
+
+    site.pull([feed.id], dead_tokens=["died"])
+
+    after = site.feed(feed.id)
+    assert (after.error, after.claim_token, after.torn) == ("http_404", None, False)
+
+
 def test_a_feed_that_is_found_out_of_order_while_it_is_asked_does_not_rest(site: Site, db: Any) -> None:
     site.server.set("/feed", file_reply(rss(1)))
     feed = site.follow("/feed")
