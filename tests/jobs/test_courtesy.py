@@ -172,7 +172,7 @@ def test_a_host_that_wants_rest_for_several_feeds_gets_it_for_all(
     redis_client.delete("eventr:rate:127.0.0.1")
     served = server.served
     result = puller.pull([lively, *others, *elsewhere], only_due=True)
-    # Whoever has just answered goes on.
+    # A feed that has just answered goes on.
     assert (result.feeds, result.put_off) == (2, 4)
     assert server.served == served + 2
     assert puller.feed(lively).error is None

@@ -1,4 +1,4 @@
-"""The log as JSON: each line is one document, whoever writes it and however a process ends."""
+"""The log as JSON: each line is one document, whichever part writes it and however a process ends."""
 
 from __future__ import annotations
 

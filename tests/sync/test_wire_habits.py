@@ -117,7 +117,7 @@ def test_a_form_with_the_media_type_of_json_is_read(reader: Reader, connect: Con
 
 
 def test_a_decimal_id_in_the_long_form_is_rejected(reader: Reader) -> None:
-    """Read as hexadecimal it is no entry, and an answer of OK would mark nothing."""
+    """Read as hexadecimal, it isn't an entry: OK would mark nothing."""
     wrong = f"tag:google.com,2005:reader/item/{reader.ids(READING)[0]}"
     for path, form in (("edit-tag", {"a": "user/-/state/com.google/read"}), ("stream/items/contents", {})):
         answer = reader.post(path, i=wrong, **form)
