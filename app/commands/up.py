@@ -28,7 +28,7 @@ from app.commands.settings_check import require_usable, warn_unknown_settings
 from app.commands.stores import require_external_stores, require_stores
 from app.config import Settings, build_env_name
 from app.embedded.child import REMEDY, ChildProcess, spawn
-from app.embedded.fork import Child, can_fork, fork
+from app.embedded.fork import Child, can_fork, fork, wait_until_alone
 from app.embedded.signals import watch_signals
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Supervisor
 from app.errors import StartupError
@@ -47,6 +47,8 @@ STOP_LAST = ("redis", "mongodb")
 READY_TIMEOUT = 120.0
 #: Seconds that a process gets to exit, in addition to the time for running jobs.
 _GRACE = 5.0
+#: Seconds for which threads of closed drivers may take to end before the processes start.
+_ALONE_SECONDS = 5.0
 
 
 @click.command()
@@ -104,6 +106,7 @@ def _run(settings: Settings, stop: StopRequests) -> None:
         supervisor.start([server.name for server in running.servers])
         migrate(require_stores(settings), stop.is_requested)
         load_parts()
+        wait_until_alone(_ALONE_SECONDS)
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.is_requested):
             click.echo(_welcome(settings, layout))

@@ -89,6 +89,20 @@ def can_fork() -> bool:
         return False
 
 
+def wait_until_alone(seconds: float) -> bool:
+    """Wait until the other threads of this process have ended; return whether they have.
+
+    A driver that was closed ends its threads a little later. Processes that are started meanwhile would be
+    new programs, which share no memory.
+    """
+    deadline = time.monotonic() + seconds
+    while not can_fork():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_STEP)
+    return True
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
     """What a copy of this process becomes.

@@ -149,6 +149,22 @@ def test_a_process_with_threads_is_not_copied() -> None:
         thread.join()
 
 
+#: Run in a program of its own, too.
+_WAITING = """
+import threading
+from app.embedded import fork
+ended = threading.Event()
+threading.Thread(target=ended.wait).start()
+assert not fork.wait_until_alone(0.02)
+threading.Timer(0.05, ended.set).start()
+assert fork.wait_until_alone(60)
+"""
+
+
+def test_threads_that_are_about_to_end_are_waited_for() -> None:
+    subprocess.run([sys.executable, "-c", _WAITING], check=True)
+
+
 def test_a_forked_process_is_waited_for_and_never_signaled_after_its_end() -> None:
     command = [sys.executable, "-c", "import signal; signal.pause()"]
     process = fork.ForkedProcess(os.posix_spawn(sys.executable, command, os.environ))
