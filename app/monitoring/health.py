@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from app import embedded
+from app import clock, embedded
 from app.config import Settings
 from app.embedded import programs
 from app.errors import StartupError, StoreError
@@ -25,6 +27,7 @@ from app.mappers.mongo import indexes
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
+from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
@@ -38,6 +41,8 @@ _REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6,
 _PROBE = 1 << 20
 _PROCESSES = ("manager", "controller", "updater")
 _TIMEOUT_MS = 3000
+#: Minutes after which a standby index that isn't updated, or is behind, is a warning.
+_STANDBY_MINUTES = 10
 
 
 def run_checks(settings: Settings) -> Iterator[CheckResult]:
@@ -48,6 +53,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_mongodb(settings)
     yield from check_redis(settings)
     yield check_search(settings)
+    yield from check_standby_indexes(settings)
 
 
 def check_settings(settings: Settings) -> Iterator[CheckResult]:
@@ -123,10 +129,8 @@ def check_search(settings: Settings) -> CheckResult:
             )
             return CheckResult("search", Severity.WARN, text)
     try:
-        with pymongo.MongoClient[dict[str, Any]](
-            settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
-        ) as client:
-            state = IndexQueueMapper(client[settings.mongodb_name]).get_state()
+        with _open_index_queue(settings) as queue:
+            state = queue.get_state()
     except (PyMongoError, StoreError, ValueError):
         return CheckResult("search", Severity.WARN, "The state of the search index is unknown.")
     if settings.search == "local" and state.holder and not _is_here(settings, state.holder):
@@ -141,6 +145,44 @@ def check_search(settings: Settings) -> CheckResult:
     if state.is_new:
         return CheckResult("search", Severity.OK, "There is no search index yet. The workers create it.")
     return CheckResult("search", Severity.OK, "The search index is complete.")
+
+
+def check_standby_indexes(settings: Settings) -> Iterator[CheckResult]:
+    """Check each standby index: is it still updated, and does it have all news?"""
+    now = clock.now()
+    try:
+        with _open_index_queue(settings) as queue:
+            found = queue.find_standby_states(now)
+    except (PyMongoError, StoreError, ValueError):
+        return  # the check of the search has said it
+    for state in found:
+        yield _judge_standby(state, now)
+
+
+def _judge_standby(state: StandbyState, now: dt.datetime) -> CheckResult:
+    minutes = int((now - state.held_at) / dt.timedelta(minutes=1))
+    if minutes >= _STANDBY_MINUTES:
+        text = (
+            f"The standby index of {state.holder} hasn't been updated for {minutes} minutes. Start "
+            "'eventr search standby' there."
+        )
+        return CheckResult("standby", Severity.WARN, text)
+    if state.is_building:
+        return CheckResult("standby", Severity.WARN, f"The standby index of {state.holder} is being built.")
+    if state.is_behind and state.complete_at is not None:
+        behind = int((now - state.complete_at) / dt.timedelta(minutes=1))
+        late = behind >= _STANDBY_MINUTES
+        text = f"The standby index of {state.holder} is {behind} minutes behind."
+        return CheckResult("standby", Severity.WARN if late else Severity.OK, text)
+    return CheckResult("standby", Severity.OK, f"The standby index of {state.holder} is complete.")
+
+
+@contextlib.contextmanager
+def _open_index_queue(settings: Settings) -> Iterator[IndexQueueMapper]:
+    with pymongo.MongoClient[dict[str, Any]](
+        settings.mongodb_uri, tz_aware=True, serverSelectionTimeoutMS=_TIMEOUT_MS
+    ) as client:
+        yield IndexQueueMapper(client[settings.mongodb_name])
 
 
 def _is_here(settings: Settings, holder: str) -> bool:

@@ -39,7 +39,7 @@ from app.models.reading.search import (
 )
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.tokenizer import split_words
-from app.monitoring.health import Severity, check_search
+from app.monitoring.health import Severity, check_search, check_standby_indexes
 from app.services.reading import indexing
 from tests.conftest import Eventually
 from tests.reading.test_search import count_indexed, found, index, library, remove_index, say
@@ -777,6 +777,35 @@ def test_the_standby_index_answers_when_the_first_server_is_killed(
             with bootstrap_search(second) as writer:
                 writer.standby.run(NOW, 60.0)
             assert len(found(World(services), alice, "ice")) == 4
+
+
+def test_doctor_tells_how_far_a_standby_index_is_behind(
+    library: World, db: Database[Any], second: Settings
+) -> None:
+    settings = library.services.settings
+
+    def check(minutes: int) -> tuple[Severity, str]:
+        with clock.set_source(lambda: NOW + dt.timedelta(minutes=minutes)):
+            [found] = check_standby_indexes(settings)
+        return found.word, found.text
+
+    with bootstrap_search(second) as services:
+        services.standby.run(NOW, 60.0)  # the run that finds no more news
+    word, text = check(1)
+    assert word is Severity.OK
+    assert text.endswith("is complete.")
+    holder = text.split()[4]
+    library.store(library.feed("nature"), [say(9, "Fresh")], now=NOW + dt.timedelta(minutes=1))
+    assert check(4) == (Severity.OK, f"The standby index of {holder} is 4 minutes behind.")
+    assert check(11)[0] is Severity.WARN
+    assert "hasn't been updated for 11 minutes" in check(11)[1]
+    state = {"_id": f"standby:{holder}"}
+    db["index_state"].update_one(state, {"$set": {"held_at": NOW + dt.timedelta(minutes=30)}})
+    assert check(30) == (Severity.WARN, f"The standby index of {holder} is 30 minutes behind.")
+    db["index_state"].update_one(state, {"$set": {"wanted_at": NOW}})
+    assert check(30) == (Severity.WARN, f"The standby index of {holder} is being built.")
+    with clock.set_source(lambda: NOW + dt.timedelta(days=8)):
+        assert list(check_standby_indexes(settings)) == [], "given up"
 
 
 def test_a_server_without_its_search_goes_on_reading(library: World, alice: Actor, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import BUILD_SECONDS
 from app.mappers.mongo.store import Doc, Session
-from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
+from app.models.feeds.feed import IndexRemoval, IndexState, StandbyState, UnindexedFeed
 
 _UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1, "language": 1}
 _STATE, _STANDBY = "state", "standby:"
@@ -200,6 +200,26 @@ class IndexQueueMapper:
         """Return what :meth:`record_place` has recorded: news_at, complete_at and removed."""
         doc = self._states.find_one({"_id": self._state_id}) or {}
         return doc.get("news_at"), doc.get("complete_at"), doc.get("removed", 0)
+
+    @translate_errors
+    def find_standby_states(self, now: dt.datetime) -> list[StandbyState]:
+        """Return the states of standby indexes; one that hasn't run for :data:`STANDBY_FOR` is given up."""
+        query = {"_id": {"$regex": f"^{_STANDBY}"}, "held_at": {"$gt": now - STANDBY_FOR}}
+        docs = list(self._states.find(query).sort("_id"))
+        if not docs:
+            return []
+        newest = self._feeds.find_one({"news_at": {"$ne": None}}, {"news_at": 1}, sort=[("news_at", -1)])
+        return [
+            StandbyState(
+                holder=doc["holder"],
+                held_at=doc["held_at"],
+                complete_at=(complete_at := doc.get("complete_at")),
+                is_behind=newest is not None and (complete_at is None or complete_at < newest["news_at"]),
+                is_building=bool(doc.get("total")) or doc.get("wanted_at") is not None,
+            )
+            for doc in docs
+            if doc.get("holder")
+        ]
 
     # -- state
     @translate_errors

@@ -385,3 +385,21 @@ class IndexState:
     def percent(self) -> int:
         """How much of the new index is built."""
         return min(99, 100 * self.done // self.total) if self.total else 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StandbyState:
+    """The state of a standby index.
+
+    Attributes:
+        holder, held_at: the server that has it, and when it last said so.
+        complete_at: the news until this time are all in the index; None: it has none yet.
+        is_behind: whether there is later news.
+        is_building: whether it is being built.
+    """
+
+    holder: str
+    held_at: dt.datetime
+    complete_at: dt.datetime | None
+    is_behind: bool
+    is_building: bool
