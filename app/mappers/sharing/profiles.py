@@ -15,7 +15,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers.accounts.users import SIGNATURE, keep_signatures, make_name_key
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Part, Session, run_parts
 from app.models.discussion.comments import PersonSummary
 from app.models.sharing.sharing import Audience, Profile, RelationshipKind
 from app.runtime import identity_map
@@ -68,8 +68,21 @@ class ProfileMapper:
         """Return the profiles of these people by user id, without accounts being deleted."""
         if session is not None:
             return self._find_in(user_ids, session)
-        people = self._find_people(user_ids)
-        return {i: _profile(doc, user) for i, (user, doc) in people.items() if doc is not None}
+        people = {i: (user, doc) for i, (user, doc) in self._find_people(user_ids).items() if doc is not None}
+        version, known = (
+            identity_map.get_version("profiles"),
+            identity_map.find_kept("profiles", "parsed", people),
+        )
+        found, new = {}, {}
+        for i, (user, doc) in people.items():
+            # A page asks for the same people several times; after a write, there is another document.
+            parsed = known.get(i)
+            if parsed is None or parsed[0] is not user or parsed[1] is not doc:
+                parsed = new[i] = user, doc, _profile(doc, user)
+            found[i] = parsed[2]
+        if new:
+            identity_map.keep_values("profiles", version, "parsed", new)
+        return found
 
     def _find_in(self, user_ids: Sequence[int], session: Session) -> dict[int, Profile]:
         """Return profiles as a transaction sees them."""
@@ -85,8 +98,8 @@ class ProfileMapper:
         profiles = identity_map.find_kept("profiles", "person", wanted)
         if missing := [i for i in wanted if i not in profiles or i not in users]:
             version = identity_map.get_version("users"), identity_map.get_version("profiles")
-            found = {doc["_id"]: doc for doc in self._fetch_people(missing)}
-            read = {i: next(iter(found[i].pop("profile")), None) if i in found else None for i in missing}
+            found, by_user = self._fetch_people(missing)
+            read = {i: by_user.get(i) if i in found else None for i in missing}
             users |= (accounts := {i: found.get(i) for i in missing})
             profiles |= read
             keep_signatures(version[0], accounts)
@@ -95,22 +108,17 @@ class ProfileMapper:
             identity_map.keep_values("profiles", version[1], "feed", streams)
         return {i: (user, profiles[i]) for i in wanted if (user := users[i]) is not None}
 
-    def _fetch_people(self, user_ids: Sequence[int]) -> Iterable[Doc]:
-        return self._users.aggregate(
-            [
-                {"$match": {"_id": {"$in": list(user_ids)}, "leaving": None}},
-                {"$project": SIGNATURE},
-                {
-                    "$lookup": {
-                        "from": self._profiles.name,
-                        "localField": "_id",
-                        "foreignField": "user_id",
-                        "as": "profile",
-                    }
-                },
-            ],
-            batchSize=BATCH,
-        )
+    def _fetch_people(self, user_ids: Sequence[int]) -> tuple[dict[int, Doc], dict[int, Doc]]:
+        """Return accounts and profiles by user id, by one command.
+
+        A $lookup from the accounts costs MongoDB a query per account: 4 ms instead of 1 for 128 of them.
+        """
+        wanted = {"$in": list(user_ids)}
+        accounts: list[Doc] = [{"$match": {"_id": wanted, "leaving": None}}, {"$project": SIGNATURE}]
+        profiles: list[Doc] = [{"$match": {"user_id": wanted}}]
+        found = run_parts([Part(self._users, accounts, "_id_"), Part(self._profiles, profiles, "")])
+        by_user = {doc["user_id"]: doc for doc in found if "user_id" in doc}
+        return {doc["_id"]: doc for doc in found if "user_id" not in doc}, by_user
 
     def _fetch_by_feed(self, feed_ids: Sequence[int]) -> dict[int, Doc]:
         version = identity_map.get_version("profiles")
