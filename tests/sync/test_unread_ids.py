@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from bson.int64 import Int64
 
 from app import clock
 from app.bootstrap.services import Services
+from app.errors import StoreError
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.reading import arrival_order
 from app.gateways.reading.arrival_order import ArrivalOrder
@@ -208,6 +210,71 @@ def test_a_full_cache_starts_again(
             chance.publish(feed, 10)
     assert 0 < order._places <= 700
     assert order._places == sum(map(arrival_order._weigh, order._known.values()))
+
+
+@pytest.fixture
+def reads(order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The feeds of each command that reads ids."""
+    found: list[list[int]] = []
+    find_rows = order._arrivals.find_rows
+
+    def note(feed_ids: Sequence[int], *args: Any) -> Any:
+        found.append(list(feed_ids))
+        return find_rows(feed_ids, *args)
+
+    monkeypatch.setattr(order._arrivals, "find_rows", note)
+    return found
+
+
+def test_many_ids_are_read_in_parts_and_each_part_is_kept(
+    services: Services, order: ArrivalOrder, reads: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One command for half a million rows took longer than a command may, and each attempt began anew."""
+    monkeypatch.setattr(arrival_order, "COMMAND_ROWS", 1)
+    monkeypatch.setattr(arrival_order, "SHARED_ROWS", 1)
+    chance = Chance(services, monkeypatch, 6)
+    order.clear()
+    reads.clear()
+    find_rows = order._arrivals.find_rows
+
+    def fail(feed_ids: Sequence[int], *args: Any) -> Any:
+        if len(reads) == 2:
+            raise StoreError
+        return find_rows(feed_ids, *args)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(order._arrivals, "find_rows", fail)
+        with pytest.raises(StoreError):
+            services.sync.load_ids(ANN, QUERIES[None])
+    chance.check(ANN)
+    feeds = [feed_id for part in reads for feed_id in part]
+    assert all(len(part) == 1 for part in reads)
+    assert len(feeds) > 2
+    assert len(set(feeds)) == len(feeds), "none is read twice"
+
+
+def test_threads_that_need_the_same_ids_read_them_once(
+    services: Services, order: ArrivalOrder, reads: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival_order, "SHARED_ROWS", 1)
+    Chance(services, monkeypatch, 7)
+    order.clear()
+    reads.clear()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: services.sync.load_ids(ANN, QUERIES[None]), range(8)))
+    assert all(ids == found[0] for ids in found)
+    assert len(reads) == 1
+
+
+def test_a_thread_that_waits_too_long_for_ids_says_so(
+    services: Services, order: ArrivalOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival_order, "SHARED_ROWS", 1)
+    monkeypatch.setattr(arrival_order, "SHARED_SECONDS", 0.01)
+    Chance(services, monkeypatch, 8)
+    order.clear()
+    with order._loading, pytest.raises(StoreError):
+        services.sync.load_ids(ANN, QUERIES[None])
 
 
 def test_removed_and_restored_shares_leave_and_return(services: Services, order: ArrivalOrder) -> None:

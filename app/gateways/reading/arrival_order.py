@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from app import clock
+from app.errors import StoreError
 from app.gateways.reading.stream_merge import SEEK
 from app.mappers.reading.arrivals import ArrivalMapper, ArrivalRow
 from app.mappers.reading.entry_keys import CHUNK, EntryKeyMapper
@@ -31,6 +32,12 @@ PLACES = 1_000_000
 FEED_PLACES = 30
 #: Most rows per load. A user whose feeds hold more entries gets the ids of the last days only.
 ROWS = PLACES // 2
+#: Rows per command: half a million at once can take longer than a command may.
+COMMAND_ROWS = 50_000
+#: Rows to load from which on only one thread loads; the others wait, and find most of what they need.
+SHARED_ROWS = 10_000
+#: Seconds for which they wait.
+SHARED_SECONDS = 5.0
 #: Ages of the oldest ids to load then, in turn; an older page is walked along the index.
 AGES = tuple(days * 86_400_000_000 for days in (1, 8, 64, 512))
 #: Seconds until a feed's ids are read again. After a failover, MongoDB may have lost the newest entries.
@@ -150,6 +157,7 @@ class ArrivalOrder:
     def __init__(self, arrivals: ArrivalMapper, keys: EntryKeyMapper) -> None:
         self._arrivals, self._keys = arrivals, keys
         self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._known: dict[int, FeedIds] = {}
         self._places = 0
 
@@ -253,10 +261,35 @@ class ArrivalOrder:
     def _load(
         self, feeds: Sequence[SourceFeed], low: int, volatile: Collection[int]
     ) -> Mapping[int, FeedIds] | None:
-        """Return the ids of these feeds from ``low`` on; None: they are too many."""
+        """Return the ids of these feeds from ``low`` on; None: they are too many.
+
+        Raises:
+            StoreError: another thread has been loading a lot for :data:`SHARED_SECONDS`.
+        """
+        _, missing = self._look(feeds, low)
+        if sum(feed.total for feed in missing if feed.feed_id not in volatile) < SHARED_ROWS:
+            return self._fetch(feeds, low, volatile)
+        if not self._loading.acquire(timeout=SHARED_SECONDS):
+            raise StoreError
+        try:
+            return self._fetch(feeds, low, volatile)
+        finally:
+            self._loading.release()
+
+    def _look(
+        self, feeds: Sequence[SourceFeed], low: int
+    ) -> tuple[dict[int, FeedIds | None], list[SourceFeed]]:
+        """Return what the cache has of these feeds, and the feeds of which it lacks something."""
         now = time.monotonic()
         known = {feed.feed_id: self._known.get(feed.feed_id) for feed in feeds}
-        missing = [f for f in feeds if not _covers(known[f.feed_id], f, low, now)]
+        return known, [feed for feed in feeds if not _covers(known[feed.feed_id], feed, low, now)]
+
+    def _fetch(
+        self, feeds: Sequence[SourceFeed], low: int, volatile: Collection[int]
+    ) -> Mapping[int, FeedIds] | None:
+        """Read what the cache lacks."""
+        now = time.monotonic()
+        known, missing = self._look(feeds, low)
         if not missing:
             return known  # type: ignore[return-value]  # none is missing
         grown = {
@@ -265,25 +298,31 @@ class ArrivalOrder:
             if (before := known[feed.feed_id]) is not None and before.low <= low and now < before.until
         }
         fresh = self._append(grown) if grown else {}
-        fresh |= self._read([f for f in missing if f.feed_id not in fresh], low, now)
-        if len(fresh) < len(missing):
-            return None
         self._remember({f: keys for f, keys in fresh.items() if f not in volatile})
-        return known | fresh  # type: ignore[return-value]  # as above
+        read = self._read([f for f in missing if f.feed_id not in fresh], low, volatile)
+        return None if read is None else known | fresh | read  # type: ignore[return-value]  # as above
 
-    def _read(self, feeds: Sequence[SourceFeed], low: int, now: float) -> dict[int, FeedIds]:
-        """Read the ids of feeds from ``low`` on; nothing if they are too many."""
-        if not feeds or (not low and sum(feed.total for feed in feeds) > ROWS):
-            return {}
-        read_at = _now_as_id()
-        rows = list(self._arrivals.find_rows([feed.feed_id for feed in feeds], low, ROWS))
-        if len(rows) >= ROWS:
-            return {}
-        by_feed = {f: list(some) for f, some in itertools.groupby(rows, itemgetter(0))}
-        empty = FeedIds(0, low, now + KEPT, read_at)
-        found = {f.feed_id: add_ids(empty, f, by_feed.get(f.feed_id, ())) for f in feeds}
-        # Numbers far apart would waste memory.
-        return found if sum(len(keys.ids) for keys in found.values()) <= PLACES else {}
+    def _read(
+        self, feeds: Sequence[SourceFeed], low: int, volatile: Collection[int]
+    ) -> dict[int, FeedIds] | None:
+        """Read the ids of feeds from ``low`` on, and keep each part at once; None: they are too many."""
+        if not low and sum(feed.total for feed in feeds) > ROWS:
+            return None
+        found: dict[int, FeedIds] = {}
+        number = 0
+        for some in _split(feeds):
+            read_at = _now_as_id()
+            rows = list(self._arrivals.find_rows([feed.feed_id for feed in some], low, ROWS - number))
+            if (number := number + len(rows)) >= ROWS:
+                return None
+            by_feed = {f: list(group) for f, group in itertools.groupby(rows, itemgetter(0))}
+            empty = FeedIds(0, low, time.monotonic() + KEPT, read_at)
+            part = {f.feed_id: add_ids(empty, f, by_feed.get(f.feed_id, ())) for f in some}
+            found |= part
+            if sum(len(keys.ids) for keys in found.values()) > PLACES:
+                return None  # numbers far apart would waste memory
+            self._remember({f: keys for f, keys in part.items() if f not in volatile})
+        return found
 
     def _append(self, grown: Mapping[int, tuple[SourceFeed, FeedIds]]) -> dict[int, FeedIds]:
         """Read only what arrived since; leave out feeds where that doesn't give all new numbers."""
@@ -319,6 +358,18 @@ def _now_as_id() -> int:
 
 def _id(key: EntryKey) -> int:
     return key.id
+
+
+def _split(feeds: Sequence[SourceFeed]) -> Iterator[list[SourceFeed]]:
+    """Yield groups of feeds with at most :data:`COMMAND_ROWS` entries, or a single one with more."""
+    some: list[SourceFeed] = []
+    for feed in feeds:
+        if some and sum(f.total for f in some) + feed.total > COMMAND_ROWS:
+            yield some
+            some = []
+        some.append(feed)
+    if some:
+        yield some
 
 
 def _weigh(keys: FeedIds) -> int:
