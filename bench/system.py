@@ -228,12 +228,14 @@ def _measure_unchanged(whole: Whole) -> dict[str, float]:
 def _publish_one(bench: Bench, whole: Whole) -> dict[str, float]:
     """Let every feed publish one entry; the end is when the search finds all of them."""
     whole.farm.publish()
+    whole.flush()  # what the import left in memory isn't written for the new entries
     cost, before = Cost(whole.family), whole.family.cpu_by_name()
     whole.refresh_all()
     fetched = time.perf_counter()
     whole.wait_found()
     ended = time.perf_counter()
     whole.settle()
+    whole.flush()
     cpu, _, written = cost.stop()
     index = whole.family.cpu_by_name().get(INDEX, 0.0) - before.get(INDEX, 0.0)
     feeds = whole.farm.feeds
@@ -252,8 +254,8 @@ def _measure_disk(bench: Bench, whole: Whole) -> dict[str, float]:
     entries = whole.farm.corpus.total() + whole.farm.epoch * whole.farm.feeds
     parts: dict[str, float] = {}
     settings = embedded.resolve_addresses(whole.settings)
+    whole.flush()
     with MongoClient[dict[str, Any]](settings.mongodb_uri) as client:
-        client.admin.command("fsync")
         database = client[settings.mongodb_name]
         for name in database.list_collection_names():
             stats = database.command("collStats", name)

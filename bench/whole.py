@@ -16,6 +16,9 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 
+from pymongo import MongoClient
+
+from app import embedded
 from bench.family import Family
 from bench.farm import Farm, count_marked
 from tests.faults.browser import Browser
@@ -168,6 +171,12 @@ class Whole:
             found += len(page["items"])
             if not (cursor := page["next"]):
                 return found
+
+    def flush(self) -> None:
+        """Let MongoDB write all that it has in memory."""
+        settings = embedded.resolve_addresses(self.settings)
+        with MongoClient[dict[str, Any]](settings.mongodb_uri) as client:
+            client.admin.command("fsync")
 
     def settle(self) -> None:
         """Wait until the system has nothing more to do."""
