@@ -2,7 +2,8 @@
 
 multiprocessing starts its fork server and its resource tracker as new programs, which load everything again:
 39 MB together. A copy is only possible while the manager has a single thread. Later, for example after the
-fork server was killed, multiprocessing starts new programs as usual.
+fork server was killed, multiprocessing starts new programs as usual. So it does on each version of Python
+with which nobody has tried this, because it needs parts of multiprocessing that aren't documented.
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ from typing import Any
 
 import setproctitle
 
+#: The versions of Python whose multiprocessing this was tried with.
+_TRIED = frozenset({(3, 11)})
+
 
 def copy_this_process(preload: Sequence[str]) -> bool:
-    """Start the fork server as a copy of this process; return False if this process has several threads.
+    """Start the fork server as a copy of this process, if that is possible; return whether it is one.
+
+    It isn't with several threads, on another system than Linux, and on a Python that wasn't tried. If it
+    isn't, nothing is started or changed here: multiprocessing starts a program when it needs one.
 
     Args:
         preload: the modules that the fork server loads.
@@ -27,7 +34,7 @@ def copy_this_process(preload: Sequence[str]) -> bool:
     Raises:
         OSError: the process couldn't be created.
     """
-    if not _has_one_thread():
+    if not _is_python_known() or not _has_one_thread():
         return False
     server: Any = forkserver
     functions: Any = util
@@ -39,6 +46,16 @@ def copy_this_process(preload: Sequence[str]) -> bool:
     finally:
         functions.spawnv_passfds = before
     return True
+
+
+def _is_python_known() -> bool:
+    """Say whether multiprocessing is as expected; a later release of a known version may change it, too."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.version_info[:2] in _TRIED
+        and callable(getattr(util, "spawnv_passfds", None))
+        and hasattr(getattr(forkserver, "_forkserver", None), "_lock")
+    )
 
 
 def _has_one_thread() -> bool:
