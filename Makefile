@@ -17,12 +17,17 @@ ARGS ?=
 # Seconds that make quick may take.
 QUICK ?= 90
 WORDS := app/web/translations
+# All packages with their versions and hashes, for every Python and machine that Eventr runs on.
+LOCKS := requirements
+LOCKED = $(BIN)/pip install --quiet --no-build-isolation --use-pep517 --require-hashes
+COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal \
+  --python-version 3.11 --generate-hashes --no-annotate
 # The first argument of these is a sentence to translate.
 SPOKEN := $(addsuffix Error,Invalid AuthRequired Forbidden NotFound Exists Conflict TooLarge RateLimited Store)
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types compiled bench faults soak docs words screens clean
+.PHONY: help run test quick lint format types compiled bench faults soak docs words screens lock clean
 
 help:  ## List all targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -74,6 +79,13 @@ words: $(VENV)/.run  ## Extract texts to translate and update all translation ca
 screens: $(VENV)/.dev chromium  ## Retake the screenshots in docs/screens
 	$(BIN)/python -m tests.browser.pictures
 
+lock: $(VENV)/lock/.made  ## Lock the newest versions of all packages in requirements/ (ARGS='-P idna': only of idna)
+	$(COMPILE) $(or $(ARGS),--upgrade) --all-extras --output-file $(LOCKS)/dev.txt pyproject.toml $(LOCKS)/build.in
+	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --extra embedded --output-file $(LOCKS)/run.txt pyproject.toml
+	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --output-file $(LOCKS)/server.txt pyproject.toml
+	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --output-file $(LOCKS)/build.txt $(LOCKS)/build.in
+	$(COMPILE) $(or $(ARGS),--upgrade) --output-file $(LOCKS)/lock.txt $(LOCKS)/lock.in
+
 clean:  ## Remove the virtual environment and generated files; data in var stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -82,13 +94,24 @@ clean:  ## Remove the virtual environment and generated files; data in var stays
 $(shell test -e $(VENV)/.made && ! $(BIN)/python -c '' 2>/dev/null && rm -f $(VENV)/.made $(VENV)/.run $(VENV)/.dev)
 
 # The stamps are written last: an install that was cut off is done again. pip repairs what is there.
-$(VENV)/.run: pyproject.toml | $(VENV)/.made
-	$(BIN)/pip install --quiet --editable '.[embedded]'
+# What builds packages from their sources comes first, and is locked like all others: so builds fetch nothing else.
+$(VENV)/.run: pyproject.toml $(LOCKS)/build.txt $(LOCKS)/run.txt | $(VENV)/.made
+	$(LOCKED) -r $(LOCKS)/build.txt
+	$(LOCKED) -r $(LOCKS)/run.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/.made
-	$(BIN)/pip install --quiet --editable '.[embedded,dev]'
+$(VENV)/.dev: pyproject.toml $(LOCKS)/build.txt $(LOCKS)/dev.txt | $(VENV)/.made
+	$(LOCKED) -r $(LOCKS)/build.txt
+	$(LOCKED) -r $(LOCKS)/dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.run
+
+# The tool that locks is locked itself, and lives apart from what it locks.
+$(VENV)/lock/.made: $(LOCKS)/lock.txt | $(VENV)/.made
+	$(BIN)/python -m venv --clear $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet --require-hashes -r $(LOCKS)/lock.txt
+	@touch $@
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "Eventr needs Python 3.11 or newer. Install it, or run make PYTHON=/path/to/python." >&2; exit 1; }

@@ -33,7 +33,7 @@ from tests.support.up import Up
 Eventually = Callable[..., Any]
 
 #: Everything that a build may read.
-SOURCES = (*OURS, "static", "deploy", "docs", "wsgi.py", "pyproject.toml", "MANIFEST.in")
+SOURCES = (*OURS, "static", "deploy", "docs", "requirements", "wsgi.py", "pyproject.toml", "MANIFEST.in")
 TEXTS = ("README.md", "LICENSE", "CHANGES.md")
 #: Only `make words` reads this file.
 NOT_INSTALLED = {"app/web/translations/babel.cfg"}
