@@ -8,7 +8,9 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pymongo
 import redis
@@ -20,7 +22,7 @@ from redis.retry import Retry
 
 from app import clock, embedded
 from app.config import Settings
-from app.embedded import programs
+from app.embedded import known_holes, programs
 from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
 from app.mappers.mongo import indexes
@@ -31,12 +33,10 @@ from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
-from app.runtime import redis_errors
+from app.runtime import redis_errors, sockets
 
 #: Free space below which the result is a warning; MongoDB stops writing on a full disk.
 _ROOM = 1 << 30
-#: First patch releases in which scripts can't run foreign code (CVE-2025-49844), by release line.
-_REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
 #: Size to which a test file must be able to grow, in bytes.
 _PROBE = 1 << 20
 _PROCESSES = ("manager", "controller", "updater")
@@ -201,6 +201,7 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
         ) as client:
             version = tuple(client.server_info()["versionArray"][:3])
             yield _version("mongodb", programs.MONGOD, version)
+            yield from _mongodb_holes(client, version)
             direct = client.topology_description.topology_type_name == "Single"
             yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
@@ -219,6 +220,12 @@ def _version(check: str, wanted: programs.ProgramRequirement, version: programs.
         text = f"Version {programs.format_version(version)} is too old. Eventr needs {oldest} or newer."
         return CheckResult(check, Severity.FAIL, text)
     return CheckResult(check, Severity.OK, f"{wanted.title} {programs.format_version(version)} is running.")
+
+
+def _mongodb_holes(client: pymongo.MongoClient[Any], version: programs.Version) -> Iterator[CheckResult]:
+    # The reply names what both sides can; a server with compression off names nothing.
+    offered = client.admin.command({"hello": 1, "compression": ["zlib"]}).get("compression", ())
+    yield from known_holes.check_version("mongodb", version, closed="zlib" not in offered)
 
 
 def _replica_set(hello: dict[str, Any], *, direct: bool) -> CheckResult:
@@ -297,7 +304,7 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
             decode_responses=True,
         ) as client:
             info = client.info()
-            yield _redis_version(info)
+            yield from _redis_version(settings.redis_url, info)
             yield _durability(info)
             refusal = _refusal(client)
             if refusal:
@@ -308,21 +315,22 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("redis", Severity.FAIL, text)
 
 
-def _redis_version(info: dict[str, Any]) -> CheckResult:
+def _redis_version(url: str, info: dict[str, Any]) -> Iterator[CheckResult]:
     version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:3])
-    line, patch = version[:2], version[2]
-    if (
-        version < programs.REDIS.min_version
-        or line > max(_REDIS_MENDED)
-        or patch >= _REDIS_MENDED.get(line, 1 << 16)
-    ):
-        return _version("redis", programs.REDIS, version)
-    text = (
-        f"Redis {programs.format_version(version)} is running, but clients may be able "
-        "to run code on its machine (CVE-2025-49844). Upgrade Redis, or block other "
-        "clients."
-    )
-    return CheckResult("redis", Severity.WARN, text)
+    yield _version("redis", programs.REDIS, version)
+    if version >= programs.REDIS.min_version:
+        yield from known_holes.check_version("redis", version, closed=_is_only_ours(url, info))
+
+
+def _is_only_ours(url: str, info: dict[str, Any]) -> bool:
+    """Return whether only this user can connect to Redis: by a private socket, and no port."""
+    address = urlsplit(url)
+    if address.scheme != "unix" or info.get("tcp_port"):
+        return False
+    try:
+        return sockets.is_private(Path(unquote(address.path)))
+    except OSError:
+        return False
 
 
 def _durability(info: dict[str, Any]) -> CheckResult:

@@ -43,6 +43,16 @@ def require_private(folder: Path, uid: int | None = None) -> None:
         )
 
 
+def is_private(path: Path) -> bool:
+    """Return whether a socket belongs to this user, and nobody else may open it.
+
+    Raises:
+        OSError: there is no such socket.
+    """
+    info = path.stat()
+    return info.st_uid == os.geteuid() and not info.st_mode & 0o077
+
+
 @contextlib.contextmanager
 def shorten_path(path: Path) -> Iterator[str]:
     """Yield a path that fits into sun_path: a long one goes through its opened folder.

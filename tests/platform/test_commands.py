@@ -11,10 +11,12 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pymongo
 import pytest
 import redis
 from click.testing import CliRunner, Result
@@ -22,7 +24,9 @@ from click.testing import CliRunner, Result
 from app import cli, config, embedded
 from app.commands import ports, processes, requirements, secret, stores, web_address
 from app.config import Settings
-from app.embedded import child
+from app.embedded import EmbeddedServers, child, known_holes
+from app.embedded.known_holes import HOLES
+from app.embedded.mongodb import MongoDB
 from app.errors import SettingsError, StartupError
 from app.models.operations.check_result import CheckResult, Severity
 from app.monitoring import health
@@ -263,18 +267,96 @@ def test_up_asks_servers_of_others_before_it_starts_its_own(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("version", "word"),
+    ("version", "words"),
     [
-        ("6.0.9", "fail"),
-        ("6.2.14", "warn"),
-        ("6.2.20", "ok"),
-        ("7.0.15", "warn"),
-        ("8.2.1", "warn"),
-        ("8.4.0", "ok"),
+        ("6.0.9", ["fail"]),
+        ("6.2.14", ["ok", "warn"]),
+        ("6.2.19", ["ok", "warn"]),
+        ("6.2.20", ["ok"]),
+        ("7.0.15", ["ok", "warn"]),
+        ("8.2.1", ["ok", "warn"]),
+        ("8.2.2", ["ok"]),
+        ("8.4.0", ["ok"]),
     ],
 )
-def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None:
-    assert health._redis_version({"redis_version": version}).word == word
+def test_J02_doctor_knows_the_releases_of_redis(version: str, words: list[str]) -> None:
+    found = list(health._redis_version("redis://127.0.0.1/0", {"redis_version": version, "tcp_port": 6379}))
+    assert [each.word for each in found] == words
+    assert ("CVE-2025-49844" in found[-1].text) == ("warn" in words)
+
+
+@pytest.mark.parametrize(
+    ("version", "affected"),
+    [
+        ((6, 0, 5), True),
+        ((6, 0, 26), True),
+        ((6, 0, 27), False),
+        ((6, 1, 9), True),
+        ((7, 0, 28), False),
+        ((8, 0, 16), True),
+        ((8, 2, 3), False),
+        ((9, 0, 0), False),
+    ],
+)
+def test_J03_doctor_knows_the_releases_of_mongodb(version: tuple[int, ...], affected: bool) -> None:
+    open_ = list(known_holes.check_version("mongodb", version, closed=False))
+    closed = list(known_holes.check_version("mongodb", version, closed=True))
+    assert [each.word for each in open_] == ["warn"] * affected
+    assert [each.word for each in closed] == ["ok"] * affected
+    assert all("CVE-2025-14847" in each.text for each in open_ + closed)
+
+
+def test_J02_J03_the_embedded_servers_close_the_holes_that_they_have(
+    settings: Settings, servers: EmbeddedServers
+) -> None:
+    """Real servers: a hole of theirs is named as closed, or they have none."""
+    with pymongo.MongoClient[Any](servers.mongodb_uri) as client:
+        version = tuple(client.server_info()["versionArray"][:3])
+    with redis.Redis.from_url(servers.redis_url, decode_responses=True) as store:
+        parts = str(store.info()["redis_version"]).split(".")[:3]
+    for check, found, at in (
+        ("mongodb", health.check_mongodb(settings), version),
+        ("redis", health.check_redis(settings), tuple(map(int, parts))),
+    ):
+        said = [each for each in found if "CVE-" in each.text]
+        holes = [hole for hole in HOLES if hole.check == check and hole.is_in(at)]
+        assert [each.word for each in said] == [Severity.OK] * len(holes)
+
+
+def test_J03_a_mongod_that_compresses_messages_is_a_warning(tmp_path: Path) -> None:
+    """One that offers zlib, as mongod does by default."""
+
+    class Compressing(MongoDB):
+        def build_command(self, program: Path) -> Sequence[str]:
+            words = list(super().build_command(program))
+            words[words.index("--networkMessageCompressors") + 1] = "snappy,zlib"
+            return words
+
+    own = Settings(home=tmp_path, embedded_cache=1 << 28)
+    server = Compressing(own)
+    server.start()
+    try:
+        server.wait()
+        with pymongo.MongoClient[Any](server.address) as client:
+            version = tuple(client.server_info()["versionArray"][:3])
+            found = [each.word for each in health._mongodb_holes(client, version)]
+        assert found == [Severity.WARN] * any(h.check == "mongodb" and h.is_in(version) for h in HOLES)
+    finally:
+        server.stop()
+
+
+def test_J02_a_redis_with_a_port_or_an_open_socket_is_not_only_ours(servers: EmbeddedServers) -> None:
+    url = servers.redis_url
+    assert health._is_only_ours(url, {"tcp_port": 0})
+    assert not health._is_only_ours(url, {"tcp_port": 6379})
+    assert not health._is_only_ours("unix:///nowhere/redis.sock", {"tcp_port": 0})
+    assert not health._is_only_ours("redis://127.0.0.1/0", {"tcp_port": 0})
+    path = Path(urlsplit(url).path)
+    path.chmod(0o660)
+    try:
+        assert not health._is_only_ours(url, {"tcp_port": 0})
+    finally:
+        path.chmod(0o600)
 
 
 def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:

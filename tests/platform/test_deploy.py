@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from app import cli, config
+from app.models.feeds import ip_addresses
 from tests.support.imports import REPO
 
 DEPLOY = REPO / "deploy"
@@ -117,6 +119,45 @@ def test_each_process_is_hardened(process: str, installed: Path) -> None:
     assert _analyze("security", "--offline=yes", limit, unit).returncode != 0, "the drop-in hardens it"
 
 
+def _read_networks(option: str, text: str) -> list[ip_addresses.Network]:
+    rows = re.findall(rf"^{option}=(.*)$", text, re.MULTILINE)
+    return [network for row in rows for network in ip_addresses.parse_networks(row)]
+
+
+def _find_open(denied: list[ip_addresses.Network]) -> list[ip_addresses.Network]:
+    """Return the special networks that the kernel would let through."""
+    whole_v6 = ipaddress.IPv6Network("::/0")
+    special = [
+        *ip_addresses.SPECIAL_V4,
+        *ip_addresses.SPECIAL_V6,
+        *whole_v6.address_exclude(ip_addresses.GLOBAL_V6),
+    ]
+    return [s for s in special if not any(s.version == d.version and s.subnet_of(d) for d in denied)]
+
+
+def test_S14_the_kernel_keeps_workers_from_special_networks() -> None:
+    """The second wall has the same stones as the first, and only this machine's own servers are let in."""
+    text = (UNITS / "eventr-manager.service").read_text("utf-8")
+    denied, allowed = _read_networks("IPAddressDeny", text), _read_networks("IPAddressAllow", text)
+    assert _find_open(denied) == []
+    assert not [d for d in denied if ip_addresses.is_public(d[0]) or ip_addresses.is_public(d[-1])]
+    assert [str(a) for a in allowed] == ["127.0.0.1/32", "127.0.0.53/32", "::1/128"]
+
+
+@pytest.mark.parametrize("gap", ["169.254.0.0/16", "8000::/1", "2002::/16"])
+def test_S14_a_gap_in_the_second_wall_is_seen(gap: str) -> None:
+    text = (UNITS / "eventr-manager.service").read_text("utf-8")
+    assert _find_open(_read_networks("IPAddressDeny", text.replace(gap, ""))) != []
+
+
+def test_S14_no_unit_opens_other_kinds_of_sockets() -> None:
+    drop_ins = "".join(p.read_text("utf-8") for p in sorted(UNITS.rglob("*.conf")))
+    assert re.findall(r"^RestrictAddressFamilies=(.+)$", drop_ins, re.MULTILINE) == [
+        "AF_INET AF_INET6 AF_UNIX"
+    ]
+    assert not [p for p in UNITS.glob("*.service") if "RestrictAddressFamilies" in p.read_text("utf-8")]
+
+
 # -- containers
 
 
@@ -162,6 +203,6 @@ def test_the_image_copies_everything_that_a_build_reads() -> None:
         for name in line.split()[:-1]
     }
     assert all((REPO / name).exists() for name in copied)
-    packages = {"app", "workers", "queue_manager", "controller", "static"}
+    packages = {"app", "workers", "queue_manager", "controller", "static", "requirements"}
     assert packages | {"pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "wsgi.py"} == copied
     assert re.search(r"^USER eventr$", text, re.MULTILINE)

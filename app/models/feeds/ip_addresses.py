@@ -31,8 +31,8 @@ _V4_LAST = sorted(int(network[-1]) for network in SPECIAL_V4)
 
 # IPv6: only global unicast (RFC 4291 §2.4), without protocol assignments (such as Teredo),
 # documentation, 6to4 and the AS112 sink.
-_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-_SPECIAL_V6 = parse_networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
+GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
+SPECIAL_V6: Final = parse_networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
 #: ISATAP (RFC 5214 §6.1) hides an IPv4 address behind any prefix, after one of these words.
 ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
@@ -54,8 +54,8 @@ def is_public(address: Address) -> bool:
         number = int(address)
         place = bisect_right(_V4_FIRST, number) - 1
         return place < 0 or number > _V4_LAST[place]
-    if address.scope_id or address not in _GLOBAL_V6:
+    if address.scope_id or address not in GLOBAL_V6:
         return False
     if (int(address) >> 32) & 0xFFFFFFFF in ISATAP:
         return False
-    return not any(address in network for network in _SPECIAL_V6)
+    return not any(address in network for network in SPECIAL_V6)
