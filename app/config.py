@@ -205,6 +205,29 @@ class Settings:
     )
     web_workers: int = _row(2, "Web processes", _between(1, 256), common=True)
     web_threads: int = _row(8, "Threads per web process", _between(1, 256))
+    web_unread_seconds: float = _row(
+        15.0,
+        "Seconds in which a client must read 16 KiB more of its response before it is disconnected",
+        _between(0.1, 600),
+    )
+    web_unread_per_address: int = _row(
+        20,
+        (
+            "Responses per IP address (IPv6: per /64 network) and web process that wait to be read; the "
+            "oldest is dropped for a new one. Not used behind trusted proxies"
+        ),
+        _between(1, 500),
+    )
+    web_unread_bytes: int = _row(
+        8 << 20,
+        "Largest part of one response that waits to be read without a thread, in bytes",
+        _between(1 << 16, 1 << 30),
+    )
+    web_unread_total: int = _row(
+        64 << 20,
+        "Total of the responses per web process that wait to be read, in bytes; the oldest are dropped",
+        _between(1 << 20, 1 << 34),
+    )
     secret_key: str = _row(
         "",
         ("Key for signatures; empty: created at the first start and kept in EVENTR_HOME/secret_key"),

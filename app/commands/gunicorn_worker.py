@@ -1,4 +1,4 @@
-"""A gunicorn worker that gives threads only to complete requests, and waits for slow ones without a thread.
+"""A gunicorn worker whose threads only get complete requests, and never wait for slow clients.
 
 gunicorn's own threaded worker hands a connection to a thread as soon as it is accepted, and the thread
 reads the request. So sixteen clients that send half a line each block a server of sixteen threads. Here the
@@ -6,6 +6,10 @@ event loop looks at the received bytes (MSG_PEEK leaves them in place). It passe
 head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
 only, so waiting costs nothing. Long and chunked bodies, which the loop can't wait for, get at most a
 quarter of the threads (security.md W17).
+
+Responses have the same problem: a client that doesn't read them blocks a plain ``sendall``. So the loop sends
+what the kernel doesn't accept at once (:mod:`app.commands.unread`), and the next request on this connection
+waits for that. Requests that arrive ahead of earlier responses get at most a quarter of the threads.
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ import math
 import re
 import select
 import socket
+import struct
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from functools import partial
 from http import HTTPStatus
-from selectors import EVENT_READ
+from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
 from gunicorn import util
@@ -30,6 +36,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.commands.handover import Handover
+from app.commands.unread import UNSENT_BYTES, Answer, Outbox, UnreadLimits, UnreadTable
 from app.runtime.malloc import Trimmer
 
 #: Longest head; gunicorn's own limits per line and field apply within it.
@@ -40,17 +47,31 @@ BODY_BYTES = 64 << 10
 ARRIVE_SECONDS = 15.0
 #: Seconds in a thread after which no more of a request is read …
 READ_SECONDS = 15.0
-#: … and after which the connection is cut, for clients that read their response byte by byte.
+#: … and after which the connection is cut.
 ANSWER_SECONDS = 60.0
 #: Seconds during which bytes that a client sends after its response are read and dropped.
 LINGER_SECONDS = 2.0
 
-#: One thread in this many may get a request that hasn't arrived completely.
+#: One thread in this many may get a request that hasn't arrived completely. The same share is for requests
+#: that were sent ahead, and for responses that are too large to wait without a thread.
 PARTIAL_SHARE = 4
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
+
+
+class _Lane:
+    """Requests that get only a part of the threads, and those that wait for one of these threads.
+
+    Args:
+        most: how many threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.running: set[TConn] = set()
+        self.waiting: dict[TConn, float] = {}
 
 
 class PatientWorker(ThreadWorker):
@@ -64,9 +85,16 @@ class PatientWorker(ThreadWorker):
         self._arriving: dict[TConn, float] = {}
         self._answering: dict[TConn, float] = {}
         self._leaving: dict[TConn, float] = {}
-        #: Connections whose thread may have to wait for bytes, and connections that wait for such a thread.
-        self._partial: set[TConn] = set()
-        self._queued: dict[TConn, float] = {}
+        share = max(1, self.cfg.threads // PARTIAL_SHARE)
+        #: Connections whose thread may have to wait for bytes, and connections whose client sends ahead.
+        self._partial, self._ahead = _Lane(share), _Lane(share)
+        self._limits: UnreadLimits = self.app.unread_limits  # type: ignore[attr-defined]
+        self._answers: dict[TConn, Answer] = {}
+        self._unread = UnreadTable(self._limits, self._cut)
+        #: Clients that have sent a request before they could know the response to the one before.
+        self._senders_ahead: set[TConn] = set()
+        self._waiting_threads = threading.BoundedSemaphore(self._limits.threads)
+        self._cut_count = 0
         self._handover: Handover | None = None
         self._trimmer = Trimmer()
 
@@ -77,6 +105,8 @@ class PatientWorker(ThreadWorker):
         wsgi.Response.default_headers = _build_default_headers  # type: ignore[method-assign, assignment]
         try:
             self._handover = Handover(path) if path else None
+            for listener in self.sockets:  # connections inherit it
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             super().init_process()
         except Exception:
             self.log.exception("Exception in worker process")
@@ -93,43 +123,158 @@ class PatientWorker(ThreadWorker):
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Run the application; runs in a thread."""
-        if conn in self._partial:
+        if conn in self._partial.running:
             req.force_close()  # otherwise gunicorn would wait for the rest of this request first
-        return super().handle_request(req, conn)
+        outbox = Outbox(conn.sock)
+        sock: Any = outbox  # of a socket, gunicorn only uses what an outbox has
+        response, environ = wsgi.create(req, sock, conn.client, conn.server, self.cfg)
+        environ["wsgi.multithread"] = True
+        environ.pop("wsgi.file_wrapper", None)  # its sendfile would block the thread
+        self.nr += 1
+        if not self.alive or len(self.keepalived_conns) >= self.max_keepalived:
+            response.force_close()
+        pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
+        self._answers[conn] = Answer(outbox, response, pieces)
+        return self._write(conn)
+
+    def _write(self, conn: TConn) -> bool:
+        """Write a response; runs in a thread. Return whether the connection may be used again after it."""
+        answer = self._answers[conn]
+        try:
+            answer.write()
+            if answer.outbox.size > self._limits.bytes_each:
+                answer.is_lost = not self._hold(answer)
+        except (Exception, SystemExit) as e:
+            del self._answers[conn]
+            answer.close()
+            if isinstance(e, OSError) or not answer.response.headers_sent:
+                raise
+            # An error page would look like a part of the response.
+            self.log.exception("Error handling request")
+            raise StopIteration from None
+        return answer.is_written and not answer.is_lost and not answer.response.should_close()
+
+    def _hold(self, answer: Answer) -> bool:
+        """Keep a thread waiting for the client; return False if too many wait, or the client doesn't read."""
+        if not self._waiting_threads.acquire(blocking=False):
+            return False
+        try:
+            return answer.wait_for_room(self._limits)
+        finally:
+            self._waiting_threads.release()
+
+    def _resume(self, conn: TConn) -> bool:
+        """Write more of a response; runs in a thread."""
+        self._answering[conn] = time.monotonic()
+        try:
+            conn.sock.setblocking(True)
+            return bool(self._keepalive_after(conn, self._write(conn)))  # type: ignore[attr-defined]
+        except (OSError, StopIteration):
+            return False
+        except Exception:
+            self.log.exception("Error handling request")
+            return False
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """Process a connection that its thread has finished with."""
         self._answering.pop(conn, None)
-        self._partial.discard(conn)
-        self._start_queued()
-        if fs.cancelled() or fs.exception() is not None or not fs.result():
-            self._leave(conn)
+        for lane in (self._partial, self._ahead):
+            lane.running.discard(conn)
+            self._start_queued(lane)
+        reuse = not fs.cancelled() and fs.exception() is None and bool(fs.result())
+        answer = self._answers.get(conn)
+        if answer is not None and answer.is_lost:
+            self._reset(conn)
+        elif answer is not None and (answer.outbox.size or not answer.is_written):
+            self._await_reader(conn, answer, reuse)
         else:
-            super().finish_request(conn, fs)
+            self._end(conn, reuse)
+
+    def _await_reader(self, conn: TConn, answer: Answer, reuse: bool) -> None:
+        """Wait in the loop until the client has room for more of its response."""
+        conn.sock.setblocking(False)
+        try:
+            self.poller.register(conn.sock, EVENT_WRITE, partial(self._on_room, conn, reuse))
+        except (OSError, ValueError):
+            self._end(conn, False)
+            return
+        self._unread.add(conn, answer)
+
+    def _on_room(self, conn: TConn, reuse: bool, _: Any) -> None:
+        if conn not in self._unread:
+            return  # disconnected by an earlier event of the same round
+        try:
+            if not self._answers[conn].outbox.flush():
+                return
+        except OSError:
+            self._cut(conn)
+            return
+        self.poller.unregister(conn.sock)
+        answer = self._unread.remove(conn)
+        if answer.is_written:
+            self._end(conn, reuse)
+        else:
+            self._answering[conn] = math.inf
+            fs = self.tpool.submit(self._resume, conn)
+            fs.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
+
+    def _end(self, conn: TConn, reuse: bool) -> None:
+        """Go on with a connection whose response has been sent."""
+        self._answers.pop(conn, None)
+        if reuse:
+            done = Future[Any]()
+            done.set_result(True)
+            super().finish_request(conn, done)
+        else:
+            self._leave(conn)
+
+    def _cut(self, conn: TConn) -> None:
+        """Disconnect a client for which the loop waits."""
+        self._unread.remove(conn)
+        self.poller.unregister(conn.sock)
+        self._reset(conn)
+
+    def _reset(self, conn: TConn) -> None:
+        """Disconnect a client that doesn't read its response."""
+        self._cut_count += 1
+        answer = self._answers.get(conn)
+        if answer is not None and not answer.is_written:
+            self.tpool.submit(answer.close)  # the generator may have to close a cursor
+        _reset_at_close(conn)
+        self._drop(conn)
 
     def murder_pending(self) -> None:
         """Close connections that are too slow, and trim memory; gunicorn calls this once a second or more."""
         super().murder_pending()
         self._trimmer.trim_after(self.nr)
         now = time.monotonic()
-        for conn, deadline in list(self._arriving.items()):
-            # A stopping worker answers complete requests, and waits for no others.
-            if now >= deadline or not self.alive:
-                self._forget(conn, self._arriving)
-                self._drop(conn)
-        for conn, deadline in list(self._queued.items()):
-            if now >= deadline or not self.alive:
-                del self._queued[conn]
-                self._drop(conn)
+        self._drop_late_requests(now)
+        self._unread.check()
+        if self._cut_count:
+            self.log.info("Disconnected %d clients that don't read their responses", self._cut_count)
+            self._cut_count = 0
         for conn, deadline in list(self._leaving.items()):
             if now >= deadline:
                 self._forget(conn, self._leaving)
                 self._drop(conn)
         for conn, since in self._answering.items():
             if now - since >= ANSWER_SECONDS:
+                _reset_at_close(conn)
                 _shut(conn, socket.SHUT_RDWR)
             elif now - since >= READ_SECONDS:
                 _shut(conn, socket.SHUT_RD)
+
+    def _drop_late_requests(self, now: float) -> None:
+        for conn, deadline in list(self._arriving.items()):
+            # A stopping worker answers complete requests, and waits for no others.
+            if now >= deadline or not self.alive:
+                self._forget(conn, self._arriving)
+                self._drop(conn)
+        for lane, drop in ((self._partial, self._drop), (self._ahead, self._reset)):
+            for conn, deadline in list(lane.waiting.items()):
+                if now >= deadline or not self.alive:
+                    del lane.waiting[conn]
+                    drop(conn)
 
     def _look(self, conn: TConn, deadline: float) -> None:
         try:
@@ -167,17 +312,23 @@ class PatientWorker(ThreadWorker):
     def _answer(self, conn: TConn, seen: bytes) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         conn.data_ready = True
-        if is_surely_complete(seen):
-            self._start(conn)
+        if not is_surely_complete(seen):
+            self._queue(conn, self._partial)
+        elif is_ahead(seen) or conn in self._senders_ahead:
+            self._senders_ahead.add(conn)
+            self._queue(conn, self._ahead)
         else:
-            self._queued[conn] = time.monotonic() + ARRIVE_SECONDS
-            self._start_queued()
+            self._start(conn)
 
-    def _start_queued(self) -> None:
-        while self._queued and len(self._partial) < max(1, self.cfg.threads // PARTIAL_SHARE):
-            conn = next(iter(self._queued))
-            del self._queued[conn]
-            self._partial.add(conn)
+    def _queue(self, conn: TConn, lane: _Lane) -> None:
+        lane.waiting[conn] = time.monotonic() + ARRIVE_SECONDS
+        self._start_queued(lane)
+
+    def _start_queued(self, lane: _Lane) -> None:
+        while lane.waiting and len(lane.running) < lane.most:
+            conn = next(iter(lane.waiting))
+            del lane.waiting[conn]
+            lane.running.add(conn)
             self._start(conn)
 
     def _start(self, conn: TConn) -> None:
@@ -213,6 +364,8 @@ class PatientWorker(ThreadWorker):
             self._drop(conn)
 
     def _drop(self, conn: TConn) -> None:
+        self._senders_ahead.discard(conn)
+        self._answers.pop(conn, None)
         self.nr_conns -= 1
         conn.close()
 
@@ -265,6 +418,12 @@ def is_surely_complete(received: bytes) -> bool:
     return bool(end) and len(body) >= _body_length(head) and not _CHUNKED.search(head)
 
 
+def is_ahead(received: bytes) -> bool:
+    """Return whether bytes of a further request have arrived together with a complete one."""
+    head, end, body = received.partition(b"\r\n\r\n")
+    return bool(end) and len(body) > _body_length(head)
+
+
 def _body_length(head: bytes) -> int:
     length = _LENGTH.search(head + b"\r\n")
     return int(length[1]) if length else 0
@@ -294,3 +453,9 @@ def _is_half_closed(sock: socket.socket) -> bool:
 def _shut(conn: TConn, how: int) -> None:
     with contextlib.suppress(OSError):  # it may already be closed
         conn.sock.shutdown(how)
+
+
+def _reset_at_close(conn: TConn) -> None:
+    # Otherwise the kernel would keep bytes that nobody reads for minutes.
+    with contextlib.suppress(OSError):
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -25,10 +25,13 @@ from app.commands.schema import require_schema, wait_for_schema
 from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import warn_unknown_settings
 from app.commands.stores import require_stores
+from app.commands.unread import UnreadLimits
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
 from app.runtime.gc import freeze_loaded
 
+#: Connections per web process.
+_CONNECTIONS = 1000
 #: Modules of all parts, which ``eventr up`` loads once for all of them.
 _PARTS = (
     "app.application",
@@ -150,7 +153,9 @@ def _gunicorn(settings: Settings) -> None:
     from controller.messages import get_handover_path
 
     class Server(BaseApplication):
-        handover = get_handover_path(settings)  # for app.commands.gunicorn_worker
+        # For app.commands.gunicorn_worker.
+        handover = get_handover_path(settings)
+        unread_limits = build_unread_limits(settings)
 
         def load_config(self) -> None:
             for name, value in build_gunicorn_options(settings).items():
@@ -167,6 +172,19 @@ def _gunicorn(settings: Settings) -> None:
     Server().run()
 
 
+def build_unread_limits(settings: Settings) -> UnreadLimits:
+    """Return the limits for responses that clients don't read."""
+    return UnreadLimits(
+        seconds=settings.web_unread_seconds,
+        # Behind a proxy, all connections have the proxy's address.
+        per_address=0 if settings.trusted_proxies else settings.web_unread_per_address,
+        bytes_each=settings.web_unread_bytes,
+        bytes_all=settings.web_unread_total,
+        threads=max(1, settings.web_threads // 4),
+        clients=_CONNECTIONS // 2,
+    )
+
+
 def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
     """Return gunicorn's settings: threads, and no open interface that isn't needed (security.md W17)."""
     return {
@@ -175,6 +193,7 @@ def build_gunicorn_options(settings: Settings) -> dict[str, Any]:
         else f"{settings.host}:{settings.port}",
         "workers": settings.web_workers,
         "threads": settings.web_threads,
+        "worker_connections": _CONNECTIONS,
         "worker_class": "app.commands.gunicorn_worker.PatientWorker",
         "umask": 0o077,
         "control_socket_disable": True,

@@ -6,32 +6,64 @@ import contextlib
 import functools
 import http.client
 import os
+import select
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.http.wsgi import Response
+from gunicorn.workers.gthread import TConn
 
 from app import embedded
 from app.commands.gunicorn_worker import BODY_BYTES, HEAD_BYTES, is_complete, is_surely_complete
+from app.commands.unread import UNSENT_BYTES, Answer, Outbox, UnreadLimits, UnreadTable
 from app.config import Settings
 from tests.support.imports import REPO
 from tests.support.up import free_port
 
 Eventually = Callable[..., Any]
+_ESTABLISHED = 1  # TCP_ESTABLISHED
 _PATIENCE = 60.0
 #: Answers with the body it got; the limits of the worker are arguments.
 _SERVER = """
-import os, sys
+import os, sys, threading
 from app import application
 from app.commands import gunicorn_worker, processes
 from app.config import Settings
 gunicorn_worker.LINGER_SECONDS = 1e6  # who stays, stays
 limits = gunicorn_worker
 port, limits.ARRIVE_SECONDS, limits.READ_SECONDS, limits.ANSWER_SECONDS = map(float, sys.argv[1:])
+inside, busiest, lock = 0, 0, threading.Lock()
+def stream():
+    for _ in range(1024):
+        yield b"x" * (64 << 10)
 def echo(environ, start):
+    global inside, busiest
+    with lock:
+        inside += 1
+        busiest = max(busiest, inside) if environ["PATH_INFO"] == "/page" else busiest
+    try:
+        return answer(environ, start)
+    finally:
+        with lock:
+            inside -= 1
+def answer(environ, start):
+    if environ["PATH_INFO"] == "/busiest":
+        start("200 OK", [("Content-Length", str(len(str(busiest))))])
+        return [str(busiest).encode()]
+    if environ["PATH_INFO"] in ("/stream", "/chunks"):
+        start("200 OK", [("Content-Length", str(64 << 20))] if environ["PATH_INFO"] == "/stream" else [])
+        return stream()
+    if environ["PATH_INFO"] == "/page":
+        sum(range(100_000))  # other threads get their turn
+        start("200 OK", [("Content-Length", str(1 << 18))])
+        return [b"p" * (1 << 18)]
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     # More than the buffers of a connection hold, for clients that do not read.
     large = b"x" * (64 << 20) if environ["PATH_INFO"] == "/large" else body
@@ -90,16 +122,20 @@ def _web(eventually: Eventually, *limits: float, **environment: str) -> Iterator
         web.close()
 
 
+#: Room for clients that don't read, where a test isn't about this limit.
+_ROOM = {"EVENTR_WEB_UNREAD_PER_ADDRESS": "500", "EVENTR_WEB_UNREAD_TOTAL": str(1 << 34)}
+
+
 @pytest.fixture(scope="module")
 def patient(eventually: Eventually) -> Iterator[Web]:
     """Waits for ever: a client that blocks a thread blocks it until the test fails."""
-    yield from _web(eventually, 1e6, 1e6, 1e6)
+    yield from _web(eventually, 1e6, 1e6, 1e6, EVENTR_WEB_UNREAD_SECONDS="600", **_ROOM)
 
 
 @pytest.fixture(scope="module")
 def strict(eventually: Eventually) -> Iterator[Web]:
     """Ends what is slow almost at once."""
-    yield from _web(eventually, 0.1, 0.1, 0.2)
+    yield from _web(eventually, 0.1, 0.1, 0.2, EVENTR_WEB_UNREAD_SECONDS="0.2", **_ROOM)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +152,7 @@ def eventr(eventually: Eventually, servers: embedded.EmbeddedServers) -> Iterato
 
 def _all(sock: socket.socket) -> bytes:
     """Return all that comes until the end; a reset is one too, where the server gave a client up."""
-    parts = []
+    parts: list[bytes] = []
     with contextlib.suppress(ConnectionResetError):
         parts += iter(functools.partial(sock.recv, 1 << 16), b"")
     return b"".join(parts)
@@ -212,10 +248,175 @@ def test_W17_slow_requests_are_ended(strict: Web, eventually: Eventually, start:
     eventually(lambda: strict.status() == 200, _PATIENCE)
 
 
-def test_W17_a_client_that_does_not_read_its_answer_is_cut_off(strict: Web, eventually: Eventually) -> None:
-    for _ in range(4):
-        strict.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-    eventually(lambda: strict.status() == 200, _PATIENCE, "two threads, four such clients")
+_UNREAD = {
+    "pages": b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n" * 200,
+    "large": b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n",
+    "stream": b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
+    "chunks": b"GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["pages", "stream", "chunks"])
+def test_W17_clients_that_never_read_their_answers_stop_nobody(patient: Web, kind: str) -> None:
+    unread = [patient.connect(_UNREAD[kind]) for _ in range(40)]
+    # This server waits for ever: a client that held one of the two threads would hold it until the end.
+    assert [patient.status() for _ in range(20)] == [200] * 20
+    for sock in unread:
+        sock.close()
+    assert patient.status() == 200
+
+
+def test_W17_an_answer_in_one_piece_above_the_limit_holds_few_threads(patient: Web) -> None:
+    unread = [patient.connect(_UNREAD["large"]) for _ in range(8)]
+    assert [patient.status() for _ in range(20)] == [200] * 20
+    # One of the two threads may wait, and the others of these clients lose their answers.
+    assert sum(len(_all(sock)) > 64 << 20 for sock in unread) == 1
+
+
+def test_W17_requests_sent_ahead_of_their_answers_get_few_threads(patient: Web) -> None:
+    ahead = [patient.connect(_UNREAD["pages"]) for _ in range(10)]
+    for sock in ahead:
+        got = 0
+        while got < 20 << 18:  # twenty of its pages
+            got += len(sock.recv(1 << 20))
+    assert _get(patient, "/busiest") == b"1"
+
+
+@pytest.mark.parametrize("kind", ["large", "stream", "chunks"])
+def test_W17_an_answer_that_is_read_late_is_whole(patient: Web, kind: str) -> None:
+    sock = patient.connect(_UNREAD[kind])
+    assert patient.status() == 200
+    answer = http.client.HTTPResponse(sock)
+    answer.begin()
+    parts = 0
+    while part := answer.read(1 << 20):
+        assert part == b"x" * len(part)
+        parts += len(part)
+    assert parts == 64 << 20
+
+
+def test_W17_a_reader_slower_than_its_answer_is_not_cut_off(strict: Web) -> None:
+    sock = strict.connect(_UNREAD["stream"])
+    seconds, got, began = 0.2, 0, time.monotonic()
+    # Reads for many times the limit, but more than the least amount each time it may be looked at.
+    while got < 16 << 20:
+        part = sock.recv(1 << 18)
+        assert part, "the server ended it"
+        got += len(part)
+        select.select([], [], [], seconds / 20)
+    assert time.monotonic() - began > seconds
+
+
+class Table:
+    """Real connections of clients that don't read, in a table of this process."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.cut: list[str] = []
+        given: dict[str, Any] = {"per_address": 0, "bytes_each": 0, "bytes_all": 1 << 30, "clients": 500}
+        self._rows = UnreadTable(UnreadLimits(**{"seconds": 1e6, "threads": 1, **given, **limits}), self._cut)
+        self._names: dict[TConn, str] = {}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        self._open = [self._listener]
+
+    def close(self) -> None:
+        for sock in self._open:
+            sock.close()
+
+    def add(self, name: str, address: str, *, size: int = 8 << 20) -> socket.socket:
+        client = socket.create_connection(self._listener.getsockname())
+        sock, _ = self._listener.accept()
+        self._open += client, sock
+        conn = TConn(Config(), sock, (address, 1), ("127.0.0.1", 2))
+        self._names[conn] = name
+        request: Any = SimpleNamespace(method="GET", version=(1, 1), should_close=lambda: False)
+        response = Response(request, Outbox(sock), Config())  # type: ignore[arg-type]
+        response.start_response("200 OK", [("Content-Length", str(size))])
+        answer = Answer(response.sock, response, [b"x" * size])  # type: ignore[arg-type]
+        answer.write()
+        self._rows.add(conn, answer)
+        return client
+
+    def check(self) -> None:
+        self._rows._next_check = 0.0
+        self._rows.check()
+
+    def _cut(self, conn: TConn) -> None:
+        self._rows.remove(conn)
+        self.cut.append(self._names[conn])
+
+
+@pytest.fixture
+def tables() -> Iterator[Callable[..., Table]]:
+    with contextlib.ExitStack() as stack:
+
+        def build(**limits: float) -> Table:
+            table = Table(**limits)
+            stack.callback(table.close)
+            return table
+
+        yield build
+
+
+def test_W17_the_oldest_unread_answer_of_an_address_makes_room(tables: Callable[..., Table]) -> None:
+    table = tables(per_address=2)
+    for name, address in [("a", "192.0.2.1"), ("b", "192.0.2.2"), ("c", "192.0.2.1"), ("d", "192.0.2.1")]:
+        table.add(name, address)
+    assert table.cut == ["a"]
+    for name, address in [("e", "2001:db8::1"), ("f", "2001:db8::2"), ("g", "2001:db8:0:0:1::1")]:
+        table.add(name, address)
+    assert table.cut == ["a", "e"]
+
+
+@pytest.mark.parametrize("limit", [{"clients": 2}, {"bytes_all": 20 << 20}])
+def test_W17_unread_answers_of_a_process_are_limited(
+    tables: Callable[..., Table], limit: dict[str, int]
+) -> None:
+    table = tables(**limit)
+    for number in range(4):
+        table.add(str(number), f"192.0.2.{number}")
+    assert table.cut == ["0", "1"]
+
+
+def test_W17_a_client_that_reads_goes_behind_those_that_do_not(tables: Callable[..., Table]) -> None:
+    table = tables(clients=2)
+    reads, _ = table.add("reads", "192.0.2.1"), table.add("stays", "192.0.2.2")
+    reads.recv(1 << 20, socket.MSG_WAITALL)
+    table.check()
+    table.add("new", "192.0.2.3")
+    assert table.cut == ["stays"]
+
+
+def test_W17_a_client_must_go_on_reading(tables: Callable[..., Table]) -> None:
+    table = tables(seconds=0.0)
+    table.add("stays", "192.0.2.2")
+    table.check()
+    assert table.cut == ["stays"]
+
+
+def _is_cut(sock: socket.socket) -> bool:
+    return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)) or _state(sock) != _ESTABLISHED
+
+
+def _get(web: Web, path: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=_PATIENCE)
+    connection.request("GET", path)
+    body = connection.getresponse().read()
+    connection.close()
+    return body
+
+
+def _state(sock: socket.socket) -> int:
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+
+
+@pytest.mark.parametrize("kind", _UNREAD)
+def test_W17_a_client_that_does_not_read_its_answer_is_cut_off(
+    strict: Web, eventually: Eventually, kind: str
+) -> None:
+    unread = [strict.connect(_UNREAD[kind]) for _ in range(4 if kind == "large" else 40)]
+    eventually(lambda: all(map(_is_cut, unread)), _PATIENCE)
+    eventually(lambda: strict.status() == 200, _PATIENCE)
 
 
 @pytest.mark.parametrize(
