@@ -471,6 +471,9 @@ class Settings:
         4 << 20, "Largest push accepted from a hub, in bytes", _between(1024, 1 << 26)
     )
     retention_entries: int = _row(5000, "Entries kept per feed", _between(100, 1e7), common=True)
+    retention_bytes: int = _row(
+        100 << 20, "Size of the entries kept per feed, as stored, in bytes", _between(1 << 20, 1 << 40)
+    )
 
     # -- reading
     unread_days: int = _row(

@@ -168,13 +168,15 @@ class Gateways:
     def __init__(self, store: Store, mappers: Mappers, settings: Settings) -> None:
         m = mappers
         start = StartRule(dt.timedelta(days=settings.unread_days), settings.unread_min, settings.unread_max)
-        keep = settings.retention_entries
-        writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
+        keep, keep_bytes = settings.retention_entries, settings.retention_bytes
+        writer = EntryWriter(
+            store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep, keep_bytes=keep_bytes
+        )
         merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
-        self.retention = RetentionGateway(m.feeds, m.entries, keep=keep)
+        self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store=store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import datetime as dt
 import multiprocessing
 import random
@@ -387,3 +388,81 @@ def test_retention_raises_the_first_number_and_keeps_stars(world: World, db: Db,
     assert oldest["_id"] not in {r.id for r in everything.rows}
     services.reading.set_starred(alice, oldest["_id"], False)
     assert services.gateways.retention.apply_retention(feed_id) == 1
+
+
+_CHANGED = tuple(field.name for field in dataclasses.fields(EntryChange))
+_NOISE = random.Random(7)
+
+
+def _big(n: int, size: int = 40_000) -> Any:
+    """Return an entry that takes a bit more than ``size`` bytes in the store."""
+    return new_entry(n)._replace(content="", summary="", raw=_NOISE.randbytes(size))
+
+
+def _limit_bytes(services: Services, limit: int) -> None:
+    services.gateways.retention._keep_bytes = limit
+    services.gateways.feeds._writer._keep_bytes = limit
+
+
+def _size(db: Db, feed_id: int) -> int:
+    docs = db["entries"].aggregate(
+        [{"$match": {"feed_id": feed_id}}, {"$group": {"_id": 0, "n": {"$sum": {"$bsonSize": "$$ROOT"}}}}]
+    )
+    return sum(doc["n"] for doc in docs)
+
+
+def test_a_feed_keeps_no_more_bytes_than_the_limit(world: World, db: Db, alice: Actor) -> None:
+    services, feed_id = world.services, world.feed("big")
+    _limit_bytes(services, 400_000)
+    services.subscriptions.subscribe(alice, "https://big.example.org/feed")
+    assert not world.store(feed_id, [_big(n) for n in range(9)]).too_big
+    oldest = db["entries"].find_one({"feed_id": feed_id, "seq": 1})
+    assert oldest is not None
+    services.reading.set_starred(alice, oldest["_id"], True)
+    for start in range(9, 30, 3):
+        result = world.store(feed_id, [_big(n) for n in range(start, start + 3)])
+        if result.too_big:
+            services.gateways.retention.apply_retention(feed_id)
+        assert _size(db, feed_id) <= 400_000 + 3 * 41_000 + 41_000, "one starred entry is kept besides"
+    feed = db["feeds"].find_one({"_id": feed_id})
+    assert feed is not None
+    assert feed["last_seq"] == 30
+    assert 4 <= feed["last_seq"] - feed["first_seq"] + 1 <= 10
+    assert db["entries"].find_one({"_id": oldest["_id"]}), "starred entries stay"
+    listed = [_big(n) for n in range(30)]
+    assert world.store(feed_id, [e for e in listed if e.guid_hash == guid(29)]).new == 0
+
+
+def test_entries_that_grow_later_count_as_bytes(world: World, db: Db) -> None:
+    services, feed_id = world.services, world.feed("grows")
+    _limit_bytes(services, 200_000)
+    world.store(feed_id, [new_entry(n) for n in range(20)])
+    changed = tuple(
+        EntryChange(**{name: getattr(entry, name) for name in _CHANGED}) for entry in map(_big, range(20))
+    )
+    world.feeds.claim([feed_id], "grown", NOW, 60)
+    change = FeedUpdate(feed_id, "grown", NOW, (), changed, FeedFields(checked_at=NOW))
+    [result] = world.feeds.store_updates([change], NOW)
+    assert result.too_big
+    assert services.gateways.retention.apply_retention(feed_id) == 17, "80 % remain"
+    assert _size(db, feed_id) <= 200_000
+
+
+def test_one_entry_above_the_limit_of_bytes_stays_alone(world: World, db: Db) -> None:
+    feed_id = world.feed("huge")
+    _limit_bytes(world.services, 10_000)
+    assert world.store(feed_id, [_big(n) for n in range(3)]).too_big
+    assert world.services.gateways.retention.apply_retention(feed_id) == 2
+    assert db["entries"].count_documents({"feed_id": feed_id}) == 1
+
+
+def test_a_feed_of_an_earlier_version_is_measured_once(world: World, db: Db) -> None:
+    services, feed_id = world.services, world.feed("old")
+    world.store(feed_id, [_big(n) for n in range(5)])
+    db["feeds"].update_one({"_id": feed_id}, {"$unset": {"stored_bytes": ""}})
+    assert world.store(feed_id, [_big(9)]).too_big, "not measured yet"
+    assert services.gateways.retention.apply_retention(feed_id) == 0
+    feed = db["feeds"].find_one({"_id": feed_id})
+    assert feed is not None
+    assert feed["stored_bytes"] == _size(db, feed_id)
+    assert not world.store(feed_id, [_big(10)]).too_big

@@ -25,11 +25,13 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed, FeedUpdate, Position, StoreResult
-from app.models.reading.entry import NewEntry
+from app.models.reading.entry import EntryChange, NewEntry
 from app.models.subscriptions.subscription import StartRule
 
 log = logs.get(__name__)
 
+#: Bytes that an entry takes besides its HTML, roughly.
+_FRAME = 500
 #: Attempts that late writers may disturb before this writer gives up.
 ROUNDS = 8
 
@@ -54,7 +56,7 @@ class EntryWriter:
 
     Args:
         start: where reading starts for people who subscribed before a feed's first entries.
-        keep: entries kept per feed, to calculate the excess.
+        keep, keep_bytes: entries kept per feed and their size, to calculate the excess.
     """
 
     def __init__(
@@ -66,13 +68,14 @@ class EntryWriter:
         *,
         start: StartRule,
         keep: int,
+        keep_bytes: int,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._entries = entries
         self._subscriptions = subscriptions
         self._start = start
-        self._keep = keep
+        self._keep, self._keep_bytes = keep, keep_bytes
 
     def store_updates(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
         """Store a batch, one update per feed; return the results in the order of the updates.
@@ -80,7 +83,8 @@ class EntryWriter:
         Safe to run twice and to be killed anywhere: stored entries are recognized by their guids.
         """
         fresh = {u.feed_id: u for u in updates if u.new}
-        positions = self._feeds.find_positions((u.feed_id, u.token) for u in fresh.values()) if fresh else {}
+        grown = [(u.feed_id, u.token) for u in updates if u.new or u.changed]
+        positions = self._feeds.find_positions(grown) if grown else {}
         held = [u for u in fresh.values() if u.feed_id in positions]
         torn = self._insert(held, positions)
         self._entries.update_bodies((u.feed_id, u.fetched_at, c) for u in updates for c in u.changed)
@@ -114,14 +118,19 @@ class EntryWriter:
         }
         starts = {f: self._start_of(s, now) for f, s in settled.items() if not s.position.last_seq}
         self._subscriptions.set_start(starts)
-        written = self._feeds.write_states([_write(u, settled.get(u.feed_id)) for u in updates])
+        written = self._feeds.write_states(
+            [_write(u, settled.get(u.feed_id), positions.get(u.feed_id)) for u in updates]
+        )
         # People who subscribed between the two writes saw an empty feed.
         self._subscriptions.set_start({f: upto for f, upto in starts.items() if f in written})
         if late := [f for f in settled if f not in written]:
             log.warning("claim_lost", feed_ids=late)
             self._feeds.mark_torn(late)
         return {
-            u.feed_id: self._result(u.feed_id, settled.get(u.feed_id), u.feed_id in written) for u in updates
+            u.feed_id: self._result(
+                u, settled.get(u.feed_id), positions.get(u.feed_id), stored=u.feed_id in written
+            )
+            for u in updates
         }
 
     def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
@@ -153,7 +162,8 @@ class EntryWriter:
         changes = self._entries.find_changes(update.feed_id, update.new, update.fetched_at)
         self._entries.update_bodies((update.feed_id, update.fetched_at, change) for change in changes)
         settled = self._settle(update, now, state=True)
-        return self._result(update.feed_id, settled, settled is not None)
+        position = settled.position if settled else None
+        return self._result(update, settled, position, stored=settled is not None)
 
     def _settle(self, update: FeedUpdate, now: dt.datetime, *, state: bool) -> _Settled | None:
         """Reconcile a feed and store its update in one transaction; return None if the claim is lost."""
@@ -164,9 +174,10 @@ class EntryWriter:
                 return None
             settled = self._order(update, position, now, session)
             if state:
-                self._feeds.write_states([_write(_narrowed(update, settled), settled)], session)
+                write = _write(_narrowed(update, settled), settled, position)
+                self._feeds.write_states([write], session)
             else:
-                self._feeds.write_numbering(_write(update, settled), session)
+                self._feeds.write_numbering(_write(update, settled, position), session)
             return settled
 
         for _ in range(ROUNDS):
@@ -204,12 +215,20 @@ class EntryWriter:
     def _start_of(self, settled: _Settled, now: dt.datetime) -> int:
         return self._start.calculate_upto(settled.ats[-self._start.max_unread :], settled.last_seq, now)
 
-    def _result(self, feed_id: int, settled: _Settled | None, stored: bool) -> StoreResult:
+    def _result(
+        self, update: FeedUpdate, settled: _Settled | None, position: Position | None, *, stored: bool
+    ) -> StoreResult:
+        too_big = stored and position is not None and self._is_too_big(update, position)
         if settled is None or not stored:
-            return StoreResult(feed_id, stored)
+            return StoreResult(update.feed_id, stored, too_big=too_big)
         first, last = settled.position.first_seq, settled.last_seq
         excess = max(0, last - first + 1 - self._keep)
-        return StoreResult(feed_id, True, len(settled.ats), last, excess)
+        return StoreResult(update.feed_id, True, len(settled.ats), last, excess, too_big)
+
+    def _is_too_big(self, update: FeedUpdate, position: Position) -> bool:
+        """Return whether a feed's entries may exceed the size to keep, or were never measured."""
+        stored = position.stored_bytes
+        return stored is None or stored + estimate_bytes(update) > self._keep_bytes
 
 
 def sort_new_entries(new: Sequence[NewEntry]) -> list[NewEntry]:
@@ -220,6 +239,15 @@ def sort_new_entries(new: Sequence[NewEntry]) -> list[NewEntry]:
     return sorted(reversed(new), key=lambda entry: entry.at)
 
 
+def estimate_bytes(update: FeedUpdate) -> int:
+    """Return how many bytes an update's entries take at most in the store.
+
+    Compression makes them a third of that, so the estimate is corrected once it exceeds what is kept.
+    """
+    entries: list[NewEntry | EntryChange] = [*update.new, *update.changed]
+    return sum(len(e.content) + len(e.summary) + len(e.raw) + _FRAME for e in entries)
+
+
 def _narrowed(update: FeedUpdate, settled: _Settled) -> FeedUpdate:
     """Return the update without the effects of entries that were already stored and visible."""
     added = [entry for entry in update.new if entry.guid_hash in settled.guids]
@@ -228,10 +256,12 @@ def _narrowed(update: FeedUpdate, settled: _Settled) -> FeedUpdate:
     return dataclasses.replace(update, fields=update.fields_of(added))
 
 
-def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:
+def _write(update: FeedUpdate, settled: _Settled | None, position: Position | None) -> StateWrite:
+    measured = position is not None and position.stored_bytes is not None
+    added = estimate_bytes(update) if measured else None
     if settled is None:
         index_at = update.fetched_at if update.changed else None
-        return StateWrite(update.feed_id, update.token, update.fields, index_at=index_at)
+        return StateWrite(update.feed_id, update.token, update.fields, index_at=index_at, added_bytes=added)
     return StateWrite(
         update.feed_id,
         update.token,
@@ -240,4 +270,5 @@ def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:
         last_seq=settled.last_seq,
         newest=max(settled.ats, default=None),
         index_at=update.fetched_at,
+        added_bytes=added,
     )

@@ -1,9 +1,16 @@
-"""Retention: deletes the oldest entries of a feed above the number to keep."""
+"""Retention: deletes the oldest entries of a feed above the number and the size to keep."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
+from app.models.feeds.feed import Position
+
+#: Percent of the size to keep that remain when a feed exceeds it: measuring reads all of its entries, so the
+#: next measurement must be far away.
+_REMAINS: Final = 80
 
 
 class RetentionGateway:
@@ -11,16 +18,36 @@ class RetentionGateway:
 
     Args:
         keep: entries to keep per feed.
+        keep_bytes: size of the entries to keep per feed, as stored.
     """
 
-    def __init__(self, feeds: FeedMapper, entries: EntryMapper, *, keep: int) -> None:
+    def __init__(self, feeds: FeedMapper, entries: EntryMapper, *, keep: int, keep_bytes: int) -> None:
         self._feeds, self._entries = feeds, entries
-        self._keep = keep
+        self._keep, self._keep_bytes = keep, keep_bytes
 
     def apply_retention(self, feed_id: int) -> int:
-        """Delete a feed's oldest entries above the number to keep; return how many were deleted.
+        """Delete a feed's oldest entries above the number or size to keep; return how many were deleted.
 
         The feed's first number is raised before the deletion, so leftovers of a crash don't count. Starred
-        entries stay, but no longer count as unread.
+        entries stay, but no longer count as unread. The newest entry always stays.
         """
-        return self._entries.delete_below(feed_id, self._feeds.raise_first_seq(feed_id, self._keep))
+        position = self._feeds.raise_first_seq(feed_id, self._keep)
+        if position is None:
+            return 0
+        first_seq = position.first_seq
+        if position.stored_bytes is None or position.stored_bytes > self._keep_bytes:
+            first_seq = self._fit_bytes(position)
+        return self._entries.delete_below(feed_id, first_seq)
+
+    def _fit_bytes(self, position: Position) -> int:
+        """Measure a feed's entries, and raise its first number if they are too big; return that number."""
+        sizes = list(self._entries.find_sizes(position.feed_id, position.first_seq))
+        total, first_seq = sum(size for _, size in sizes), position.first_seq
+        if total > self._keep_bytes:
+            total = 0
+            for seq, size in sizes:
+                if total and total + size > self._keep_bytes * _REMAINS // 100:
+                    break
+                first_seq, total = seq, total + size
+        self._feeds.set_stored_bytes(position, first_seq, total)
+        return first_seq

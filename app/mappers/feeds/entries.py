@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bson.binary import Binary
@@ -435,6 +435,18 @@ class EntryMapper:
             self._entries.update_one(query, {"$inc": {"stars": delta}}, session=session)
         elif share:
             self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": delta}}, session=session)
+
+    @translate_errors
+    def find_sizes(self, feed_id: int, first_seq: int) -> Iterator[tuple[int, int]]:
+        """Yield number and stored size of a feed's entries from ``first_seq`` on, newest first, in bytes."""
+        pipeline: list[Doc] = [
+            {"$match": {"feed_id": feed_id, "seq": {"$gte": first_seq}}},
+            {"$sort": {"seq": -1}},
+            {"$project": {"_id": 0, "seq": 1, "size": {"$bsonSize": "$$ROOT"}}},
+        ]
+        with self._entries.aggregate(pipeline, hint="seq", batchSize=BATCH) as found:
+            for doc in found:
+                yield doc["seq"], doc["size"]
 
     @translate_errors
     def delete_below(self, feed_id: int, seq: int) -> int:

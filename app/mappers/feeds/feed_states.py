@@ -32,7 +32,8 @@ class StateWrite:
     """A feed's state after a pull; written only if ``token`` and ``base`` still match.
 
     ``base`` and ``last_seq`` are None if the pull found no entries. ``index_at`` is set if there are new or
-    changed entries, which the search must index.
+    changed entries, which the search must index. ``added_bytes`` estimates how much its entries grew; None
+    if their size isn't known.
     """
 
     feed_id: int
@@ -42,6 +43,7 @@ class StateWrite:
     last_seq: int | None = None
     newest: dt.datetime | None = None
     index_at: dt.datetime | None = None
+    added_bytes: int | None = None
 
 
 def build_unchanged_updates(next_checks: Sequence[NextCheck], now: dt.datetime) -> list[UpdateMany]:
@@ -96,6 +98,8 @@ def build_state_update(write: StateWrite) -> UpdateOne:
         query["last_seq"] = write.base
     update = build_numbering_update(write)
     update["$set"].update(_fields(write.fields))
+    if write.added_bytes:
+        update["$inc"] = {"stored_bytes": Int64(write.added_bytes)}
     update["$unset"] = {"claim_token": "", "claimed_until": ""}
     return UpdateOne(query, update)
 

@@ -34,7 +34,7 @@ from app.runtime import identity_map
 from app.runtime.version_cache import VersionCache
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
-_POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
+_POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1, "stored_bytes": 1}
 _CARD = dict.fromkeys(
     (
         *("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"),
@@ -258,9 +258,9 @@ class FeedMapper:
     @translate_errors
     def write_numbering(self, write: StateWrite, session: Session) -> None:
         """Write only the numbering of a feed that this transaction has locked; the claim stays."""
-        self._feeds.update_one(
-            {"_id": write.feed_id, "claim_token": write.token}, build_numbering_update(write), session=session
-        )
+        # Nobody counted the entries that a dead writer left, so their size is measured again.
+        update = build_numbering_update(write) | {"$unset": {"stored_bytes": ""}}
+        self._feeds.update_one({"_id": write.feed_id, "claim_token": write.token}, update, session=session)
 
     @translate_errors
     def mark_torn(self, feed_ids: Sequence[int]) -> None:
@@ -287,8 +287,11 @@ class FeedMapper:
         self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})
 
     @translate_errors
-    def raise_first_seq(self, feed_id: int, keep: int) -> int:
-        """Raise a feed's first number so that at most ``keep`` entries remain; return it."""
+    def raise_first_seq(self, feed_id: int, keep: int) -> Position | None:
+        """Raise a feed's first number so that at most ``keep`` entries remain; return the new range.
+
+        Returns None if there is no such feed.
+        """
         border = {"$add": [{"$subtract": ["$last_seq", keep]}, 1]}
         doc = self._feeds.find_one_and_update(
             {"_id": feed_id},
@@ -296,7 +299,22 @@ class FeedMapper:
             projection=_POSITION,
             return_document=ReturnDocument.AFTER,
         )
-        return int(doc["first_seq"]) if doc else 1
+        return _position(doc) if doc else None
+
+    @translate_errors
+    def set_stored_bytes(self, position: Position, first_seq: int, measured: int) -> None:
+        """Raise a feed's first number, and correct the estimated size of its entries.
+
+        Args:
+            position: the feed as it was before the measurement; what a pull adds meanwhile still counts.
+            measured: the size of the entries that remain, in bytes.
+        """
+        update: Doc = {"$max": {"first_seq": Int64(first_seq)}}
+        if position.stored_bytes is None:
+            update["$set"] = {"stored_bytes": Int64(measured)}
+        else:
+            update["$inc"] = {"stored_bytes": Int64(measured - position.stored_bytes)}
+        self._feeds.update_one({"_id": position.feed_id}, update)
 
     @translate_errors
     def change_subscriber_count(
@@ -415,6 +433,7 @@ def _new(feed_id: int, url: str, url_key: str, title: str, *, now: dt.datetime, 
         "title": title,
         "first_seq": Int64(1),
         "last_seq": Int64(0),
+        "stored_bytes": Int64(0),
         "errors": 0,
         "subscribers": 0,
         "next_check_at": due,
@@ -475,7 +494,8 @@ card_cache = VersionCache(_card, bytes_max=CARD_BYTES, spare=_CARD_SPARE)
 
 
 def _position(doc: Doc) -> Position:
-    return Position(doc["_id"], doc["first_seq"], doc["last_seq"], doc.get("last_entry_at"))
+    get = doc.get
+    return Position(doc["_id"], doc["first_seq"], doc["last_seq"], get("last_entry_at"), get("stored_bytes"))
 
 
 def _feed(doc: Doc) -> Feed:

@@ -167,12 +167,16 @@ class FeedCard(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """The current range of a feed's sequence numbers; ``last_entry_at`` as in :class:`Feed`."""
+    """The current range of a feed's sequence numbers; ``last_entry_at`` as in :class:`Feed`.
+
+    ``stored_bytes`` estimates the size of its entries, never too low for long; None: to be measured.
+    """
 
     feed_id: int
     first_seq: int
     last_seq: int
     last_entry_at: dt.datetime | None = None
+    stored_bytes: int | None = None
 
 
 class FeedPoll(NamedTuple):
@@ -281,6 +285,7 @@ class StoreResult:
         stored: False if another writer had the claim: ``fields`` wasn't written.
         new: entries that became visible, including those that a crashed writer left.
         excess: entries above the limit per feed; above 0 the feed needs a ``retain``.
+        too_big: whether its entries may take more bytes than are kept, which needs a ``retain`` as well.
     """
 
     feed_id: int
@@ -288,6 +293,7 @@ class StoreResult:
     new: int = 0
     last_seq: int = 0
     excess: int = 0
+    too_big: bool = False
 
 
 class FetchRecord(NamedTuple):

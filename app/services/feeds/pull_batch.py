@@ -184,7 +184,7 @@ class PullBatch:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if self._apply_secrecy and (digest.moved_to or _changes_secrecy(feed, digest)):
                 self._apply_secrecy(stored.feed_id)
-            if stored.excess > 0:
+            if stored.excess > 0 or stored.too_big:
                 self._retention.apply_retention(stored.feed_id)
         # Only the store knows which entries are new and which were listed before.
         self._feeds.record_fetches(
