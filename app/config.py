@@ -168,6 +168,15 @@ class Settings:
     home: Path = _row(
         Path("var"), "Folder for data, logs, sockets and keys when Eventr runs on one machine", common=True
     )
+    disk_min_free: float = _row(
+        5.0,
+        (
+            "Free space on the disks of EVENTR_HOME and MongoDB below which Eventr fetches and imports "
+            "nothing, in percent; 0: no limit"
+        ),
+        _between(0, 50),
+        common=True,
+    )
     mongodb_uri: str = _row(
         "",
         "URI of the MongoDB replica set or cluster; empty: embedded MongoDB",

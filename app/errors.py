@@ -16,6 +16,7 @@
  ├── TooLargeError             exceeds a named limit (413)
  ├── RateLimitedError          too often (429)
  ├── StoreError                MongoDB or Redis isn't responding (503)
+ │   ├── NoSpaceError          a disk is almost full, so nothing big is stored (503)
  │   ├── DrainingError         a queue currently accepts no new jobs (503)
  │   └── SearchUnavailableError  the search index can't be read or written (503)
  │       └── SearchUnsupportedError  the search engine isn't installed (503)
@@ -193,6 +194,14 @@ class StoreError(EventrError):
     code = "store_unavailable"
     http_status = 503
     default = N_("The database isn't responding. Nothing was lost. Try again in a minute.")
+
+
+class NoSpaceError(StoreError):
+    code = "no_space"
+    default = N_(
+        "The server's disk is almost full, so Eventr fetches and imports nothing. Reading still works. Try "
+        "again later, or tell the administrator."
+    )
 
 
 class DrainingError(StoreError):

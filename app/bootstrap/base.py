@@ -18,6 +18,7 @@ from app.gateways.reading.search_engine import FallbackSearch
 from app.mappers.mongo.store import Store
 from app.ports import SearchPort
 from app.runtime.lazy import lazy
+from app.services.free_space import FreeSpace
 
 
 class Base:
@@ -50,6 +51,12 @@ class Base:
     def gateways(self) -> Gateways:
         """For services and tests only."""
         return Gateways(self.store, self.mappers, self.settings)
+
+    @lazy
+    def free_space(self) -> FreeSpace:
+        """The space on this machine's disk and on MongoDB's."""
+        settings = self.settings
+        return FreeSpace(settings.home, self.mappers.disk_space.measure, percent=settings.disk_min_free)
 
     @lazy
     def search_index(self) -> LocalSearch:

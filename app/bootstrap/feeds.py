@@ -18,7 +18,13 @@ class FeedServices(Base):
     @lazy
     def refresh_requests(self) -> RefreshRequests:
         """Pulls that users request."""
-        return RefreshRequests(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
+        return RefreshRequests(
+            self.gateways.feeds,
+            self.jobs,
+            self.limiter,
+            self.settings.pulls_per_minute,
+            free_space=self.free_space,
+        )
 
     @lazy
     def pull(self) -> PullService:
@@ -30,6 +36,7 @@ class FeedServices(Base):
             budget=self.budget,
             events=self.events,
             apply_secrecy=self._apply_secrecy,
+            free_space=self.free_space,
         )
 
     def _apply_secrecy(self, feed_id: int) -> None:

@@ -24,6 +24,7 @@ class ImportServices(SubscriptionServices, SharingServices):
             jobs=self.jobs,
             events=self.events,
             limiter=self.limiter,
+            free_space=self.free_space,
             settings=s,
         )
 
@@ -40,6 +41,7 @@ class ImportServices(SubscriptionServices, SharingServices):
             following=self.following,
             jobs=self.jobs,
             events=self.events,
+            free_space=self.free_space,
             settings=s,
         )
 

@@ -28,5 +28,6 @@ class PrivacyServices(AccountServices, NotificationServices):
             notifier=notifier,
             jobs=self.jobs,
             limiter=self.limiter,
+            free_space=self.free_space,
             settings=self.settings,
         )

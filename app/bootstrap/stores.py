@@ -82,6 +82,7 @@ from app.mappers.imports.packs import PackMapper
 from app.mappers.mongo.store import Store
 from app.mappers.notifications.devices import DeviceMapper
 from app.mappers.notifications.notifications import NotificationMapper
+from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
@@ -158,6 +159,7 @@ class Mappers:
         self.tokens = TokenMapper(database)
         self.idempotency = IdempotencyMapper(database)
         self.short_ids = ShortIdMapper(database)
+        self.disk_space = DiskSpaceMapper(database)
         self.personal_data = PersonalDataMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 

@@ -28,12 +28,15 @@ from app.feeds.websub import subscriber
 from app.mappers.mongo import indexes
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
+from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import CheckResult, Severity
+from app.models.operations.disk_space import DiskSpace
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 from app.runtime import redis_errors, sockets
+from app.runtime.disk import measure_folder
 
 #: Free space below which the result is a warning; MongoDB stops writing on a full disk.
 _ROOM = 1 << 30
@@ -114,9 +117,21 @@ def check_disk(settings: Settings) -> Iterator[CheckResult]:
         )
         yield CheckResult("disk", Severity.FAIL, text)
         return
+    space = measure_folder(home)
+    if space and space.is_short(settings.disk_min_free):
+        yield _short(settings, space, str(home))
+        return
     word = Severity.OK if usage.free > max(_ROOM, usage.total // 50) else Severity.WARN
     advice = "" if word is Severity.OK else ". Free up space before the databases stop"
     yield CheckResult("disk", word, f"{usage.free / (1 << 30):.1f} GiB free in {home}{advice}.")
+
+
+def _short(settings: Settings, space: DiskSpace, where: str) -> CheckResult:
+    text = (
+        f"Only {space.shown_percent} % of the disk of {where} is free, so Eventr fetches and imports "
+        f"nothing. Free up space: Eventr continues at {settings.disk_min_free:g} % (EVENTR_DISK_MIN_FREE)."
+    )
+    return CheckResult("disk", Severity.FAIL, text)
 
 
 def check_search(settings: Settings) -> CheckResult:
@@ -205,9 +220,12 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
             direct = client.topology_description.topology_type_name == "Single"
             yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
+            space = DiskSpaceMapper(client[settings.mongodb_name]).measure()
+            if space and space.is_short(settings.disk_min_free):
+                yield _short(settings, space, "MongoDB")
             yield _schema(client[settings.mongodb_name])
             yield _indexes(settings, client)
-    except (PyMongoError, ValueError) as e:
+    except (PyMongoError, StoreError, ValueError) as e:
         text = (
             f"MongoDB isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_MONGODB_URI."
         )

@@ -6,15 +6,33 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from pymongo.errors import ConnectionFailure, ExecutionTimeout, PyMongoError, WTimeoutError
+from pymongo.errors import (
+    ConnectionFailure,
+    ExecutionTimeout,
+    OperationFailure,
+    PyMongoError,
+    WTimeoutError,
+)
 
-from app.errors import StoreError
+from app.errors import NoSpaceError, StoreError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: How MongoDB reports a full disk: by its own code, or by the words of the system.
+_OUT_OF_DISK_SPACE, _SAYS = 14031, "No space left on device"
 #: Temporary errors of the store: the same call may work a moment later.
 UNAVAILABLE: tuple[type[PyMongoError], ...] = (ConnectionFailure, ExecutionTimeout, WTimeoutError)
+
+
+def is_disk_full(error: OperationFailure) -> bool:
+    """Return whether MongoDB refused an operation because its disk is full.
+
+    Most often it ends instead. It is then restarted until it can write again.
+    """
+    details = error.details or {}
+    refusals = [details, *details.get("writeErrors", ())]
+    return any(each.get("code") == _OUT_OF_DISK_SPACE or _SAYS in each.get("errmsg", "") for each in refusals)
 
 
 def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
@@ -32,5 +50,9 @@ def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
             if e.has_error_label("TransientTransactionError"):
                 raise  # run_in_transaction retries, and translates the final error
             raise StoreError from e
+        except OperationFailure as e:
+            if is_disk_full(e):
+                raise NoSpaceError from e
+            raise
 
     return call_translated

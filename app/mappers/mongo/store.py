@@ -13,8 +13,8 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
-from app.errors import StoreError
-from app.mappers.mongo.errors import UNAVAILABLE, translate_errors
+from app.errors import NoSpaceError, StoreError
+from app.mappers.mongo.errors import UNAVAILABLE, is_disk_full, translate_errors
 from app.mappers.mongo.write_listener import WriteListener
 from app.models.transactions import TRANSACTION_SECONDS
 from app.runtime import identity_map
@@ -83,6 +83,8 @@ class Store:
             # Its transient label was for the driver, which has given up retrying.
             raise StoreError from e
         except OperationFailure as e:
+            if is_disk_full(e):
+                raise NoSpaceError from e
             if e.has_error_label("TransientTransactionError"):
                 raise StoreError from e
             raise

@@ -24,9 +24,13 @@ from app.models.feeds.fetched import FetchRequest
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
+from app.services.free_space import FreeSpace
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host take 90 seconds.
 HOST_SHARE: Final = 6
+
+#: Seconds until a feed that this server has no disk space for is tried again.
+SHORTAGE_WAIT: Final = 60.0
 
 
 class PullService:
@@ -42,16 +46,23 @@ class PullService:
         budget: HostBudget | None = None,
         events: EventPort | None = None,
         apply_secrecy: Callable[[int], None] | None = None,
+        free_space: FreeSpace | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
         self._apply_secrecy = apply_secrecy
+        self._free_space = free_space
         self._settings = settings
         self._courtesy = HostLimits(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
-        """Return at most ``limit`` feeds that are due, longest overdue first."""
+        """Return at most ``limit`` feeds that are due, longest overdue first.
+
+        While a disk is almost full, no feed is. All stay due, so pulls go on when there is space.
+        """
+        if self._has_shortage():
+            return []
         return self._feeds.find_due(now, limit)
 
     def count_due(self, now: dt.datetime, limit: int) -> int:
@@ -174,10 +185,14 @@ class PullService:
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None
     ) -> tuple[dict[int, FeedPoll], int]:
-        """Return the feeds that may be fetched now, by id, and how many wait for their host's budget, or
-        until the time that their own server asked for.
+        """Return the feeds that may be fetched now, by id, and how many wait for their host's budget, until
+        the time that their own server asked for, or for disk space.
         """
         now = clock.now()
+        if self._has_shortage():
+            # The updater may be on another server, which still has space.
+            self.postpone_checks(dict.fromkeys(feed_ids, SHORTAGE_WAIT), now)
+            return {}, len(feed_ids)
         now_ms = now.timestamp() * 1000
         free = [p for p in self._feeds.find_polls(feed_ids) if _is_free(p, now_ms, dead_tokens)]
         polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
@@ -185,6 +200,9 @@ class PullService:
         rested = self._leave_resting(polls, now)
         admitted = self._courtesy.admit_polls(rested, urgent=urgent) if self._courtesy else rested
         return admitted, len(polls) - len(admitted)
+
+    def _has_shortage(self) -> bool:
+        return self._free_space is not None and self._free_space.find_shortage() is not None
 
     def _leave_resting(self, polls: dict[int, FeedPoll], now: dt.datetime) -> dict[int, FeedPoll]:
         """Return the feeds without a Retry-After in the future, and postpone the others until then.

@@ -16,6 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
+from app.services.free_space import FreeSpace
 
 #: Feeds per job when a request has many, and jobs per request.
 BATCH: Final = 10
@@ -30,8 +31,17 @@ class RefreshRequests:
         per_minute: pulls of one user per minute that do not wait for the updater.
     """
 
-    def __init__(self, feeds: FeedGateway, jobs: JobPort, limiter: Limiter, per_minute: int) -> None:
+    def __init__(
+        self,
+        feeds: FeedGateway,
+        jobs: JobPort,
+        limiter: Limiter,
+        per_minute: int,
+        *,
+        free_space: FreeSpace,
+    ) -> None:
         self._feeds, self._jobs, self._limiter, self._per_minute = feeds, jobs, limiter, per_minute
+        self._free_space = free_space
 
     def request_first_pull(self, actor: Actor, feed_id: int) -> Ticket | None:
         """Queue a pull for a new subscriber; None: over the limit, so the updater pulls it within seconds."""
@@ -45,7 +55,9 @@ class RefreshRequests:
 
         Raises:
             RateLimitedError: too many requests; the message says when to try again.
+            NoSpaceError: a disk is almost full.
         """
+        self._free_space.require_space()
         throttle(self._limiter, f"check:{actor.user_id}", limit=self._per_minute, window=_WINDOW)
         now, later = feed_ids[: BATCH * BATCHES], feed_ids[BATCH * BATCHES :]
         self._leave(later)

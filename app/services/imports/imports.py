@@ -15,6 +15,7 @@ from app.models.imports.imports import ENDED, Import, ImportedFeeds, ImportItem,
 from app.models.imports.opml import SubscriptionList
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require_permission, throttle
+from app.services.free_space import FreeSpace
 from app.services.imports.runner import make_import_job
 from app.services.subscriptions.bulk_edit import BulkEditService
 from app.services.validation import check_id, check_text
@@ -39,6 +40,7 @@ class ImportService:
         jobs: JobPort,
         events: EventPort,
         limiter: Limiter,
+        free_space: FreeSpace,
         settings: Settings,
     ) -> None:
         self._imports = imports
@@ -47,6 +49,7 @@ class ImportService:
         self._jobs = jobs
         self._events = events
         self._limiter = limiter
+        self._free_space = free_space
         self._settings = settings
 
     def preview(self, actor: Actor, body: bytes, name: str) -> Import:
@@ -60,8 +63,10 @@ class ImportService:
                 do.
             TooLargeError: the file exceeds one of the settings ``opml_…``.
             RateLimitedError: too many files within the hour.
+            NoSpaceError: a disk is almost full.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        self._free_space.require_space()
         self._throttle(actor)
         found = self._imports.read_file(body)
         kept = self._imports.add(
@@ -80,8 +85,10 @@ class ImportService:
         Raises:
             InvalidError: the actor already has everything in the list.
             RateLimitedError: too many lists within the hour.
+            NoSpaceError: a disk is almost full.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        self._free_space.require_space()
         self._throttle(actor)
         kept = self._imports.add(
             actor.user_id, subscription_list, check_text(name, "name", empty=True), clock.now()

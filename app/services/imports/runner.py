@@ -31,6 +31,7 @@ from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.sharing import own_addresses
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort, JobPort
+from app.services.free_space import FreeSpace
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.following import FollowingService
 
@@ -82,6 +83,7 @@ class ImportRunner:
         following: FollowingService,
         jobs: JobPort,
         events: EventPort,
+        free_space: FreeSpace,
         settings: Settings,
     ) -> None:
         self._imports = imports
@@ -91,16 +93,20 @@ class ImportRunner:
         self._notifier, self._following = notifier, following
         self._jobs = jobs
         self._events = events
+        self._free_space = free_space
         self._settings = settings
 
     def find_due_jobs(self) -> list[Job]:
-        """Return the jobs of imports that should run and have no live run."""
+        """Return the jobs of imports that should run and have no live run; none while a disk is short."""
+        if self._free_space.find_shortage():
+            return []
         return [make_import_job(found.user_id, found.id) for found in self._imports.find_due(clock.now())]
 
     async def run(self, user_id: int, import_id: int, run: str, waiter: Waiter) -> dict[str, Any]:
         """Run an import until it ends, and return its counts.
 
-        Safe to run twice and to be killed anywhere. All store calls run in threads.
+        While a disk is almost full, a run leaves the rest to a later one. Safe to run twice and to be killed
+        anywhere. All store calls run in threads.
 
         Args:
             run: unique name of this attempt.
@@ -114,6 +120,8 @@ class ImportRunner:
         log.info("import_begun", import_id=import_id, user_id=user_id, left=begun.left)
         work = await asyncio.to_thread(self._work, begun, run)
         while await asyncio.to_thread(work.run_step):
+            if await asyncio.to_thread(self._free_space.find_shortage):
+                return {"state": "left"}
             tickets, ended = work.tickets, set[str]()
             async for outcome in waiter.await_many(tickets, PAUSE):
                 ended.add(outcome.id)

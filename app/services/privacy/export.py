@@ -18,6 +18,7 @@ from app.models.privacy.export import ExportState, PersonalExport
 from app.ports import JobPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.accounts.admin_accounts import AdminAccountService
+from app.services.free_space import FreeSpace
 from app.services.notifications.notifier import Notifier
 
 log = logs.get(__name__)
@@ -45,10 +46,12 @@ class PersonalExportService:
         notifier: Notifier,
         jobs: JobPort,
         limiter: Limiter,
+        free_space: FreeSpace,
         settings: Settings,
     ) -> None:
         self._exports, self._accounts, self._people = exports, accounts, people
         self._notifier, self._jobs, self._limiter = notifier, jobs, limiter
+        self._free_space = free_space
         self._per_day = settings.exports_per_day
 
     def find_latest(self, actor: Actor) -> PersonalExport | None:
@@ -78,11 +81,13 @@ class PersonalExportService:
         Raises:
             InvalidError: the password is required and wrong.
             RateLimitedError: too many wrong passwords, or too many files within a day.
+            NoSpaceError: a disk is almost full.
             StoreError: MongoDB does not answer. Without Redis the file is still made.
         """
         self.verify_password(actor, session, password)
         found = self.find_latest(actor)
         if found is None or found.state is not ExportState.MAKING:
+            self._free_space.require_space()
             throttle(self._limiter, f"export:{actor.user_id}", limit=self._per_day, window=_DAY)
             if self._exports.request_export(actor.user_id, clock.now()):
                 log.info("export_asked", user_id=actor.user_id)
