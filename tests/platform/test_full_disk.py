@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app import clock, create_app, embedded
+from app.adapters.search.generations import META
+from app.adapters.search.tantivy_index import IndexWriter, check_files
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import NoSpaceError, StoreError
+from app.errors import NoSpaceError, SearchUnavailableError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.operations.check_result import CheckResult, Severity
-from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.reading.entry import NewEntry
+from app.models.reading.search import SearchDocument
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.monitoring import health
 from app.services import free_space
 from tests.feeds.test_entry_writer import check_whole
@@ -134,3 +140,62 @@ def _live_through(
     assert [due.id for due in services.pull.find_due(clock.now(), 10)] == [feed_id]
     assert services.imports.preview(alice, OPML, "a.opml").total == 1
     assert not any(found.word is Severity.FAIL for found in _disk(running.settings))
+
+
+@with_mounts
+def test_F09_an_index_on_a_full_disk_loses_nothing_and_continues(services: Services) -> None:
+    alice = Actor(1_700_000_000_000_001)
+    with mount_small_disk(8 << 20) as disk:
+        own = dataclasses.replace(services.settings, home=disk.folder)
+        with contextlib.closing(bootstrap.build(own)) as here:
+            world, now = World(here), clock.now()
+            here.subscriptions.subscribe(alice, "https://nature.example.org/feed")
+            feed_id = world.feed("nature")
+            world.store(feed_id, [_say(n, f"ice w{n}") for n in range(50)], now=now)
+            here.indexing.run(now, 30.0)
+            assert len(_find(here, alice, "ice")) == 50
+
+            disk.fill()
+            world.store(feed_id, [_say(n, f"ice w{n}") for n in range(50, 60)], now=now)
+            with pytest.raises(SearchUnavailableError):
+                here.indexing.run(now, 30.0)
+            assert len(_find(here, alice, "ice")) == 50, "searching goes on"
+            assert len(here.indexing.find_due_jobs(now)) == 1, "the news stays marked"
+
+            disk.clear()
+            here.indexing.run(now, 30.0)
+            assert len(_find(here, alice, "ice")) == 60
+            folders = [each for each in (disk.folder / "search").iterdir() if (each / META).exists()]
+            assert len(folders) == 1
+            check_files(folders[0])
+
+
+def _say(number: int, text: str) -> NewEntry:
+    return new_entry(number, clock.now())._replace(content=f"<p>{text}</p>", excerpt=text)
+
+
+def _find(services: Services, alice: Actor, query: str) -> list[str]:
+    ref = StreamRef(StreamKind.SEARCH, query=query)
+    page = services.reading.load_page(alice, StreamQuery(ref, Sort.NEWEST, limit=100))
+    return [row.title for row in page.rows]
+
+
+def test_the_index_stays_small_over_many_commits(tmp_path: Path) -> None:
+    """R07: merges and the removal of old files keep up with changed and deleted entries."""
+    writer = IndexWriter(tmp_path, max_words=1000)
+    texts = random.Random(3)
+    sizes, counts = [], []
+    for turn in range(60):
+        words = [" ".join(f"w{texts.randrange(3000)}" for _ in range(40)) for _ in range(20)]
+        writer.add(
+            SearchDocument(id=n, feed_id=1, seq=n, at=n, title="A", author="", text=words[n], language="en")
+            for n in range(20)
+        )
+        writer.delete_entries(1, [turn % 20])
+        writer.commit_batch()
+        files = [path.stat().st_size for path in tmp_path.iterdir()]
+        sizes.append(sum(files))
+        counts.append(len(files))
+    writer.close()
+    assert max(counts[30:]) <= 2 * max(counts[:30]), "files"
+    assert max(sizes[30:]) <= 2 * max(sizes[:30]), "bytes: only 20 entries remain of 1,200"
