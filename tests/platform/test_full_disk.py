@@ -180,22 +180,23 @@ def _find(services: Services, alice: Actor, query: str) -> list[str]:
     return [row.title for row in page.rows]
 
 
-def test_the_index_stays_small_over_many_commits(tmp_path: Path) -> None:
-    """R07: merges and the removal of old files keep up with changed and deleted entries."""
+def test_R07_the_index_stays_small_over_many_commits(tmp_path: Path) -> None:
+    """Merges, and the removal of old files, keep up with changed, deleted and new entries."""
     writer = IndexWriter(tmp_path, max_words=1000)
-    texts = random.Random(3)
-    sizes, counts = [], []
-    for turn in range(60):
-        words = [" ".join(f"w{texts.randrange(3000)}" for _ in range(40)) for _ in range(20)]
+
+    def commit(first: int) -> tuple[int, int]:
+        texts = [" ".join(f"w{_NOISE.randrange(3000)}" for _ in range(40)) for _ in range(20)]
         writer.add(
-            SearchDocument(id=n, feed_id=1, seq=n, at=n, title="A", author="", text=words[n], language="en")
-            for n in range(20)
+            SearchDocument(id=first + n, feed_id=1, seq=n, at=n, title="A", text=texts[n]) for n in range(20)
         )
-        writer.delete_entries(1, [turn % 20])
+        writer.delete_entries(1, [first])
         writer.commit_batch()
         files = [path.stat().st_size for path in tmp_path.iterdir()]
-        sizes.append(sum(files))
-        counts.append(len(files))
+        return len(files), sum(files)
+
+    changed = [commit(0) for _ in range(25)]
+    assert max(count for count, _ in changed) <= 2 * changed[0][0]
+    assert max(size for _, size in changed) <= 2 * changed[0][1], "only 20 of 500 entries remain"
+    added = [commit(20 * number) for number in range(1, 25)]
+    assert max(count for count, _ in added) <= 100, "without merges, each commit would leave six files"
     writer.close()
-    assert max(counts[30:]) <= 2 * max(counts[:30]), "files"
-    assert max(sizes[30:]) <= 2 * max(sizes[:30]), "bytes: only 20 entries remain of 1,200"
