@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.feeds import identity
+from app.feeds import entry_hashes
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.incremental import LastFetch, find_changes
 from app.models.feeds.chain import JSON_NAME, NAMESPACE, Chain, Hop, make_share_id, to_json, to_xml
@@ -127,7 +127,7 @@ def test_a_chain_that_changes_is_a_change_and_others_have_the_hash_of_before() -
     (plain,) = parse(atom(""), url=URL, limits=Limits()).entries
     files = ""
     parts = ("c", plain.title, plain.content, plain.summary, plain.author, "", files)
-    assert identity.hash_content(plain)[4:] == identity._hash(*parts)[:4]
+    assert entry_hashes.hash_content(plain)[4:] == entry_hashes._hash(*parts)[:4]
 
 
 def test_ids_are_tags() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.identity import ROW, Diff, diff_feed, hash_content, hash_guid
+from app.feeds.entry_hashes import ROW, hash_content, hash_guid
+from app.feeds.identity import Diff, diff_feed
 from app.feeds.parse import parse
 from app.models.feeds.parsed import Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support.corpus import genuine_feeds

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.identity import ROW, Diff, diff_feed, hash_guid
+from app.feeds.entry_hashes import ROW, hash_guid
+from app.feeds.identity import Diff, diff_feed
 from app.models.feeds.parsed import ParsedEntry
 from tests.feeds.test_identity import entry, feed
 

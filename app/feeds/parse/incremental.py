@@ -17,7 +17,9 @@ import datetime as dt
 
 from app.errors import ParseError
 from app.feeds import identity
-from app.feeds.identity import ROW, Diff
+from app.feeds.entry_hashes import ROW
+from app.feeds.identity import Diff
+from app.feeds.known_entries import has_enough_known
 from app.feeds.parse import Limits, Source, parse_source, prepare_source
 from app.feeds.parse.chunks import HASH, SplitDocument, split
 from app.models.feeds.parsed import ParsedFeed, ParserPath
@@ -86,9 +88,7 @@ def _of_unseen(
     rows = _rows(known)
     items = [rows.get(chunk) for chunk in hashes]
     unseen = [chunk for chunk, row in zip(pieces.chunks, items, strict=True) if row is None]
-    if not identity.has_enough_known(len(items) - len(unseen), len(items)) or not pieces.has_whole_chunks(
-        unseen
-    ):
+    if not has_enough_known(len(items) - len(unseen), len(items)) or not pieces.has_whole_chunks(unseen):
         return None
     try:
         parsed = parse_source(

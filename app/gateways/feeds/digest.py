@@ -17,8 +17,9 @@ from app import logs
 from app.config import Settings
 from app.errors import FeedError
 from app.feeds import schedule, urls
+from app.feeds.entry_hashes import ROW
 from app.feeds.fetch import freshness
-from app.feeds.identity import ROW, Diff
+from app.feeds.identity import Diff
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.dates import clamp
 from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ConflictError, ExistsError
-from app.feeds.identity import hash_name
+from app.feeds.entry_hashes import hash_name
 from app.mappers.feeds.entries import EntryMapper, EntryOutline
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store

@@ -244,7 +244,7 @@ class EntryMapper:
 
         Args:
             fetched_at: time of the fetch; entries stored later are left out. Different dates and categories
-                don't count as changes, as in :func:`app.feeds.identity.hash_content`.
+                don't count as changes, as in :func:`app.feeds.entry_hashes.hash_content`.
         """
         query = {
             "feed_id": feed_id,
