@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
 import xxhash
 
+from app.feeds.urls import is_tracking
 from app.models.feeds.chain import to_xml
 from app.models.feeds.parsed import ParsedEntry
 
@@ -11,7 +15,15 @@ from app.models.feeds.parsed import ParsedEntry
 ROW = 16
 HALF = 8
 KEY = 4
+#: The part of a key that doesn't depend on the link's query and fragment.
+PLACE = 3
 PLAIN = "http:"
+#: Parameters of sessions and against caches, which differ at each fetch. ``sid`` often means "story".
+_PASSING = re.compile(
+    r"(?:php|j|asp)?sess(?:ion)?_?id\w*|cf(?:id|token)|no_?cache|cache_?bust(?:er)?|rnd|rand(?:om)?|_",
+    re.IGNORECASE,
+)
+_PATH_SESSION = re.compile(r";jsessionid=[^/?#]*", re.IGNORECASE)
 
 
 def hash_guid(entry: ParsedEntry) -> bytes:
@@ -25,12 +37,52 @@ def hash_guid(entry: ParsedEntry) -> bytes:
 
 
 def hash_name(url: str | None, title: str) -> bytes:
-    """Return 4 bytes of link and title, which identify an entry where guids can't."""
-    link = url or ""
+    """Return 4 bytes of link and title, which identify an entry where guids can't.
+
+    Parameters for tracking and sessions don't count. The first :data:`PLACE` bytes are also equal for
+    links that differ only in their query or fragment.
+    """
+    link = _with_https(url or "")
+    if "?" not in link and "#" not in link and ";" not in link:
+        return _hash("k", link, title)[:KEY]
+    place, rest = _split_link(link)
+    name = _hash("k", place, title)
+    return name[:PLACE] + _hash("q", rest)[: KEY - PLACE] if rest else name[:KEY]
+
+
+def hash_former_name(url: str, title: str) -> bytes:
+    """Return the 4 bytes that earlier versions stored for link and title."""
+    return _hash("k", _with_https(url), title)[:KEY]
+
+
+def has_same_place(row: bytes, other: bytes) -> bool:
+    """Return whether two rows differ at most in the query and fragment of the link."""
+    return row[:PLACE] == other[:PLACE] and row[KEY:] == other[KEY:]
+
+
+def _with_https(link: str) -> str:
     # A site that moves to https changes all its links, and with them all guids that are links.
-    if link.startswith(PLAIN):
-        link = f"https:{link.removeprefix(PLAIN)}"
-    return _hash("k", link, title)[:KEY]
+    return f"https:{link.removeprefix(PLAIN)}" if link.startswith(PLAIN) else link
+
+
+def _split_link(link: str) -> tuple[str, str]:
+    """Return a link without query and fragment, and what of them may identify an entry."""
+    rest, _, fragment = link.partition("#")
+    place, _, query = rest.partition("?")
+    if ";" in place:
+        place = _PATH_SESSION.sub("", place)
+    kept = ["&".join(p for p in text.split("&") if p and not _is_passing(p)) for text in (query, fragment)]
+    return place, "#".join(kept).rstrip("#")
+
+
+def _is_passing(pair: str) -> bool:
+    name, mark, _ = pair.partition("=")
+    return bool(mark) and _is_passing_name(name)
+
+
+@functools.lru_cache(maxsize=512)
+def _is_passing_name(name: str) -> bool:
+    return is_tracking(name) or _PASSING.fullmatch(name) is not None
 
 
 def hash_content(entry: ParsedEntry) -> bytes:

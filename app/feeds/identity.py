@@ -19,6 +19,12 @@ so their whole content must match. Link and title alone may belong to the next o
 Where links change too, at each fetch or because a site moves, no guid and no key is known. Then entries
 are matched by their text, if most of a document matches at once (:mod:`app.feeds.moved_entries`).
 
+Single entries may be issued again, too. Where the former guid leaves the document as a new one comes, equal
+links and titles are the same entry, and so are equal texts whose links differ only in their queries.
+
+A document that is shorter than the last one is often complete again soon. The rows of entries that left it
+follow at the end of ``seen`` behind a row of zeros, so that they aren't new then.
+
 A single entry can't show that guids change: "Comic of the day" is another entry tomorrow. Where only one
 entry is known, an entry with identical content is the same entry, and the feed never becomes ``volatile``.
 """
@@ -30,8 +36,17 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from app.feeds.entry_hashes import HALF, KEY, hash_content, hash_guid, hash_lasting, hash_with_http
-from app.feeds.known_entries import AWAY, FEWEST, KnownEntries, has_enough_known, split_rows
+from app.feeds.entry_hashes import (
+    HALF,
+    KEY,
+    PLACE,
+    has_same_place,
+    hash_content,
+    hash_guid,
+    hash_lasting,
+    hash_with_http,
+)
+from app.feeds.known_entries import AWAY, FEWEST, KnownEntries, has_enough_known, join_rows, renew_names
 from app.feeds.moved_entries import are_apart, find_former_guids, find_guid_alone
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 
@@ -86,10 +101,11 @@ def diff_feed(
     """
     if not parsed.entries:  # a publisher's glitch: the entries will be back
         return Diff((), (), seen, volatile, guids=guids)
-    known, entries = KnownEntries(seen, guids), parsed.entries
+    entries = parsed.entries
     own = [hash_guid(entry) for entry in entries]
     contents = [hash_content(entry) for entry in entries]
-    then = find_former_guids(entries, own, contents, known, since)
+    known = KnownEntries(renew_names(seen, entries, contents), guids)
+    then = find_former_guids(entries, own, contents, known, since=since, site=parsed.site_url)
     if len(known.by_guid) == 1:
         then = find_guid_alone(then, contents, known)
     elif volatile:
@@ -97,26 +113,63 @@ def diff_feed(
     identities = _identities(entries, then, contents, known)
     if _guids_changed(identities, contents, known) or (then != own and are_apart(then, contents, known)):
         return _diff_volatile(entries, own, then, contents, known)
-    new: list[ParsedEntry] = []
-    changed: list[ParsedEntry] = []
-    hashes: dict[int, bytes] = {}
-    rows: dict[bytes, bytes] = {}
-    for entry, identity, content in zip(entries, identities, contents, strict=True):
+    found = _Findings()
+    for entry, guid, identity, content in zip(entries, own, identities, contents, strict=True):
         if (
             not known.is_known_by_guid(identity, content)
             and (lasting := hash_lasting(entry)) in known.by_guid
         ):
             identity = lasting  # it shared its guid at the last fetch
-        if identity in rows:
+        if identity in found.rows:
             continue
         before = known.by_guid.get(identity)
-        rows[identity] = row = content + identity
-        if row != before:
-            (changed if before else new).append(entry)
-            hashes[id(entry)] = identity
-    return Diff(
-        tuple(new), tuple(changed), b"".join(rows.values()), is_aligned=list(rows) == own, _hashes=hashes
-    )
+        row = content + identity
+        if before and identity != guid and has_same_place(row, before):
+            row = before  # the store has one of its links, and the next fetch brings another one
+        found.add(entry, identity, row, before)
+    found.leave_counters(known.listed)
+    rows = found.rows
+    return found.get_diff(join_rows(list(rows.values()), known.rows), is_aligned=list(rows) == own)
+
+
+class _Findings:
+    """The rows of a document, by identity, and its new and changed entries."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, bytes] = {}
+        self._new: list[tuple[bytes, ParsedEntry]] = []
+        self._changed: list[tuple[bytes, ParsedEntry]] = []
+        #: The former rows of entries of which only the link's query has changed.
+        self._counted: dict[bytes, bytes] = {}
+
+    def add(self, entry: ParsedEntry, identity: bytes, row: bytes, before: bytes | None) -> None:
+        """Add an entry with its row, and the row of the last fetch; None: it is new."""
+        self.rows[identity] = row
+        if before is None:
+            self._new.append((identity, entry))
+        elif row != before:
+            self._changed.append((identity, entry))
+            if has_same_place(row, before):
+                self._counted[identity] = before
+
+    def leave_counters(self, known: int) -> None:
+        """Leave entries as they are whose links have changed in the query alone, if most have.
+
+        Their links carry a counter: without this, each fetch rewrites all of them. But where one link of
+        ``known`` ones changes, its publisher has corrected it.
+        """
+        if len(self._counted) < FEWEST or 2 * len(self._counted) < min(known, len(self.rows)):
+            return
+        self._changed = [pair for pair in self._changed if pair[0] not in self._counted]
+        self.rows |= self._counted
+
+    def get_diff(
+        self, seen: bytes, *, volatile: bool = False, is_aligned: bool = False, guids: bytes = b""
+    ) -> Diff:
+        """Return the diff, with what is to be stored."""
+        hashes = {id(entry): identity for identity, entry in (*self._new, *self._changed)}
+        new, changed = (tuple(entry for _, entry in pairs) for pairs in (self._new, self._changed))
+        return Diff(new, changed, seen, volatile, is_aligned, guids, hashes)
 
 
 def _diff_volatile(
@@ -132,32 +185,43 @@ def _diff_volatile(
     :func:`app.feeds.moved_entries.find_former_guids` replaced.
     """
     keys = [content[:KEY] for content in contents]
-    steady, counts = known.has_stable_guids(then, keys), Counter(keys)
+    steady, counts, owners = known.has_stable_guids(then, keys), Counter(keys), Counter(own)
     predecessors = _predecessors(entries, then, contents, known, steady=steady)
-    new: list[ParsedEntry] = []
-    changed: list[ParsedEntry] = []
-    hashes: dict[int, bytes] = {}
-    rows: dict[bytes, tuple[bytes, bytes]] = {}
+    found = _Findings()
+    last: dict[bytes, bytes] = {}
     for entry, guid, before, content in zip(entries, own, predecessors, contents, strict=True):
         # A guid that may change tomorrow can't identify one of several entries with the same key.
-        is_own = steady and counts[content[:KEY]] == 1
+        # Nor can a guid that several entries share.
+        is_own = steady and counts[content[:KEY]] == 1 and owners[guid] == 1
         identity = before[HALF:] if before else guid if is_own else hash_lasting(entry)
-        if identity in rows:
+        if identity in found.rows:
             continue
         row = content + identity
-        rows[identity] = row, guid
-        if row != before:
-            (changed if before else new).append(entry)
-            hashes[id(entry)] = identity
-    is_plain = steady and list(rows) == list(own)
-    listed = len(rows)
+        if before and guid not in known.by_alias and _has_passing_link(row, before, known):
+            row = before
+        found.add(entry, identity, row, before)
+        last[identity] = guid
+    found.leave_counters(known.listed)
+    is_plain = steady and list(last) == list(own)
+    listed = list(found.rows.values())
+    rows = {identity: (row, last[identity]) for identity, row in found.rows.items()}
     _carry_over(rows, known)
     if is_plain and all(row[HALF:] == guid for row, guid in rows.values()):
-        seen = b"".join(rows[guid][0] for guid in own)
-        return Diff(tuple(new), tuple(changed), seen, is_aligned=True, _hashes=hashes)
-    seen, last = b"".join(row for row, _ in rows.values()), [guid for _, guid in rows.values()]
-    guids = b"".join([*last[:listed], AWAY, *last[listed:]])
-    return Diff(tuple(new), tuple(changed), seen, volatile=True, guids=guids, _hashes=hashes)
+        return found.get_diff(join_rows(listed, known.rows[: known.listed]), is_aligned=True)
+    seen, guids = b"".join(row for row, _ in rows.values()), [guid for _, guid in rows.values()]
+    guids.insert(len(listed), AWAY)
+    return found.get_diff(seen, volatile=True, guids=b"".join(guids))
+
+
+def _has_passing_link(row: bytes, before: bytes, known: KnownEntries) -> bool:
+    """Return whether only the link of an entry has changed, and will again.
+
+    That is so for a counter in its query, or if the link differed at the last fetch, too. If it is the same
+    at the next fetch, it is stored then: a site has moved for the second time.
+    """
+    if row[KEY:] != before[KEY:]:
+        return False
+    return row[:PLACE] == before[:PLACE] or known.last_guids[before] != before[HALF:]
 
 
 def _predecessors(
@@ -170,9 +234,12 @@ def _predecessors(
 ) -> list[bytes | None]:
     """Return for each entry its row of the last fetch, found by guid where guids hold, else by its text."""
     taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
+    shared = _shared(then, contents) if len(set(then)) < len(then) else ()
     found: list[bytes | None] = []
     for entry, guid, content in zip(entries, then, contents, strict=True):
         before = known.by_alias.get(guid) if steady else None
+        if before and guid in shared and before[:KEY] != content[:KEY]:
+            before = None
         if before is None:
             before = known.find_by_text(hash_lasting(entry), content)
             before = None if before in taken else before
@@ -198,29 +265,33 @@ def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], se
         seen: as for :func:`diff_feed`.
 
     Returns:
-        The result of :func:`diff_feed` for all entries. None if entries share guids or the feed moves to
-        https; then the caller must parse all entries.
+        The result of :func:`diff_feed` for all entries. None if entries share guids, come back under other
+        guids, or the feed moves to https; then the caller must parse all entries.
     """
-    known = {row[HALF:]: row for row in split_rows(seen)}
-    entries = iter(unseen)
-    new: list[ParsedEntry] = []
-    changed: list[ParsedEntry] = []
-    hashes: dict[int, bytes] = {}
-    found: dict[bytes, bytes] = {}
+    known, entries = KnownEntries(seen), iter(unseen)
+    found = _Findings()
+    places: list[bytes] = []
     for row in rows:
-        if row is None:
-            entry = next(entries)
-            identity = hash_guid(entry)
-            row, before = hash_content(entry) + identity, known.get(identity)
-            if before is None and hash_with_http(entry) in known:
+        if row is not None:
+            found.rows[row[HALF:]] = row
+            continue
+        entry = next(entries)
+        identity, content = hash_guid(entry), hash_content(entry)
+        row, before = content + identity, known.by_guid.get(identity)
+        if before is None:
+            if hash_with_http(entry) in known.by_guid:
                 return None
-            if row != before:
-                (changed if before else new).append(entry)
-                hashes[id(entry)] = identity
-        found[row[HALF:]] = row
-    if len(found) != len(rows):
+            places.append(content[:PLACE])
+        elif row != before:
+            before = renew_names(before, [entry], [content])
+        found.add(entry, identity, row, before)
+    if len(found.rows) != len(rows):
         return None
-    return Diff(tuple(new), tuple(changed), b"".join(found.values()), is_aligned=True, _hashes=hashes)
+    # A new entry may be one that left the document under another guid.
+    if places and any(row[:PLACE] in places and row[HALF:] not in found.rows for row in known.rows):
+        return None
+    found.leave_counters(known.listed)
+    return found.get_diff(join_rows(list(found.rows.values()), known.rows), is_aligned=True)
 
 
 def _identities(

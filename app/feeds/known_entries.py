@@ -6,8 +6,13 @@ import functools
 from collections import Counter
 from collections.abc import Sequence
 
-from app.feeds.entry_hashes import HALF, KEY, ROW
+from app.feeds.entry_hashes import HALF, KEY, PLACE, ROW, hash_former_name
+from app.models.feeds.parsed import ParsedEntry
 
+#: Separates, in ``seen``, the rows of listed entries from those of entries that left a shorter document.
+GONE = bytes(ROW)
+#: Most such rows.
+REMEMBERED = 500
 #: Separates, in ``Diff.guids``, the listed entries' guids from those of entries that left the document.
 AWAY = bytes(HALF)
 #: Fewer known links and titles than this can't show that guids change at each fetch.
@@ -19,6 +24,53 @@ def split_rows(seen: bytes) -> list[bytes]:
     return [seen[at : at + ROW] for at in range(0, len(seen) - ROW + 1, ROW)]
 
 
+def count_listed(seen: bytes) -> int:
+    """Return how many rows of ``seen`` belong to entries that the last document listed."""
+    rows = split_rows(seen)
+    return rows.index(GONE) if GONE in rows else len(rows)
+
+
+def join_rows(listed: Sequence[bytes], before: Sequence[bytes], room: int | None = None) -> bytes:
+    """Return ``seen`` for these listed rows.
+
+    Where a document is shorter than the last one, the entries that left it stay known: such documents are
+    often complete again soon.
+
+    Args:
+        listed: the rows of entries that the document lists.
+        before: the rows of the last fetch.
+        room: how many rows of entries that left to keep; None: as many as keep the number of rows.
+    """
+    if room is None:
+        room = min(len(before) - len(listed), REMEMBERED)
+    if room <= 0:
+        return b"".join(listed)
+    guids = {row[HALF:] for row in listed}
+    gone = [row for row in before if row[HALF:] not in guids and row != GONE][:room]
+    return b"".join([*listed, GONE, *gone]) if gone else b"".join(listed)
+
+
+def renew_names(seen: bytes, entries: Sequence[ParsedEntry], contents: Sequence[bytes]) -> bytes:
+    """Return ``seen`` with the keys of today for entries whose keys earlier versions made otherwise."""
+    asked = [
+        (entry, content)
+        for entry, content in zip(entries, contents, strict=True)
+        if entry.url and ("?" in entry.url or "#" in entry.url or ";" in entry.url)
+    ]
+    if not asked or not seen:
+        return seen
+    rows = split_rows(seen)
+    names = {row[:KEY] for row in rows}
+    former = {
+        hash_former_name(entry.url or "", entry.title): content[:KEY]
+        for entry, content in asked
+        if content[:KEY] not in names
+    }
+    if former.keys().isdisjoint(names):
+        return seen
+    return b"".join([former.get(row[:KEY], row[:KEY]) + row[KEY:] for row in rows])
+
+
 def has_enough_known(known: int, total: int) -> bool:
     """Return whether enough entries (more than a tenth) are known to prove that the guids didn't change."""
     return 10 * known > total
@@ -28,16 +80,26 @@ class KnownEntries:
     """The rows of the last fetch, by identity, by key and by the feed's own guid (``guids``)."""
 
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
-        self._rows = split_rows(seen)
-        self.by_guid = {row[HALF:]: row for row in self._rows}
+        rows = split_rows(seen)
         last = [guids[at : at + HALF] for at in range(0, len(guids), HALF)]
-        self._listed = last.index(AWAY) if AWAY in last else len(self._rows)
-        self._guids = last[: self._listed] + last[self._listed + 1 :]
+        if GONE in rows:
+            self.listed = rows.index(GONE)
+            del rows[self.listed]
+        else:
+            self.listed = last.index(AWAY) if AWAY in last else len(rows)
+        self.rows = rows
+        self.by_guid = {row[HALF:]: row for row in rows}
+        self._guids = last[: self.listed] + last[self.listed + 1 :]
 
     @functools.cached_property
     def aliases(self) -> list[tuple[bytes, bytes]]:
         """Each row with the guid under which the feed last listed its entry."""
-        return list(zip(self._rows, self._guids or self.by_guid, strict=False))
+        return list(zip(self.rows, self._guids or self.by_guid, strict=False))
+
+    @functools.cached_property
+    def last_guids(self) -> dict[bytes, bytes]:
+        """The rows → the guids in :attr:`aliases`."""
+        return dict(self.aliases)
 
     @functools.cached_property
     def by_alias(self) -> dict[bytes, bytes]:
@@ -49,9 +111,34 @@ class KnownEntries:
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:
         """The rows of listed entries by key; a key that several entries share identifies none of them."""
-        rows = self._rows[: self._listed]
+        rows = self.rows[: self.listed]
         counts = Counter(row[:KEY] for row in rows)
         return {row[:KEY]: row for row in rows if counts[row[:KEY]] == 1}
+
+    @functools.cached_property
+    def guids_by_key(self) -> dict[bytes, bytes]:
+        """The last guids of listed entries by key, as :attr:`by_key`."""
+        return {
+            row[:KEY]: guid
+            for row, guid in self.aliases[: self.listed]
+            if self.by_key.get(row[:KEY]) == row and self.by_alias[guid] == row
+        }
+
+    @functools.cached_property
+    def guids_by_place(self) -> dict[bytes, bytes]:
+        """The last guids of listed entries by the row without query and guid, if it is the entry's own."""
+        places = [row[:PLACE] + row[KEY:HALF] for row, _ in self.aliases[: self.listed]]
+        counts = Counter(places)
+        return {
+            place: guid
+            for place, (row, guid) in zip(places, self.aliases, strict=False)
+            if counts[place] == 1 and self.by_alias[guid] == row
+        }
+
+    @functools.cached_property
+    def guids_of_gone(self) -> dict[bytes, bytes]:
+        """The last guids of entries that left the document, by content."""
+        return {row[:HALF]: guid for row, guid in self.aliases[self.listed :] if self.by_alias[guid] == row}
 
     @functools.cached_property
     def by_body(self) -> dict[bytes, bytes]:
@@ -61,7 +148,7 @@ class KnownEntries:
         unlisted entries. The listed row counts.
         """
         bodies = [row[KEY:HALF] for row, _ in self.aliases]
-        listed, away = Counter(bodies[: self._listed]), Counter(bodies[self._listed :])
+        listed, away = Counter(bodies[: self.listed]), Counter(bodies[self.listed :])
         return {
             body: guid
             for body, (row, guid) in reversed(list(zip(bodies, self.aliases, strict=True)))
@@ -71,7 +158,7 @@ class KnownEntries:
     @functools.cached_property
     def unlisted(self) -> dict[bytes, bytes]:
         """The rows of entries that left the document, by content."""
-        return {row[:HALF]: row for row in self._rows[self._listed :]}
+        return {row[:HALF]: row for row in self.rows[self.listed :]}
 
     def find_by_text(self, lasting: bytes, content: bytes) -> bytes | None:
         """Return the row of an entry whose guid can't identify it."""
@@ -89,7 +176,7 @@ class KnownEntries:
 
         Changed titles and links are fine, unless an entry has the link and title of another one.
         """
-        listed = {row[:KEY] for row in self._rows[: self._listed]}
+        listed = {row[:KEY] for row in self.rows[: self.listed]}
         pairs = [
             (self.by_alias[guid][:KEY], key)
             for guid, key in zip(own, keys, strict=True)
@@ -97,4 +184,4 @@ class KnownEntries:
         ]
         is_true = all(was == key or key not in listed for was, key in pairs)
         same = sum(is_true or was == key for was, key in pairs)
-        return same >= FEWEST and 2 * same >= min(len(own), self._listed)
+        return same >= FEWEST and 2 * same >= min(len(own), self.listed)

@@ -136,13 +136,14 @@ def strip_tracking(url: str) -> str:
     if not mark:
         return url
     query, hash_mark, fragment = rest.partition("#")
-    kept = [part for part in query.split("&") if not _is_tracking(part.partition("=")[0])]
+    kept = [part for part in query.split("&") if not is_tracking(part.partition("=")[0])]
     query = "&".join(kept)
     return head + ("?" + query if query else "") + hash_mark + fragment
 
 
 @functools.lru_cache(maxsize=512)
-def _is_tracking(name: str) -> bool:
+def is_tracking(name: str) -> bool:
+    """Return whether a query parameter of this name only tracks where readers come from (H13)."""
     return _TRACKING.fullmatch(name.lower()) is not None
 
 

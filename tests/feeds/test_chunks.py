@@ -98,7 +98,9 @@ def test_most_genuine_feeds_are_read_in_part() -> None:
             again = _news(EDITS[name](body, random.Random(1)), known)
             quick[name] += len(first.parsed.entries) > 2 >= len(again.parsed.entries)
     assert feeds > 250
-    assert all(count > 0.85 * feeds for count in quick.values()), (feeds, quick)
+    # One edit in ten is that of a guid: then an entry left that may be the same, and all is parsed.
+    assert quick["edited"] > 0.75 * feeds, (feeds, quick)
+    assert all(count > 0.85 * feeds for name, count in quick.items() if name != "edited"), (feeds, quick)
 
 
 def _news(body: bytes, known: reading.LastFetch, **limits: int) -> reading.FeedChanges:

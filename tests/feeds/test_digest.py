@@ -289,12 +289,11 @@ def test_links_that_are_others_at_each_fetch_bring_nothing_back() -> None:
         )
 
     first = digest(feed(), answered(0, *range(1, 11)))
-    known, guids = after(feed(), first), {entry.guid_hash for entry in first.update.new}
+    known = after(feed(), first)
     for request in range(1, 5):
         again = digest(known, answered(request, *range(1, 11)), NOW + request * HOUR)
         assert not again.update.new
-        assert {change.guid_hash for change in again.update.changed} == guids
-        assert all(change.url.endswith(f"?tid={request}") for change in again.update.changed if change.url)
+        assert not again.update.changed, "only a part of their links is another one"
         known = after(known, again)
     news = digest(known, answered(9, 0, *range(1, 10)), NOW + 9 * HOUR).update.new
     assert [entry.title for entry in news] == ["Post 0"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.feeds.entry_hashes import ROW, hash_guid
 from app.feeds.identity import Diff, diff_feed
+from app.feeds.known_entries import split_rows
 from app.models.feeds.parsed import ParsedEntry
 from tests.feeds.test_identity import entry, feed
 
@@ -195,7 +196,8 @@ def test_two_that_were_listed_under_one_guid_are_not_taken_for_each_other() -> N
     entries = fetch("http://c.example", None)
     found = follow(second, *entries)
     assert found.new == (entries[1],)
-    assert found.get_hash(entries[0]) == first.get_hash(first.new[0])
+    assert found.changed == ()
+    assert first.get_hash(first.new[0]) in {row[8:] for row in split_rows(found.seen)}
 
 
 def test_what_is_younger_than_the_last_fetch_is_new_whatever_it_says() -> None:
@@ -286,11 +288,12 @@ def test_nor_do_those_that_shared_them_before() -> None:
 @given(st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=8))
 def test_feeds_with_words_of_their_own_are_told_once_while_links_stay(fetches: list[set[int]]) -> None:
     """Each number is one entry; those with the same last figure of three say the same."""
-    found, listed = Diff((), (), b""), set[int]()
+    found, known = Diff((), (), b""), list[int]()
     for numbers in fetches:
         entries = [
             e._replace(title=f"{n % 3}", content="") for n in sorted(numbers) for e in at("http://e.org", n)
         ]
         found = follow(found, *entries, since=LAST - 100 * 24 * HOUR)
-        assert {e.url for e in found.new} == {f"http://e.org/{n}" for n in numbers - listed}
-        listed = numbers
+        assert {e.url for e in found.new} == {f"http://e.org/{n}" for n in numbers.difference(known)}
+        rest = [n for n in known if n not in numbers]
+        known = [*sorted(numbers), *rest][: max(len(known), len(numbers))]

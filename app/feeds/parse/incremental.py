@@ -1,7 +1,7 @@
 """Incremental parsing: find the changes in a fetched document by parsing as little of it as possible.
 
 Besides ``seen`` a feed keeps the hashes of its entries' bytes (``chunks``): 8 bytes of the setting in
-which they were parsed (``ParsedFeed.setting``), then 8 for each row of ``seen``, in the same order. An
+which they were parsed (``ParsedFeed.setting``), then 8 for each listed row of ``seen``, in the same order. An
 entry with known bytes and setting is the same as its row in ``seen``. So only the head, the tail
 and the entries with other bytes are parsed. The result is the same as if everything had been parsed.
 
@@ -17,9 +17,8 @@ import datetime as dt
 
 from app.errors import ParseError
 from app.feeds import identity
-from app.feeds.entry_hashes import ROW
 from app.feeds.identity import Diff
-from app.feeds.known_entries import has_enough_known
+from app.feeds.known_entries import count_listed, has_enough_known, split_rows
 from app.feeds.parse import Limits, Source, parse_source, prepare_source
 from app.feeds.parse.chunks import HASH, SplitDocument, split
 from app.models.feeds.parsed import ParsedFeed, ParserPath
@@ -64,7 +63,7 @@ def find_changes(
     """
     source = prepare_source(body, content_type, limits)
     pieces = None if source.is_json else split(source.text, limits.items)
-    if pieces and len(last.chunks) == HASH + len(last.seen) // ROW * HASH and not last.volatile:
+    if pieces and last.chunks and not last.volatile and _has_all_chunks(last):
         found = _of_unseen(source, pieces, last, url, limits)
         if found:
             return found
@@ -104,13 +103,15 @@ def _of_unseen(
     return FeedChanges(parsed, diff, parsed.setting + b"".join(hashes)) if diff else None
 
 
+def _has_all_chunks(last: LastFetch) -> bool:
+    return len(last.chunks) == HASH + count_listed(last.seen) * HASH
+
+
 def _rows(known: LastFetch) -> dict[bytes, bytes]:
     """Return the hash of each known entry's bytes → its row in ``seen``."""
-    seen, chunks = known.seen, known.chunks
-    return {
-        chunks[at : at + HASH]: seen[row : row + ROW]
-        for at, row in zip(range(HASH, len(chunks), HASH), range(0, len(seen), ROW), strict=True)
-    }
+    chunks = known.chunks
+    hashes = (chunks[at : at + HASH] for at in range(HASH, len(chunks), HASH))
+    return dict(zip(hashes, split_rows(known.seen), strict=False))  # rows of entries that left may follow
 
 
 def _learnt(parsed: ParsedFeed, diff: Diff, pieces: SplitDocument | None) -> bytes:

@@ -17,9 +17,9 @@ from app import logs
 from app.config import Settings
 from app.errors import FeedError
 from app.feeds import schedule, urls
-from app.feeds.entry_hashes import ROW
 from app.feeds.fetch import freshness
 from app.feeds.identity import Diff
+from app.feeds.known_entries import count_listed, join_rows, split_rows
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.dates import clamp
 from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes
@@ -42,7 +42,6 @@ MOVES: Final = 3
 CUT: Final = "cut_off"
 #: Known entries after such a cut that ``seen`` keeps; the store knows the others.
 BEHIND: Final = 500
-_GUID: Final = ROW // 2  #: offset of the guid hash in a row of ``seen``
 _TICK: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 
@@ -423,12 +422,10 @@ def _cut_off(feed: Feed, now: dt.datetime) -> dict[str, Any]:
 
 def _seen(feed: Feed, diff: Diff) -> bytes:
     """Return the rows of known entries, including those after a cut, which will reappear later."""
-    seen = diff.seen
     if diff.volatile:
-        return seen
-    guids = {seen[at + _GUID : at + ROW] for at in range(0, len(seen), ROW)}
-    before = [feed.seen[at : at + ROW] for at in range(0, len(feed.seen), ROW)]
-    return seen + b"".join([row for row in before if row[_GUID:] not in guids][:BEHIND])
+        return diff.seen
+    listed = split_rows(diff.seen)[: count_listed(diff.seen)]
+    return join_rows(listed, split_rows(feed.seen), room=BEHIND)
 
 
 def _moved(feed: Feed, fetched: Fetched, stated: str | None) -> dict[str, Any]:
