@@ -417,6 +417,33 @@ def test_a_page_that_refuses_us_may_still_have_a_known_feed(world: World, server
     assert len(server.requests) == 3
 
 
+class Scripted:
+    """A fetcher with a page for each address: (final address, body)."""
+
+    def __init__(self, pages: dict[str, tuple[str, bytes]]) -> None:
+        self.pages, self.requests = pages, list[FetchRequest]()
+
+    async def stream_fetches(self, requests: list[FetchRequest]) -> Any:
+        for request in requests:
+            self.requests.append(request)
+            url, body = self.pages.get(request.url, (request.url, b""))
+            yield Fetched(request, 200 if body else 404, url, body=body or None)
+
+
+def test_directory_of_podcasts_names_the_feed_of_a_show() -> None:
+    show, lookup = (
+        "https://podcasts.apple.com/us/podcast/a-show/id1234",
+        "https://itunes.apple.com/lookup?entity=podcast&id=1234",
+    )
+    answer = b'{"resultCount":1, "results": [{"kind":"podcast", "feedUrl":"http://blog.example/show"}]}'
+    web = Scripted(
+        {show: (show, b"<p>"), lookup: (lookup, answer), "http://blog.example/show": ("", rss("A"))}
+    )
+    found = asyncio.run(Discoverer(web, parse, 100).run(show))
+    assert [f.url for f in found.feeds] == ["http://blog.example/show"]
+    assert [r.url for r in web.requests] == [show, lookup, "http://blog.example/show"]
+
+
 def test_a_meta_refresh_is_followed_once(world: World, server: RawServer) -> None:
     server.set("/", html("<meta http-equiv=Refresh content='0; URL=/en/'>"))
     server.set("/en/", page("/rss", body="<meta http-equiv=refresh content='0;url=/loop'>"))

@@ -3,6 +3,7 @@
 address → page (https, then http) ─ is a feed → done
              │
              ├─ announced: site rules and <link>         ┐
+             ├─ source pages: the site's directory       │
              ├─ anchors: links that look like feeds      │ each step only when the steps
              ├─ guesses: common feed addresses           │ before found no suitable feed
              └─ home page and related pages: their links ┘
@@ -127,6 +128,8 @@ class _Search:
     async def find_feeds(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
         await self._prove(page.find_announced(), page.url, N_("Checking feeds announced by the page"))
+        if not self._proofs and page.find_source_pages():
+            await self._read_others(page, page.find_source_pages())
         if not self._done:
             await self._prove(page.find_anchors(), page.url, N_("Checking feeds linked from the page"))
         if not self._proofs:
@@ -143,9 +146,12 @@ class _Search:
     async def _look_around(self, page: Page) -> None:
         """Read the site's home page and related pages that are likely to announce its feed."""
         others = page.find_related_pages()
-        if not others:
-            return
-        self._report(N_("Reading other pages on the site"))
+        if others:
+            self._report(N_("Reading other pages on the site"))
+            await self._read_others(page, others)
+
+    async def _read_others(self, page: Page, others: list[str]) -> None:
+        """Check the feeds that other pages announce or link to."""
         requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
         announced: list[Candidate] = []
         anchors: list[Candidate] = []

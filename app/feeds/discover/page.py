@@ -147,7 +147,13 @@ class Page:
         canonical = self._find_canonical()
         if not found and canonical:
             found = sites.find_feeds(canonical)
-        return found or sites.find_feeds_on_page(self.url, self._text)
+        found = [*found, *sites.find_feeds_on_page(self.url, self._text)]
+        # A page's text may hold anything in place of an address.
+        return [feed for url in found if (feed := self._resolve(url))]
+
+    def find_source_pages(self) -> list[str]:
+        """Return other addresses whose text names this page's feed, by the rules for known sites."""
+        return sites.find_source_pages(self.url)
 
     def _find_canonical(self) -> str | None:
         links = [] if self._tree is None else self._tree.iter("link")
