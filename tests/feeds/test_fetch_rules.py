@@ -382,6 +382,42 @@ def test_S09_a_feed_that_turned_into_a_page_is_followed(world: World) -> None:
     assert (got.url, got.body) == ("http://pub.example/p", entry)
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        '<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN">',
+        "<!-- moved --><html>",
+        "",
+        "<title>Moved</title>",
+        "\ufeff<HTML>",
+    ],
+)
+def test_S09_a_feed_that_turned_into_a_page_is_followed_however_the_page_starts(
+    world: World, start: str
+) -> None:
+    body = start + '<meta http-equiv="refresh" content="0;url=/f">'
+    world.server.set("/p", Reply(body=body.encode(), headers=(("Content-Type", "text/html"),)))
+    assert go(world, "http://pub.example/p").url == "http://pub.example/f"
+
+
+def test_S09_the_page_before_a_feed_is_never_asked_with_the_feed_s_validators(world: World) -> None:
+    fields = (("ETag", '"1"'), ("Last-Modified", "Mon, 02 Feb 2026 10:00:00 GMT"))
+    world.server.set("/p", page("0; url=/f"))
+    world.server.set("/f", Reply(body=FEED, headers=fields))
+
+    def ask_again(got: Fetched) -> Fetched:
+        with world.fetcher() as fetcher:
+            return fetcher.fetch(FetchRequest("http://pub.example/p", validators=got.validators))
+
+    first = go(world, "http://pub.example/p")
+    assert (first.body, first.validators[:2]) == (FEED, (None, None))
+    again = ask_again(first)
+    assert (again.unchanged, again.validators) == (True, first.validators)
+    world.server.set("/f", Reply(body=FEED + b"<!-- new -->", headers=fields))
+    assert not ask_again(again).unchanged
+    assert not any("if-" in name for request in world.server.requests for name in request.headers)
+
+
 def test_S09_a_page_may_refresh_once(world: World) -> None:
     world.server.set("/p", page("0; url=/f"))
     got = go(world, "http://pub.example/p", target=Target.PAGE)

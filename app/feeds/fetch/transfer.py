@@ -33,7 +33,12 @@ _ACCEPT = {
 }
 _FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
 _HTML = ("text/html", "application/xhtml+xml")
-_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:!doctype\s{1,9}html|html|head)\b", re.IGNORECASE)
+#: The start of a page, after comments and an XML declaration; some pages begin with the refresh itself.
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s{0,1000}(?:(?:<\?xml\b[^>]{0,300}>|<!--[^>]{0,1000}-->)\s{0,1000}){0,3}"
+    rb"<(?:!doctype\s{1,9}html|html|head|(?:title>[^<]{0,300}</title>\s{0,100}<)?meta)\b",
+    re.IGNORECASE,
+)
 _NO_FIELDS: Mapping[str, str] = {}
 
 
@@ -238,6 +243,9 @@ class Transfer:
         validators = self.request.validators
         if head is not None and error is None:
             validators = _validators(validators, head, body_hash)
+            if self._refreshed:
+                # They're those of the feed. The page that leads to it would answer 304 to them for ever.
+                validators = Validators(body_hash=body_hash)
         fields = head.fields if head is not None else _NO_FIELDS
         return Fetched(
             self.request,
