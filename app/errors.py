@@ -283,6 +283,9 @@ FEED_MESSAGES: dict[str, str] = {
         "Eventr will retry later."
     ),
     "no_feed_found": N_("No feed was found at this address."),
+    "consent_page": N_(
+        "The site asks for consent to cookies before it shows this page, so Eventr couldn't look for a feed."
+    ),
 }
 
 
@@ -325,6 +328,7 @@ FEED_FIXES: dict[str, str] = {
     "crashed": N_("Contact the server's admin. After the server is updated, try “Check now”."),
     "unreadable": N_("Nothing to do. If this goes on for days, contact the server's admin."),
     "no_feed_found": N_("Look for a feed link on the site, then change the address below."),
+    "consent_page": N_("Open the site in a browser, look for a feed link, and use the address of that link."),
 }
 
 

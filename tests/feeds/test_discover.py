@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urljoin
 
@@ -286,11 +286,11 @@ def world(server: RawServer) -> World:
 
 
 def search(
-    world: World, address: str, steps: list[str] | None = None, *, connect: float = 10.0
+    world: World, address: str, steps: list[str] | None = None, *, connect: float = 10.0, **settings: Any
 ) -> Discovered:
     async def run() -> Discovered:
         report = (lambda words: None) if steps is None else steps.append
-        with world.fetcher(fetch_connect_timeout=connect) as fetcher:
+        with world.fetcher(fetch_connect_timeout=connect, **settings) as fetcher:
             return await Discoverer(fetcher, parse, 100).run(address, report)
 
     with clock.set_source(lambda: NOW):
@@ -444,6 +444,67 @@ def test_directory_of_podcasts_names_the_feed_of_a_show() -> None:
     assert [r.url for r in web.requests] == [show, lookup, "http://blog.example/show"]
 
 
+CONSENT = "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2F%40me%3Fcbrd%3D1&gl=DE"
+
+
+@pytest.mark.parametrize("typed", ["https://www.youtube.com/@me", CONSENT])
+def test_consent_page_is_passed_with_a_cookie_that_refuses(typed: str) -> None:
+    asked = typed if typed != CONSENT else "https://www.youtube.com/@me?cbrd=1"
+    channel = f'<script>{{"externalId":"{CHANNEL}"}}</script>'.encode()
+
+    class Site(Scripted):
+        async def stream_fetches(self, requests: list[FetchRequest]) -> Any:
+            if requests and requests[0].headers:
+                assert requests[0].headers == (("Cookie", "SOCS=CAI"),)
+                self.pages[asked] = (asked, channel)
+            async for fetched in super().stream_fetches(requests):
+                yield fetched
+
+    web = Site({typed: (CONSENT, b"<p>Before you continue"), VIDEOS: (VIDEOS, rss("Channel"))})
+    found = asyncio.run(Discoverer(web, parse, 100).run(typed))
+    assert [f.url for f in found.feeds] == [VIDEOS]
+    assert web.requests[1].referred_by == CONSENT
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [
+        "/consent?returnUrl=/news",
+        "/cookiewall/?redirect=http://blog.example/news",
+        "http://myprivacy.pub.example/x?callbackUrl=http%3A%2F%2Fblog.example%2Fnews",
+    ],
+)
+def test_feed_behind_a_consent_page_is_sought_at_the_site_itself(
+    world: World, server: RawServer, wall: str
+) -> None:
+    world.add("myprivacy.pub.example", "93.184.215.21")
+    server.set("/news", Reply(status=302, headers=(("Location", wall),)))
+    server.set("/consent?returnUrl=/news", page("/of-the-wall"))
+    server.set("/cookiewall/?redirect=http://blog.example/news", html("<p>We value your privacy"))
+    server.set("/x?callbackUrl=http%3A%2F%2Fblog.example%2Fnews", html("<p>We value your privacy"))
+    server.set("/of-the-wall", Reply(body=rss("Not the site's")))
+    assert search(world, "http://blog.example/news").error == "consent_page"
+    server.set("/feed/", Reply(body=rss("News")))
+    (feed,) = search(world, "http://blog.example/news").feeds
+    assert feed.url == "http://blog.example/feed/"
+
+
+@pytest.mark.parametrize("behind", ["http://10.0.0.7/", "http://inside.example/", "http://["])
+def test_S11_consent_page_leads_to_no_private_address(world: World, server: RawServer, behind: str) -> None:
+    world.add("inside.example", "10.0.0.7")
+    world.served.add("10.0.0.7")
+    server.set(f"/consent?continue={behind}", html("<p>We value your privacy"))
+    found = search(world, f"http://blog.example/consent?continue={behind}", fetch_allow=("10.0.0.0/8",))
+    assert found.error in ("no_feed_found", "consent_page", "http_404")
+    assert {ip for ip, _ in world.connects} == {"93.184.215.20"}
+
+
+def test_a_page_about_consent_is_searched_like_any_other(world: World, server: RawServer) -> None:
+    server.set("/consent/", page("/rss"))
+    server.set("/rss", Reply(body=rss("About consent")))
+    assert search(world, "http://blog.example/consent/").feeds[0].url == "http://blog.example/rss"
+
+
 def test_a_meta_refresh_is_followed_once(world: World, server: RawServer) -> None:
     server.set("/", html("<meta http-equiv=Refresh content='0; URL=/en/'>"))
     server.set("/en/", page("/rss", body="<meta http-equiv=refresh content='0;url=/loop'>"))
@@ -539,6 +600,53 @@ def test_all_feeds_that_were_proven_are_shown(world: World, server: RawServer) -
     server.set("/", page(*(f"/f{n}" for n in range(20))))
     found = search(world, "http://blog.example/")
     assert (len(found.feeds), found.more) == (18, True)
+
+
+def echo(path: str) -> bytes:
+    """Return a feed that repeats the requested path in its links, as some servers do."""
+    return rss("Blog", path=path.strip("/") + "/")
+
+
+def own_address(path: str) -> bytes:
+    link = b"<link xmlns='http://www.w3.org/2005/Atom' rel='self' href='http://blog.example/atom.xml'/><item>"
+    return rss("Blog").replace(b"<item>", link, 1)
+
+
+@pytest.mark.parametrize(
+    ("announced", "feed", "kept"),
+    [
+        ((), lambda path: rss("Blog"), "/feed/"),
+        ((), lambda path: rss("Blog", 0), "/feed/"),
+        ((), echo, "/feed/"),
+        ((), own_address, "/atom.xml"),
+        (("/comments/feed", "/my/rss"), lambda path: rss("Blog"), "/my/rss"),
+        (("/my/rss", "/comments/feed", "/tag/feed"), echo, "/my/rss"),
+        (("/my/rss", "/atom.xml", "/tag/feed"), own_address, "/atom.xml"),
+    ],
+)
+def test_server_that_answers_each_path_with_the_same_feed_has_one(
+    announced: tuple[str, ...], feed: Callable[[str], bytes], kept: str
+) -> None:
+    class Same:
+        async def stream_fetches(self, requests: list[FetchRequest]) -> Any:
+            for request in requests:
+                path = request.url.removeprefix("http://blog.example")
+                body = page(*announced).body if path == "/news" else feed(path)
+                yield Fetched(request, 200, request.url, body=body)
+
+    found = asyncio.run(Discoverer(Same(), parse, 100).run("http://blog.example/news"))
+    assert [f.url for f in found.feeds] == [f"http://blog.example{kept}"]
+
+
+def test_feeds_with_different_entries_are_not_taken_for_copies(world: World, server: RawServer) -> None:
+    server.set("/", page("/posts", "/photos", "/notes"))
+    for path in ("posts", "photos"):
+        body = rss("Me", path=path).replace(b"<title>0", b"<title>" + path.encode())
+        server.set(f"/{path}", Reply(body=body))
+    # Notes have no titles of their own.
+    notes = "".join(f"<item><link>http://blog.example/n{n}</link></item>" for n in range(3))
+    server.set("/notes", Reply(body=f"<rss><channel><title>Me</title>{notes}</channel></rss>".encode()))
+    assert len(search(world, "http://blog.example/").feeds) == 3
 
 
 def test_at_most_six_candidates_are_asked_at_once() -> None:

@@ -19,6 +19,7 @@ from app import clock
 from app.errors import N_, FetchError, ParseError
 from app.feeds import urls
 from app.feeds.discover import rank
+from app.feeds.discover.consent import choose_cookie, find_page_behind
 from app.feeds.discover.page import Page, is_comment_feed
 from app.models.feeds.discovery import Candidate, Discovered, FoundFeed, Source
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
@@ -82,12 +83,16 @@ class Discoverer:
         error = fetched.error.word if fetched.error else None
         if error and not (error.startswith("http_") or error in ("empty", "too_large")):
             return Discovered(address, error=error)
-        search = _Search(self._fetcher, self._parse, report)
-        feeds = await search.find_feeds(
-            Page(fetched.body or b"", fetched.url or tries[0], fetched.content_type)
-        )
+        landed = fetched.url or tries[0]
+        behind = find_page_behind(fetched.request.url, landed)
+        # Nobody typed the address in a consent page's query, so it may not lead to private addresses (S11).
+        referrer = landed if behind and behind != fetched.request.url else ""
+        search = _Search(self._fetcher, self._parse, report, referrer)
+        page = await self._read_behind(behind, landed) if behind else _page_of(fetched, landed)
+        feeds = await search.find_feeds(page)
         if not feeds:
-            return Discovered(address, error=error or _trouble(why) or search.trouble or "no_feed_found")
+            nothing = "consent_page" if behind and page.is_empty else "no_feed_found"
+            return Discovered(address, error=error or _trouble(why) or search.trouble or nothing)
         return Discovered(address, tuple(feeds), more=search.more or self._fetcher.is_spent)
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None, str]:
@@ -107,6 +112,18 @@ class Discoverer:
             return fetched
         raise AssertionError("a stream ended without the end of its request")
 
+    async def _read_behind(self, url: str, landed: str) -> Page:
+        """Return the page behind a consent page; an empty one if the site insists on consent.
+
+        Rules for sites and common addresses are still of use then: few sites ask for consent before a feed.
+        """
+        cookie = choose_cookie(url)
+        request = FetchRequest(url, Target.PAGE, headers=cookie, referred_by=landed)
+        async for fetched in self._fetcher.stream_fetches([request] if cookie else []):
+            if find_page_behind(url, fetched.url) is None:
+                return _page_of(fetched, url)
+        return Page(b"", url)
+
     def _direct(self, fetched: Fetched, feed: ParsedFeed) -> FoundFeed:
         candidate = Candidate(fetched.url, "", None, Source.SITE)
         return rank.describe(rank.ProvenFeed(_lasting(fetched), candidate, feed, 0), clock.now())
@@ -115,9 +132,10 @@ class Discoverer:
 class _Search:
     """One search below one page."""
 
-    def __init__(self, fetcher: FetchStreamer, parse: FeedParser, report: Report) -> None:
+    def __init__(self, fetcher: FetchStreamer, parse: FeedParser, report: Report, referrer: str = "") -> None:
         self._fetcher = fetcher
         self._parse = parse
+        self._referrer = referrer
         self._report = report
         self._proofs: list[rank.ProvenFeed] = []
         self._tried: set[str] = set()
@@ -152,7 +170,7 @@ class _Search:
 
     async def _read_others(self, page: Page, others: list[str]) -> None:
         """Check the feeds that other pages announce or link to."""
-        requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
+        requests = [FetchRequest(url, Target.PAGE, referred_by=self._referrer or page.url) for url in others]
         announced: list[Candidate] = []
         anchors: list[Candidate] = []
         async for fetched in self._fetcher.stream_fetches(requests):
@@ -183,7 +201,7 @@ class _Search:
     async def _prove_some(self, some: list[Candidate], page_url: str) -> None:
         offset = len(self._proofs)
         requests = [
-            FetchRequest(c.url, Target.FEED, key=number, referred_by=page_url)
+            FetchRequest(c.url, Target.FEED, key=number, referred_by=self._referrer or page_url)
             for number, c in enumerate(some)
         ]
         async for fetched in self._fetcher.stream_fetches(requests):
@@ -203,6 +221,10 @@ def read_feed(parse: FeedParser, fetched: Fetched) -> tuple[ParsedFeed | None, s
         return parse(fetched.body, url=fetched.url, content_type=fetched.content_type), ""
     except ParseError as e:
         return None, e.word
+
+
+def _page_of(fetched: Fetched, url: str) -> Page:
+    return Page(fetched.body or b"", fetched.url or url, fetched.content_type)
 
 
 def _trouble(why: str) -> str:

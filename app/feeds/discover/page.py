@@ -128,6 +128,11 @@ class Page:
         found = None if self._tree is None else self._tree.find(".//title")
         return extract_plain_text(_text(found))[:_TITLE_MAX] if found is not None else ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the page could be read."""
+        return self._tree is None
+
     def find_announced(self) -> list[Candidate]:
         """Return the candidates from site rules and from the page's ``<link>`` elements."""
         links = list(self._links())

@@ -77,21 +77,42 @@ def _rank(proof: ProvenFeed, now: dt.datetime) -> tuple[bool, bool, int, bool, i
     return (_comments(proof), not proof.parsed.entries, _ORDER[proof.candidate.source], stale, proof.position)
 
 
-def _richness(proof: ProvenFeed) -> tuple[int, int, bool, int]:
-    """Return the sort key of duplicates: more entries and full texts first, then Atom, then page order."""
+def _richness(proof: ProvenFeed) -> tuple[int, int, bool, bool, int]:
+    """Return the sort key of duplicates: more entries and full texts first, then Atom, the feed's own address
+    and page order.
+    """
     entries = proof.parsed.entries
     text = sum(len(e.content) for e in entries) // max(len(entries), 1)
     # Steps, not exact numbers: a few more characters must not beat the better format.
-    return (len(entries) // 5, text.bit_length() // 2, proof.parsed.format in _ATOM, -proof.position)
+    is_atom = proof.parsed.format in _ATOM
+    return (len(entries) // 5, text.bit_length() // 2, is_atom, _is_own_address(proof), -proof.position)
+
+
+def _is_own_address(proof: ProvenFeed) -> bool:
+    own = proof.parsed.self_url
+    return own is not None and urls.hash_url(own) == urls.hash_url(proof.url)
 
 
 def _same(one: ProvenFeed, other: ProvenFeed) -> bool:
-    if urls.hash_url(one.url) == urls.hash_url(other.url):
+    if urls.hash_url(one.url) == urls.hash_url(other.url) or _is_copy(one.parsed, other.parsed):
         return True
     mine, theirs = _links(one), _links(other)
     if not mine or not theirs:
         return False
     return len(mine & theirs) >= _TWINS * min(len(mine), len(theirs)) and _comments(one) == _comments(other)
+
+
+def _is_copy(one: ParsedFeed, other: ParsedFeed) -> bool:
+    """Return whether two addresses gave one document: some servers answer each path with the same feed.
+
+    Links don't count, because they may repeat the requested path.
+    """
+    if one.title != other.title or len(one.entries) != len(other.entries):
+        return False
+    if not one.entries:
+        return one.site_url == other.site_url
+    titles = [entry.title for entry in one.entries]
+    return any(titles) and titles == [entry.title for entry in other.entries]
 
 
 def _links(proof: ProvenFeed) -> set[str]:

@@ -89,7 +89,7 @@ def explain_failure(word: str) -> str:
 
 
 #: Error codes of a page where a feed was expected, or of an address that has moved.
-_PAGES = {"not_a_feed", "html_page", "no_feed_found"}
+_PAGES = {"not_a_feed", "html_page", "no_feed_found", "consent_page"}
 _LOOK_AGAIN = {*_PAGES, "gone", "http_404", "http_410", "dns_failed"}
 _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
