@@ -139,7 +139,8 @@ def test_mongodb_compresses_collections_and_needs_little_memory(servers: embedde
 
 
 def test_stores_at_rest_wake_up_rarely(servers: embedded.EmbeddedServers) -> None:
-    names = ("journalCommitInterval", "writePeriodicNoops", "enableFlowControl", "maxLogSizeKB")
+    window = "minSnapshotHistoryWindowInSeconds"
+    names = ("journalCommitInterval", "writePeriodicNoops", "enableFlowControl", "maxLogSizeKB", window)
     with pymongo.MongoClient(servers.mongodb_uri) as client:
         given = {name: client.admin.command("getParameter", **{name: 1})[name] for name in names}
         assert client["probe"].command("profile", -1)["slowms"] == mongodb.SLOW_MS
@@ -147,6 +148,7 @@ def test_stores_at_rest_wake_up_rarely(servers: embedded.EmbeddedServers) -> Non
         "journalCommitInterval": mongodb.JOURNAL_MS,
         "writePeriodicNoops": False,
         "enableFlowControl": False,
+        window: 0,
         "maxLogSizeKB": mongodb.LINE_KB,
     }
     with redis.Redis.from_url(servers.redis_url) as store:
