@@ -37,7 +37,7 @@ from app.errors import StartupError
 from app.mappers.mongo import ids
 from app.mappers.mongo.migrations import schema
 from app.runtime.gc import collect_rarely, freeze_loaded
-from tests.support import affected
+from tests.support import affected, order
 
 T = TypeVar("T")
 #: Longest wait for anything, seconds: a figure for the hung, not for the slow.
@@ -72,33 +72,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, some of it in each process: no run ends with one that waits for it."""
+    """Begin with what takes longest, some of it in each process, and keep together what shares processes."""
     if config.getoption("until"):
         return  # the nearest to what changed are first
     parts = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    kinds: tuple[list[pytest.Item], ...] = ([], [], [])
-    for item in items:
-        kinds[0 if item.get_closest_marker("long") else 1 if _is_slow(item) else 2].append(item)
-    long, *others = kinds
-    items[:] = [
-        item
-        for part in range(parts)
-        for item in (*long[part::parts], *(item for kind in others for item in _part(kind, part, parts)))
-    ]
+    items[:] = order.arrange([_place(item) for item in items], parts)
 
 
-#: Folders whose tests take seconds: to the end are left those that others finish in no time.
-_SLOW = frozenset({"acceptance", "browser", "clients", "faults", "jobs", "operations", "platform"})
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    return item.path.parent.name in _SLOW or item.path.parents[1].name in _SLOW
-
-
-def _part(items: list[pytest.Item], part: int, parts: int) -> list[pytest.Item]:
-    """Return neighbours, which share fixtures."""
-    size = -(-len(items) // parts)
-    return items[part * size : (part + 1) * size]
+def _place(item: pytest.Item) -> order.Place[pytest.Item]:
+    folders = item.path.relative_to(Path(__file__).parent).parts[:-1]
+    is_long = item.get_closest_marker("long") is not None
+    return order.Place(item, folders[0] if folders else "", str(item.path), is_long)
 
 
 def pytest_collection_finish() -> None:

@@ -19,7 +19,7 @@ from tests.faults import report
 from tests.faults.system import LONG, System
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _running(request: pytest.FixtureRequest) -> Iterator[System]:
     seed = int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"FAULTS_SEED={seed}")
