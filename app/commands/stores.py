@@ -12,7 +12,11 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
+from app.mappers.mongo.refusals import describe_refusal
+from app.models.jobs import redis_keys
+from app.monitoring import health
 from app.monitoring.health import shorten_error
+from app.runtime import redis_errors
 
 _PATIENCE = 5.0
 
@@ -21,7 +25,7 @@ def require_stores(given: Settings) -> Settings:
     """Return the settings with the addresses of responding stores.
 
     Raises:
-        StartupError: a store isn't responding; the message says what to start or which setting to check.
+        StartupError: a store isn't responding, or Eventr can't use it; the message says what to do.
     """
     running = embedded.EmbeddedServers(given)
     for server in running.servers:
@@ -39,26 +43,35 @@ def require_external_stores(settings: Settings) -> None:
         StartupError: as in :func:`require_stores`.
     """
     if settings.mongodb_uri:
-        _require_mongodb(settings.mongodb_uri)
+        _require_mongodb(settings.mongodb_uri, settings.mongodb_name)
     if settings.redis_url:
         _require_redis(settings.redis_url)
 
 
-def _require_mongodb(uri: str) -> None:
+def _require_mongodb(uri: str, name: str) -> None:
     try:
         with pymongo.MongoClient[dict[str, object]](
             uri, serverSelectionTimeoutMS=int(_PATIENCE * 1000)
         ) as client:
-            client.admin.command("ping")
+            problem = health.find_mongodb_problem(client, name)
     except (PyMongoError, ValueError) as e:
-        raise StartupError(f"MongoDB isn't responding ({shorten_error(e)}). Check EVENTR_MONGODB_URI.") from e
+        problem = describe_refusal(e)
+        if problem is None:
+            text = f"MongoDB isn't responding ({shorten_error(e)}). Check EVENTR_MONGODB_URI."
+            raise StartupError(text) from e
+        raise StartupError(problem) from e
+    if problem is not None:
+        raise StartupError(problem)
 
 
 def _require_redis(url: str) -> None:
     try:
         with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
-    except redis.ResponseError as e:
-        raise StartupError(f"Redis reports an error ({shorten_error(e)}). Check the Redis log.") from e
+            client.exists(redis_keys.PROBE)  # a user may have no right to the data
     except (RedisError, ValueError) as e:
+        if problem := redis_errors.describe_refusal(e):
+            raise StartupError(problem) from e
+        if isinstance(e, redis.ResponseError):
+            raise StartupError(f"Redis reports an error ({shorten_error(e)}). Check the Redis log.") from e
         raise StartupError(f"Redis isn't responding ({shorten_error(e)}). Check EVENTR_REDIS_URL.") from e

@@ -41,6 +41,8 @@ HUNG: Final = {"manager": 15.0, "controller": 15.0, "updater": 60.0}
 #: Longest request head, bytes; most connections at once; longest exchange and longest collection, seconds.
 _HEAD, _OPEN, _EXCHANGE, _MAKING = 8192, 16, 10.0, 8.0
 _BEAT = 1.0
+#: Seconds after which a process that isn't ready may be.
+_RETRY_AFTER = 10
 #: The text format of Prometheus 2 and 3.
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _JSON = "application/json"
@@ -174,6 +176,8 @@ class AdminServer:
         ]
         if status == 401:
             lines.append("WWW-Authenticate: Bearer")
+        if status == 503:
+            lines.append(f"Retry-After: {_RETRY_AFTER}")
         writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if method == "HEAD" else body))
         await writer.drain()
 

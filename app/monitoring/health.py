@@ -25,7 +25,7 @@ from app.config import Settings
 from app.embedded import known_holes, programs
 from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
-from app.mappers.mongo import indexes
+from app.mappers.mongo import indexes, refusals
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
 from app.mappers.operations.disk_space import DiskSpaceMapper
@@ -217,6 +217,7 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
             version = tuple(client.server_info()["versionArray"][:3])
             yield _version("mongodb", programs.MONGOD, version)
             yield from _mongodb_holes(client, version)
+            _look_into(client, settings.mongodb_name)
             direct = client.topology_description.topology_type_name == "Single"
             yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
@@ -229,7 +230,28 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
         text = (
             f"MongoDB isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_MONGODB_URI."
         )
-        yield CheckResult("mongodb", Severity.FAIL, text)
+        yield CheckResult("mongodb", Severity.FAIL, refusals.describe_refusal(e) or text)
+
+
+def find_mongodb_problem(client: pymongo.MongoClient[Any], name: str) -> str | None:
+    """Return why Eventr can't use this MongoDB, or None if it can.
+
+    Args:
+        name: name of the database.
+
+    Raises:
+        PyMongoError: MongoDB isn't responding, or rejects the login.
+    """
+    found = _version("mongodb", programs.MONGOD, tuple(client.server_info()["versionArray"][:3]))
+    if found.word is Severity.FAIL:
+        return f"MongoDB can't be used. {found.text}"
+    _look_into(client, name)
+    return refusals.find_problem(client.admin.command("hello"))
+
+
+def _look_into(client: pymongo.MongoClient[Any], name: str) -> None:
+    # A server that requires a login answers "ping" and "hello" without one.
+    client[name]["feeds"].find_one({}, {"_id": 1})
 
 
 def _version(check: str, wanted: programs.ProgramRequirement, version: programs.Version) -> CheckResult:
@@ -253,13 +275,9 @@ def _replica_set(hello: dict[str, Any], *, direct: bool) -> CheckResult:
             "primary. Remove directConnection from EVENTR_MONGODB_URI."
         )
         return CheckResult("mongodb", Severity.WARN, text)
-    if "setName" in hello or hello.get("msg") == "isdbgrid":
-        return CheckResult("mongodb", Severity.OK, "MongoDB runs as a replica set or cluster.")
-    text = (
-        "MongoDB runs as a standalone server, but transactions need a replica set. Use "
-        "mongod --replSet, then rs.initiate()."
-    )
-    return CheckResult("mongodb", Severity.FAIL, text)
+    if problem := refusals.find_problem(hello):
+        return CheckResult("mongodb", Severity.FAIL, problem)
+    return CheckResult("mongodb", Severity.OK, "MongoDB runs as a replica set or cluster.")
 
 
 def _transactions(client: pymongo.MongoClient[Any]) -> CheckResult:
@@ -330,7 +348,7 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
             yield from _processes(client, mute=refusal is not None)
     except (RedisError, ValueError) as e:
         text = f"Redis isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_REDIS_URL."
-        yield CheckResult("redis", Severity.FAIL, text)
+        yield CheckResult("redis", Severity.FAIL, redis_errors.describe_refusal(e) or text)
 
 
 def _redis_version(url: str, info: dict[str, Any]) -> Iterator[CheckResult]:
@@ -368,6 +386,8 @@ def _refusal(client: redis.Redis) -> CheckResult | None:
     try:
         client.set(redis_keys.PROBE, "", xx=True)
     except redis.ResponseError as e:
+        if redis_errors.describe_refusal(e):
+            raise
         outage = redis_errors.describe_outage(e)
         text = f"Redis rejects writes ({outage}). Free up space on its disk, and check its log."
         return CheckResult("redis", Severity.FAIL, text)

@@ -15,3 +15,14 @@ def describe_outage(error: Exception) -> str:
     # A pipeline prefixes the command with all its data; the asyncio pipeline shows a tuple.
     _, _, said = str(error).rpartition(" of pipeline caused error: ")
     return said.lstrip("('\"").partition(" ")[0]
+
+
+def describe_refusal(error: BaseException | None) -> str | None:
+    """Return a sentence, which quotes no address, if Redis rejects Eventr's login; None for other errors."""
+    if isinstance(error, redis.AuthenticationError):
+        if "uthentication required" in str(error) or "already authenticated" in str(error):
+            return "Redis needs a password. Add it to EVENTR_REDIS_URL: redis://:PASSWORD@HOST:PORT/0."
+        return "Redis rejects the user name or password. Check EVENTR_REDIS_URL."
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        return "Redis doesn't let this user run all commands that Eventr needs. Change its ACL rules."
+    return None

@@ -56,6 +56,7 @@ def install(app: Flask) -> None:
     app.register_error_handler(EventrError, _ours)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
+    app.after_request(_add_retry_after)
 
 
 def _ours(error: Exception) -> Response:
@@ -111,10 +112,16 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         name = "parts/problem.html" if is_for_script() else "pages/error.html"
         page = render_page(name, status=status, title=title, message=message)
         response = make_response(page, status)
-    if status in RETRY_STATUSES:
-        response.headers["Retry-After"] = str(RETRY_STATUSES[status])
+    _add_retry_after(response)
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
+    return response
+
+
+def _add_retry_after(response: Response) -> Response:
+    """Say when a request may succeed; for all responses, because pages also answer with these statuses."""
+    if response.status_code in RETRY_STATUSES and "Retry-After" not in response.headers:
+        response.headers["Retry-After"] = str(RETRY_STATUSES[response.status_code])
     return response
 
 

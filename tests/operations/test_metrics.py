@@ -178,6 +178,7 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
             """What it misses; where it does not know that in time, which is short, it misses itself."""
             answer = ask.get(away, process, "/readyz")
             assert answer.status == 503, process
+            assert answer.headers["retry-after"] == "10"
             found: list[str] = answer.json["missing"]
             return found
 

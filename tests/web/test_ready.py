@@ -17,10 +17,15 @@ from app.config import Settings
 from app.errors import StoreError
 from app.services.operations.readiness import KEPT, Readiness
 
+_TITLES = {"mongodb": "MongoDB", "redis": "Redis"}
+
 
 def test_ready_when_both_stores_answer(app: Flask, redis_client: redis.Redis) -> None:
     answer = app.test_client().get("/readyz")
-    assert (answer.status_code, answer.json) == (200, {"ready": True, "missing": []})
+    assert (answer.status_code, answer.json) == (
+        200,
+        {"ready": True, "missing": [], "problems": {}},
+    )
     assert "Set-Cookie" not in answer.headers
 
 
@@ -39,7 +44,11 @@ def test_a_store_that_is_away_is_named_and_nothing_more(
         client = create_app(without, services).test_client()
         client.set_cookie("eventr", "x" * 43)  # as a browser sends it: whose it is needs no store here
         answer = client.get("/readyz")
-        assert (answer.status_code, answer.json) == (503, {"ready": False, "missing": missing})
+        problems = {name: f"{_TITLES[name]} isn't responding." for name in missing}
+        assert (answer.status_code, answer.json) == (
+            503,
+            {"ready": False, "missing": missing, "problems": problems},
+        )
         assert client.get("/healthz").status_code == 200
 
 

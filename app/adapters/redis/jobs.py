@@ -28,7 +28,7 @@ from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
-from app.runtime import identity_map
+from app.runtime import identity_map, redis_errors
 from app.runtime.lazy import lazy
 from controller.client import ResultReader
 
@@ -177,9 +177,14 @@ class RedisJobs:
             self._client.delete(redis_keys.make_crashes_key(redis_keys.make_feed_subject(feed_id)))
 
     def ping(self) -> None:
-        """Raise StoreError if Redis isn't responding."""
-        with _store():
-            self._client.ping()
+        """Raise StoreError if Redis doesn't answer, or rejects Eventr's login; the sentence then says so."""
+        try:
+            with _store():
+                self._client.ping()
+        except StoreError as e:
+            if problem := redis_errors.describe_refusal(e.__cause__):
+                raise StoreError(problem) from e
+            raise
 
     def close(self) -> None:
         """Close connections that were opened."""

@@ -14,6 +14,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from app.errors import NoSpaceError, StoreError
+from app.mappers.mongo import refusals
 from app.mappers.mongo.errors import UNAVAILABLE, is_disk_full, translate_errors
 from app.mappers.mongo.write_listener import WriteListener
 from app.models.transactions import TRANSACTION_SECONDS
@@ -91,8 +92,15 @@ class Store:
 
     @translate_errors
     def ping(self) -> None:
-        """Raise StoreError when MongoDB does not answer."""
-        self.database.command("ping")
+        """Raise StoreError when MongoDB doesn't answer, or Eventr can't use it (the sentence says why)."""
+        try:
+            problem = refusals.find_problem(self._client.admin.command("hello"))
+        except OperationFailure as e:
+            problem = refusals.describe_refusal(e)
+            if problem is None:
+                raise
+        if problem is not None:
+            raise StoreError(problem)
 
     def close(self) -> None:
         """Close all connections."""

@@ -13,6 +13,7 @@ from app.errors import StoreError
 
 #: How long an answer is cached, seconds.
 KEPT = 1.0
+_TITLES = {"mongodb": "MongoDB", "redis": "Redis"}
 
 
 class Readiness:
@@ -27,10 +28,14 @@ class Readiness:
     ) -> None:
         self._checks, self._timer = checks, timer
         self._asking = threading.Lock()
-        self._known: tuple[float, list[str]] | None = None
+        self._known: tuple[float, dict[str, str]] | None = None
 
     def find_missing(self) -> list[str]:
-        """Return the names of the parts that do not answer.
+        """Return the names of the parts that can't be used."""
+        return list(self.find_problems())
+
+    def find_problems(self) -> dict[str, str]:
+        """Return the parts that can't be used, each with a sentence for operators.
 
         While another thread runs the checks, return the previous answer.
         """
@@ -47,13 +52,15 @@ class Readiness:
         finally:
             self._asking.release()
 
-    def _ask(self) -> list[str]:
-        return [name for name, check in self._checks.items() if _is_silent(check)]
+    def _ask(self) -> dict[str, str]:
+        return {name: text for name, check in self._checks.items() if (text := _find_problem(name, check))}
 
 
-def _is_silent(check: Callable[[], None]) -> bool:
+def _find_problem(name: str, check: Callable[[], None]) -> str:
     try:
         check()
-    except StoreError:
-        return True
-    return False
+    except StoreError as e:
+        if e.sentence != StoreError.default:
+            return e.message
+        return f"{_TITLES.get(name, name)} isn't responding."
+    return ""

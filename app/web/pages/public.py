@@ -34,9 +34,9 @@ def check_health() -> Response:
 @for_anybody
 def check_ready() -> Response:
     """Answer whether the stores are reachable; load balancers use this to redirect traffic."""
-    missing = get_services().readiness.find_missing()
-    text = json.dumps({"ready": not missing, "missing": missing}) + "\n"
-    return Response(text, 503 if missing else 200, content_type="application/json")
+    problems = get_services().readiness.find_problems()
+    text = json.dumps({"ready": not problems, "missing": list(problems), "problems": problems}) + "\n"
+    return Response(text, 503 if problems else 200, content_type="application/json")
 
 
 @bp.get("/robots.txt")
