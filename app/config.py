@@ -600,6 +600,14 @@ class Settings:
         "Seconds after which an unanswered request with an Idempotency-Key may run again",
         _between(1, 3600),
     )
+    idempotency_renewal: float = _row(
+        5.0,
+        (
+            "Seconds between two signs of life of a request with an Idempotency-Key; without one for three "
+            "times as long, it may run again"
+        ),
+        _between(0.05, 60),
+    )
     reports_per_hour: int = _row(20, "Abuse reports per user and hour", _between(1, 1e6))
 
     # -- the hub for public streams

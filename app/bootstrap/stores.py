@@ -299,7 +299,7 @@ class Gateways:
         self.idempotency = IdempotencyGateway(
             m.idempotency,
             ttl=dt.timedelta(seconds=settings.idempotency_ttl),
-            lease=dt.timedelta(seconds=settings.idempotency_lease),
+            lease=dt.timedelta(seconds=min(3 * settings.idempotency_renewal, settings.idempotency_lease)),
         )
         self.admin_accounts = AdminAccountGateway(
             store=store,

@@ -58,4 +58,8 @@ class SyncServices(ReadingServices):
     @lazy
     def idempotency(self) -> IdempotencyService:
         """Repeated API requests that must run only once."""
-        return IdempotencyService(self.gateways.idempotency)
+        return IdempotencyService(
+            self.gateways.idempotency,
+            renewal=self.settings.idempotency_renewal,
+            longest=self.settings.idempotency_lease,
+        )

@@ -1,8 +1,9 @@
 """Answers to API requests that may be repeated: the collection ``idempotency``.
 
-    {_id, user_id, key, digest, turn, until, expires, status?, headers?, body?}
+    {_id, user_id, key, digest, turn, owner?, until, expires, status?, headers?, body?}
 
-Without ``status`` the first request is still running; after ``until`` it counts as dead.
+Without ``status`` the first request is still running, and its process moves ``until`` on. After ``until`` it
+counts as dead.
 """
 
 from __future__ import annotations
@@ -37,12 +38,7 @@ class IdempotencyMapper:
         expires: dt.datetime,
     ) -> bool:
         """Claim a key for a request; return False if another request has it."""
-        fresh: Doc = {
-            "digest": Binary(record.digest),
-            "turn": record.run_id,
-            "until": until,
-            "expires": expires,
-        }
+        fresh = _build_claim(record, until, expires)
         try:
             # MongoDB removes expired documents up to a minute late; a dead run leaves no answer.
             over = [{"expires": {"$lte": now}}, {"status": {"$exists": False}, "until": {"$lte": now}}]
@@ -54,6 +50,33 @@ class IdempotencyMapper:
         except DuplicateKeyError:
             return False
         return True
+
+    @translate_errors
+    def take_over(
+        self,
+        user_id: int,
+        key: str,
+        dead_run_id: str,
+        record: IdempotencyRecord,
+        *,
+        until: dt.datetime,
+        expires: dt.datetime,
+    ) -> bool:
+        """Claim the key of a run whose process has ended; return False if another request was first."""
+        return bool(
+            self._kept.update_one(
+                {"user_id": user_id, "key": key, "turn": dead_run_id, "status": {"$exists": False}},
+                {"$set": _build_claim(record, until, expires)},
+            ).matched_count
+        )
+
+    @translate_errors
+    def renew(self, user_id: int, key: str, run_id: str, until: dt.datetime) -> None:
+        """Move the time on after which a run counts as dead."""
+        self._kept.update_one(
+            {"user_id": user_id, "key": key, "turn": run_id, "status": {"$exists": False}},
+            {"$set": {"until": until}},
+        )
 
     @translate_errors
     def find(self, user_id: int, key: str) -> IdempotencyRecord | None:
@@ -77,9 +100,19 @@ class IdempotencyMapper:
         self._kept.delete_one({"user_id": user_id, "key": key, "turn": run_id})
 
 
+def _build_claim(record: IdempotencyRecord, until: dt.datetime, expires: dt.datetime) -> Doc:
+    return {
+        "digest": Binary(record.digest),
+        "turn": record.run_id,
+        "owner": record.owner,
+        "until": until,
+        "expires": expires,
+    }
+
+
 def _kept(doc: Doc) -> IdempotencyRecord:
     answer = None
     if "status" in doc:
         headers = tuple((name, value) for name, value in doc["headers"])
         answer = Answer(doc["status"], headers, bytes(doc["body"]))
-    return IdempotencyRecord(bytes(doc["digest"]), doc["turn"], answer)
+    return IdempotencyRecord(bytes(doc["digest"]), doc["turn"], answer, doc.get("owner", ""))

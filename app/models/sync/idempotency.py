@@ -20,9 +20,10 @@ class IdempotencyRecord:
 
     Attributes:
         digest: of the request. answer: None: it is still running, or its process died.
-        run_id: identifies the run.
+        run_id: identifies the run. owner: the process of the run, see :mod:`app.runtime.process_identity`.
     """
 
     digest: bytes
     run_id: str
     answer: Answer | None = None
+    owner: str = ""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +18,11 @@ from app.errors import KeyBusyError
 from app.mappers.privacy.erasure import list_owned_collections
 from app.models.accounts.actor import Actor
 from app.models.sync.idempotency import Answer
+from app.runtime import process_identity
+from app.services.sync.idempotency import IdempotencyService
+from tests.conftest import Eventually
 from tests.sharing.conftest import People
+from tests.support.imports import REPO
 from tests.sync.rest.conftest import Program
 from tests.sync.rest.world import join
 
@@ -123,6 +130,104 @@ def test_while_the_first_runs_the_second_is_told_so_and_who_died_stops_nobody(
     assert inner == ["refused"]
     kept = services.idempotency.run_once(ann, "k", b"d", lambda: Answer(500, (), b""))
     assert kept == (Answer(200, (), b"third"), True)
+
+
+_KILLED = """
+import contextlib, dataclasses, os, sys
+from app.bootstrap import services as bootstrap
+from app.config import Settings
+from app.models.accounts.actor import Actor
+services = bootstrap.build(Settings.from_env())
+def operation():
+    print("begun", flush=True)
+    sys.stdin.read()
+services.idempotency.run_once(Actor(user_id=int(sys.argv[1])), "k", b"d", operation)
+"""
+
+
+def _begin_and_be_killed(who: Actor, services: Services) -> None:
+    """Begin a request in another process, and end that process with SIGKILL."""
+    settings = services.settings
+    environment = {
+        "EVENTR_MONGODB_URI": settings.mongodb_uri,
+        "EVENTR_MONGODB_NAME": settings.mongodb_name,
+        "EVENTR_REDIS_URL": settings.redis_url,
+        "EVENTR_HOME": str(settings.home),
+        "EVENTR_SECRET_KEY": settings.secret_key,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", _KILLED, str(who.user_id)],
+        cwd=REPO,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        with pytest.raises(KeyBusyError):
+            services.idempotency.run_once(who, "k", b"d", lambda: DONE)
+        process.send_signal(signal.SIGKILL)
+
+
+DONE = Answer(200, (), b"done")
+
+
+def test_the_key_of_a_killed_process_is_free_at_once(ann: Actor, services: Services) -> None:
+    _begin_and_be_killed(ann, services)
+    assert services.idempotency.run_once(ann, "k", b"d", lambda: DONE) == (DONE, False)
+    assert services.idempotency.run_once(ann, "k", b"d", lambda: DONE) == (DONE, True)
+
+
+def test_the_key_of_a_process_elsewhere_is_free_after_three_missed_renewals(
+    ann: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _begin_and_be_killed(ann, services)
+    services.store.database["idempotency"].update_one({}, {"$set": {"owner": "another machine 7@8"}})
+    begun, renewal = clock.now(), services.settings.idempotency_renewal
+    monkeypatch.setattr(clock, "now", lambda: begun + dt.timedelta(seconds=2 * renewal))
+    with pytest.raises(KeyBusyError):
+        services.idempotency.run_once(ann, "k", b"d", lambda: DONE)
+    monkeypatch.setattr(clock, "now", lambda: begun + dt.timedelta(seconds=3 * renewal))
+    assert services.idempotency.run_once(ann, "k", b"d", lambda: DONE) == (DONE, False)
+
+
+def test_a_running_request_keeps_its_key(ann: Actor, services: Services, eventually: Eventually) -> None:
+    kept = services.gateways.idempotency
+    service = IdempotencyService(kept, renewal=0.01, longest=120)
+    records = services.store.database["idempotency"]
+
+    def operation() -> Answer:
+        first = records.find_one({})["until"]  # type: ignore[index]
+        eventually(lambda: records.find_one({})["until"] > first)  # type: ignore[index]
+        return DONE
+
+    assert service.run_once(ann, "k", b"d", operation) == (DONE, False)
+    assert records.find_one({})["status"] == 200  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("longest", "renewed"), [(120, True), (0, False)])
+def test_a_request_without_an_end_loses_its_key(
+    ann: Actor, services: Services, longest: int, renewed: bool
+) -> None:
+    service = IdempotencyService(services.gateways.idempotency, renewal=60, longest=longest)
+    records = services.store.database["idempotency"]
+
+    def operation() -> Answer:
+        records.update_one({}, {"$set": {"until": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}})
+        assert service._leases.renew_running()
+        assert (records.find_one({})["until"].year > 2020) == renewed  # type: ignore[index]
+        return DONE
+
+    assert service.run_once(ann, "k", b"d", operation) == (DONE, False)
+    assert not service._leases.renew_running()
+
+
+def test_a_reused_pid_is_not_the_process_that_had_it() -> None:
+    own = process_identity.get_own_identity()
+    assert not process_identity.has_ended(own)
+    assert process_identity.has_ended(own + "1")
+    assert not process_identity.has_ended("another " + own)
+    assert not process_identity.has_ended("")
 
 
 def test_what_failed_by_our_fault_may_run_again(ann: Actor, services: Services) -> None:
