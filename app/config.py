@@ -411,6 +411,18 @@ class Settings:
         100, "Highest compression ratio accepted after the first 1 MiB", _between(2, 10000)
     )
 
+    fetch_bytes_per_user: int = _row(
+        10 << 30,
+        (
+            "Bytes fetched per day for one user: their discoveries, and their share of feeds with at most "
+            "ten readers; 0: no limit"
+        ),
+        _zero_or_between(1 << 20, 1 << 50),
+    )
+    fetch_bytes_per_day: int = _row(
+        200 << 30, "Bytes fetched per day in all; 0: no limit", _zero_or_between(1 << 20, 1 << 50)
+    )
+
     # -- reading a feed
     feed_max_items: int = _row(2000, "Items read from one response", _between(1, 100000))
     entry_max_html: int = _row(1 << 20, "Longest HTML of an entry, in characters", _between(1024, 1 << 24))

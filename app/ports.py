@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.spent_bytes import SpentBytes
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
 from app.models.reading.search import IndexPart, SearchDocument, SearchRequest, SearchResult
@@ -88,6 +90,29 @@ class HostBudget(Protocol):
 
     def find_pauses(self, hosts: Sequence[str]) -> list[float]:
         """Return for each host the remaining seconds of its pause, 0 without one."""
+        ...
+
+
+class ByteLedger(Protocol):
+    """Counts the bytes fetched per day; ``app.adapters.redis.byte_ledger.RedisByteLedger``.
+
+    Without Redis nothing is counted, and nothing is refused.
+    """
+
+    def get_spent(self, day: dt.date) -> SpentBytes:
+        """Return what was spent on a day (UTC)."""
+        ...
+
+    def add(self, day: dt.date, total: int, users: Mapping[int, int]) -> None:
+        """Count fetched bytes: of the whole system, and of users (id → bytes)."""
+        ...
+
+    def set_payer(self, search: int, user_id: int) -> None:
+        """Remember for an hour which user started a search."""
+        ...
+
+    def find_payer(self, search: int) -> int | None:
+        """Return which user started a search; None: it isn't known."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import redis
 
+from app.adapters.redis.byte_ledger import RedisByteLedger
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.host_budget import RedisBudget
 from app.adapters.redis.job_engine import RedisEngine
@@ -18,6 +19,7 @@ from app.gateways.reading.search_engine import FallbackSearch
 from app.mappers.mongo.store import Store
 from app.ports import SearchPort
 from app.runtime.lazy import lazy
+from app.services.fetch_budget import FetchBudget
 from app.services.free_space import FreeSpace
 
 
@@ -57,6 +59,12 @@ class Base:
         """The space on this machine's disk and on MongoDB's."""
         settings = self.settings
         return FreeSpace(settings.home, self.mappers.disk_space.measure, percent=settings.disk_min_free)
+
+    @lazy
+    def fetch_budget(self) -> FetchBudget:
+        """The bytes that may be fetched per day."""
+        ledger = RedisByteLedger(self.settings.redis_url, self.settings.fetch_bytes_per_user)
+        return FetchBudget(ledger, self.mappers.subscriptions.find_readers, self.settings)
 
     @lazy
     def search_index(self) -> LocalSearch:

@@ -24,6 +24,7 @@ class FeedServices(Base):
             self.limiter,
             self.settings.pulls_per_minute,
             free_space=self.free_space,
+            fetch_budget=self.fetch_budget,
         )
 
     @lazy
@@ -37,6 +38,7 @@ class FeedServices(Base):
             events=self.events,
             apply_secrecy=self._apply_secrecy,
             free_space=self.free_space,
+            fetch_budget=self.fetch_budget,
         )
 
     def _apply_secrecy(self, feed_id: int) -> None:
@@ -61,5 +63,6 @@ class FeedServices(Base):
             g.subscriptions,
             self.jobs,
             limiter=self.limiter,
+            fetch_budget=self.fetch_budget,
             settings=self.settings,
         )

@@ -25,6 +25,7 @@ class ImportServices(SubscriptionServices, SharingServices):
             events=self.events,
             limiter=self.limiter,
             free_space=self.free_space,
+            fetch_budget=self.fetch_budget,
             settings=s,
         )
 

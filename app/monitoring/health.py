@@ -342,6 +342,7 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
             info = client.info()
             yield from _redis_version(settings.redis_url, info)
             yield _durability(info)
+            yield from _spent_bytes(settings, client)
             refusal = _refusal(client)
             if refusal:
                 yield refusal
@@ -380,6 +381,17 @@ def _durability(info: dict[str, Any]) -> CheckResult:
         text = "Redis evicts keys when memory is low, which loses jobs. Set maxmemory-policy noeviction."
         return CheckResult("redis", Severity.FAIL, text)
     return CheckResult("redis", Severity.OK, "Redis keeps an append-only file and doesn't evict keys.")
+
+
+def _spent_bytes(settings: Settings, client: redis.Redis) -> Iterator[CheckResult]:
+    limit = settings.fetch_bytes_per_day
+    spent: Any = client.hget(f"{redis_keys.BYTES}{clock.now().date().isoformat()}", "all")
+    if limit and int(spent or 0) >= limit:
+        text = (
+            "This server has fetched EVENTR_FETCH_BYTES_PER_DAY today, so feeds rest until midnight UTC. "
+            "Raise the setting if this happens often."
+        )
+        yield CheckResult("fetching", Severity.WARN, text)
 
 
 def _refusal(client: redis.Redis) -> CheckResult | None:

@@ -91,7 +91,13 @@ def test_S01_searches_per_person_are_limited_but_cached_ones_are_free(services: 
     settings = dataclasses.replace(services.settings, discoveries_per_hour=2)
     g = services.gateways
     limited = DiscoveryService(
-        g.discoveries, g.feeds, g.subscriptions, services.jobs, limiter=services.limiter, settings=settings
+        g.discoveries,
+        g.feeds,
+        g.subscriptions,
+        services.jobs,
+        limiter=services.limiter,
+        fetch_budget=services.fetch_budget,
+        settings=settings,
     )
     for _ in range(2):
         for number in range(2):

@@ -46,7 +46,7 @@ _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
-        *("other_url", "retry_at", "checked_at"),
+        *("other_url", "retry_at", "checked_at", "subscribers"),
     ),
     1,
 )
@@ -462,6 +462,7 @@ def _poll(doc: Doc) -> FeedPoll:
         get("other_url"),
         int(get("retry_at") or 0),
         int(get("checked_at") or 0),
+        get("subscribers", 0),
     )
 
 

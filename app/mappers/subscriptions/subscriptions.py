@@ -6,7 +6,7 @@ since it was read. ``mass`` names the last mass mark, the only one that can be u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, NamedTuple
@@ -198,6 +198,15 @@ class SubscriptionMapper:
         """Return at most ``limit`` subscriptions to a feed."""
         found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
         return [raw_read_states.decode_subscription(bytes(doc.raw)) for doc in found]
+
+    @translate_errors
+    def find_readers(self, feed_ids: Iterable[int]) -> dict[int, list[int]]:
+        """Return the users who subscribe to these feeds, by feed."""
+        readers: dict[int, list[int]] = {}
+        query = {"feed_id": {"$in": list(feed_ids)}}
+        for doc in self._subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
+            readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
+        return readers
 
     @translate_errors
     def find_feed_ids(self, user_id: int) -> list[int]:

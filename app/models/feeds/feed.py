@@ -190,7 +190,7 @@ class FeedPoll(NamedTuple):
         due_ms: ``next_check_at``; None: never automatically.
         claimed_ms: ``claimed_until``. push_ms: ``push_until``.
         torn: its entries need to be put in order.
-        retry_ms: ``retry_at``. checked_ms: ``checked_at``.
+        retry_ms: ``retry_at``. checked_ms: ``checked_at``. readers: ``subscribers``.
     """
 
     id: int
@@ -210,6 +210,7 @@ class FeedPoll(NamedTuple):
     other_url: str | None = None
     retry_ms: int = 0
     checked_ms: int = 0
+    readers: int = 0
 
 
 class NextCheck(NamedTuple):

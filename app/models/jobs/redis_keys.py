@@ -99,6 +99,12 @@ HOST_STOP = "eventr:stop:"
 #: set · ``eventr:asks:<host>``: hashes of the addresses that asked for a pause, 20 at most · until its end.
 HOST_ASKS = "eventr:asks:"
 
+#: hash · ``eventr:bytes:<day>``: user id, or ``all`` → bytes fetched on that day. With the suffix ``:over``:
+#: set of the users who have spent their budget · two days.
+BYTES = "eventr:bytes:"
+#: string · ``eventr:payer:<key of a search>``: id of the user who started it · an hour.
+BYTES_PAYER = "eventr:payer:"
+
 #: string · number of attempts: ``eventr:try:<what>:<who>`` · with its window. With the suffix ``:gate``:
 #: exists while no further attempt is allowed · seconds to minutes.
 TRIES = "eventr:try:"

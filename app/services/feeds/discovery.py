@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -16,9 +16,11 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
 from app.models.feeds.feed import Feed, count_shown_readers
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
-from app.ports import JobPort
+from app.ports import FetchStreamer, JobPort
 from app.services.access import Limiter, require_permission, throttle
+from app.services.fetch_budget import FetchBudget
 from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
@@ -37,6 +39,7 @@ class DiscoveryService:
         jobs: JobPort,
         *,
         limiter: Limiter,
+        fetch_budget: FetchBudget,
         settings: Settings,
     ) -> None:
         self._discoveries = discoveries
@@ -44,6 +47,7 @@ class DiscoveryService:
         self._subscriptions = subscriptions
         self._jobs = jobs
         self._limiter = limiter
+        self._fetch_budget = fetch_budget
         self._settings = settings
 
     def discover(self, actor: Actor, address: str, *, wait: float | None = None) -> Discovery:
@@ -57,7 +61,7 @@ class DiscoveryService:
 
         Raises:
             InvalidError: there is no web address in the text.
-            RateLimitedError: too many new searches within the hour.
+            RateLimitedError: too many new searches within the hour, or bytes within the day.
             StoreError: MongoDB or Redis does not answer.
         """
         require_permission(actor, Permission.FEED_DISCOVER)
@@ -69,10 +73,15 @@ class DiscoveryService:
             if known is not None and known.last_seq and not known.error:
                 rate = self._feeds.find_rates([known.id], now).get(known.id)
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
+        is_new = False
         if self._discoveries.find_by_address(address, now) is None:
             limit = self._settings.discoveries_per_hour
             throttle(self._limiter, f"discover:{actor.user_id}", limit=limit, window=clock.HOUR)
+            self._fetch_budget.require_budget(actor)
+            is_new = True
         row = self._discoveries.get_or_create(address, now)
+        if is_new:
+            self._fetch_budget.set_payer(row.key, actor)
         if row.result is not None:
             return self._answer(actor, row.key, row.result)
         return self._await(actor, row, self._settings.discovery_wait if wait is None else wait)
@@ -101,7 +110,11 @@ class DiscoveryService:
         if row is None:
             return {"feeds": 0, "error": "gone"}
         if row.result is None:
-            found = await self._discoveries.search(row, fetcher, lambda step: progress(step=step))
+            counted = _CountingFetcher(fetcher)
+            try:
+                found = await self._discoveries.search(row, counted, lambda step: progress(step=step))
+            finally:
+                await asyncio.to_thread(self._fetch_budget.charge_search, key, counted.size)
             await asyncio.to_thread(self._discoveries.store_result, key, found, clock.now())
             log.info("discovered", key=key, feeds=len(found.feeds), error=found.error)
         else:
@@ -151,6 +164,18 @@ class DiscoveryService:
 
     def _step(self, ticket: Ticket) -> str:
         return str(self._jobs.get_status(ticket.id).progress.get("step", ""))
+
+
+class _CountingFetcher:
+    """A :class:`FetchStreamer` that counts the bytes it receives."""
+
+    def __init__(self, fetcher: FetchStreamer) -> None:
+        self._fetcher, self.size = fetcher, 0
+
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        async for fetched in self._fetcher.stream_fetches(requests):
+            self.size += fetched.wire_bytes
+            yield fetched
 
 
 def _known(feed: Feed, rate: float | None) -> FoundFeed:

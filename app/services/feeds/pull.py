@@ -7,15 +7,18 @@ person may refresh a feed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import functools
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from app import clock
+from app import clock, logs
 from app.config import Settings
+from app.errors import StoreError
 from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
@@ -24,7 +27,10 @@ from app.models.feeds.fetched import FetchRequest
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
+from app.services.fetch_budget import FetchBudget, get_seconds_left
 from app.services.free_space import FreeSpace
+
+log = logs.get(__name__)
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host take 90 seconds.
 HOST_SHARE: Final = 6
@@ -47,11 +53,12 @@ class PullService:
         events: EventPort | None = None,
         apply_secrecy: Callable[[int], None] | None = None,
         free_space: FreeSpace | None = None,
+        fetch_budget: FetchBudget | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
         self._apply_secrecy = apply_secrecy
-        self._free_space = free_space
+        self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
         self._courtesy = HostLimits(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
@@ -59,9 +66,10 @@ class PullService:
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return at most ``limit`` feeds that are due, longest overdue first.
 
-        While a disk is almost full, no feed is. All stay due, so pulls go on when there is space.
+        While a disk is almost full, or the day's bytes are spent, no feed is. All stay due, so pulls go on
+        after that.
         """
-        if self._has_shortage():
+        if self._has_shortage() or (self._fetch_budget and self._fetch_budget.is_spent(now)):
             return []
         return self._feeds.find_due(now, limit)
 
@@ -129,8 +137,10 @@ class PullService:
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
         courtesy = self._courtesy
         flusher = asyncio.create_task(batch.keep_flushing())
+        received: Counter[int] = Counter()
         try:
             async for fetched in fetcher.stream_fetches([_request(p) for p in polls.values()]):
+                received[fetched.request.key] += fetched.wire_bytes
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
                     await asyncio.to_thread(courtesy.record_backoff, polls[fetched.request.key], fetched)
@@ -139,13 +149,19 @@ class PullService:
         finally:
             batch.close()
             # Not "await flusher": a second cancellation must not interrupt the storing.
-            await asyncio.wait({flusher})
+            await asyncio.wait({flusher, asyncio.create_task(self._charge(polls, received))})
             flusher.result()
         await self._follow_moves(batch.announced, fetcher)
         if taken := await self._try_spellings(batch.respelled, fetcher):
             # The tried address is already stored, so this pull's own repetition has none left to try.
             await self.pull(taken, fetcher, dead_tokens=dead_tokens, is_held=is_held, urgent=urgent)
         return batch.result
+
+    async def _charge(self, polls: Mapping[int, FeedPoll], received: Mapping[int, int]) -> None:
+        """Count the received bytes. A failure costs nothing but the count."""
+        if self._fetch_budget and any(received.values()):
+            with contextlib.suppress(StoreError):
+                await asyncio.to_thread(self._fetch_budget.charge_feeds, polls, received)
 
     async def _try_spellings(
         self, respelled: Sequence[tuple[int, str, str]], fetcher: FetchStreamer
@@ -197,7 +213,7 @@ class PullService:
         free = [p for p in self._feeds.find_polls(feed_ids) if _is_free(p, now_ms, dead_tokens)]
         polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
         urgent = not only_due if urgent is None else urgent
-        rested = self._leave_resting(polls, now)
+        rested = self._leave_unpaid(self._leave_resting(polls, now), now)
         admitted = self._courtesy.admit_polls(rested, urgent=urgent) if self._courtesy else rested
         return admitted, len(polls) - len(admitted)
 
@@ -215,6 +231,15 @@ class PullService:
             return polls
         self.postpone_checks(until, now)
         return {i: poll for i, poll in polls.items() if i not in until}
+
+    def _leave_unpaid(self, polls: dict[int, FeedPoll], now: dt.datetime) -> dict[int, FeedPoll]:
+        """Return the feeds for which there is a budget of bytes, and postpone the others until midnight."""
+        refused = self._fetch_budget.find_refused(polls, now) if self._fetch_budget and polls else ()
+        if not refused:
+            return polls
+        self.postpone_checks(dict.fromkeys(refused, get_seconds_left(now)), now)
+        log.info("bytes_spent", feeds=len(refused))
+        return {i: poll for i, poll in polls.items() if i not in refused}
 
     def mark_suspect(
         self,

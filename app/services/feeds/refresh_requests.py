@@ -16,6 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
+from app.services.fetch_budget import FetchBudget
 from app.services.free_space import FreeSpace
 
 #: Feeds per job when a request has many, and jobs per request.
@@ -39,9 +40,10 @@ class RefreshRequests:
         per_minute: int,
         *,
         free_space: FreeSpace,
+        fetch_budget: FetchBudget,
     ) -> None:
         self._feeds, self._jobs, self._limiter, self._per_minute = feeds, jobs, limiter, per_minute
-        self._free_space = free_space
+        self._free_space, self._fetch_budget = free_space, fetch_budget
 
     def request_first_pull(self, actor: Actor, feed_id: int) -> Ticket | None:
         """Queue a pull for a new subscriber; None: over the limit, so the updater pulls it within seconds."""
@@ -54,10 +56,11 @@ class RefreshRequests:
         """Queue pulls of feeds; the updater pulls those beyond the first hundred.
 
         Raises:
-            RateLimitedError: too many requests; the message says when to try again.
+            RateLimitedError: too many requests, or bytes; the message says when to try again.
             NoSpaceError: a disk is almost full.
         """
         self._free_space.require_space()
+        self._fetch_budget.require_budget(actor)
         throttle(self._limiter, f"check:{actor.user_id}", limit=self._per_minute, window=_WINDOW)
         now, later = feed_ids[: BATCH * BATCHES], feed_ids[BATCH * BATCHES :]
         self._leave(later)

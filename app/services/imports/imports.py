@@ -15,6 +15,7 @@ from app.models.imports.imports import ENDED, Import, ImportedFeeds, ImportItem,
 from app.models.imports.opml import SubscriptionList
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require_permission, throttle
+from app.services.fetch_budget import FetchBudget
 from app.services.free_space import FreeSpace
 from app.services.imports.runner import make_import_job
 from app.services.subscriptions.bulk_edit import BulkEditService
@@ -41,6 +42,7 @@ class ImportService:
         events: EventPort,
         limiter: Limiter,
         free_space: FreeSpace,
+        fetch_budget: FetchBudget,
         settings: Settings,
     ) -> None:
         self._imports = imports
@@ -49,7 +51,7 @@ class ImportService:
         self._jobs = jobs
         self._events = events
         self._limiter = limiter
-        self._free_space = free_space
+        self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
 
     def preview(self, actor: Actor, body: bytes, name: str) -> Import:
@@ -172,9 +174,11 @@ class ImportService:
             NotFoundError: the actor has no such import.
             ConflictError: the import has already started.
             InvalidError: nothing is selected.
+            RateLimitedError: the day's bytes are spent; the message says when they are renewed.
             StoreError: MongoDB does not answer. Without Redis the import still starts.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        self._fetch_budget.require_budget(actor)
         into = check_text(into, "into", limit=FOLDER_MAX, empty=True)
         import_id, now = check_id(import_id, "import_id"), clock.now()
         found = self._imports.start(actor.user_id, import_id, keep_folders=keep_folders, into=into, now=now)
