@@ -25,6 +25,7 @@ from app.errors import (
     EventrError,
     FetchError,
     InvalidError,
+    NoSpaceError,
     NotFoundError,
     RateLimitedError,
     TooLargeError,
@@ -42,9 +43,11 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Queue, Ticket
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
+from app.services import free_space
 from app.services.feeds.pull import PullService
 from tests.support import corpus
 from tests.support.reader import Canned, rss
+from tests.support.small_disk import mount_small_disk, with_mounts
 
 HOST = "https://feeds.example"
 
@@ -865,3 +868,25 @@ def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Ac
     doc = db.imports.find_one({"_id": kept.id})
     assert (doc["expires"] - doc["ended"]).days == 30
     assert db.import_parts.find_one({"import_id": kept.id})["expires"] == doc["expires"]
+
+
+@with_mounts
+def test_F09_an_import_waits_for_disk_space(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_space, "KEPT", 0.0)
+    with mount_small_disk(8 << 20) as disk:
+        own = dataclasses.replace(services.settings, home=disk.folder)
+        with contextlib.closing(bootstrap.build(own)) as here:
+            one = here.imports.preview(alice, listed(("a", ()), ("b", ())), "mine.opml")
+            one = here.imports.start(alice, one.id)
+            disk.fill()
+            waiter = Pulling(here, feeds("a", "b"))
+            assert run(here, one, waiter) == {"state": "left"}
+            assert here.import_runner.find_due_jobs() == []
+            assert here.gateways.subscriptions.find_web_feed_ids(alice.user_id) == []
+            with pytest.raises(NoSpaceError):
+                here.imports.preview(alice, listed(("c", ())), "mine.opml")
+            disk.clear()
+            assert len(here.import_runner.find_due_jobs()) == 1
+            assert run(here, one, waiter)["added"] == 2

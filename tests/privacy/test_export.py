@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import io
@@ -15,7 +16,7 @@ import pytest
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import InvalidError, NotFoundError, RateLimitedError
+from app.errors import InvalidError, NoSpaceError, NotFoundError, RateLimitedError
 from app.feeds.opml import opml
 from app.gateways.privacy import exports as gateway
 from app.gateways.privacy import personal_data, zip_writer
@@ -27,10 +28,12 @@ from app.models.discussion.moderation import Reason
 from app.models.jobs.jobs import State, Task
 from app.models.privacy.export import ExportState, PersonalExport
 from app.models.sharing.sharing import Audience
+from app.services import free_space
 from app.services.privacy.export import make_export_job
 from tests.sharing.conftest import People
 from tests.sharing.visiting import Doors
 from tests.support.reader import PASSWORD
+from tests.support.small_disk import mount_small_disk, with_mounts
 from workers import registry
 
 MEMBERS = {
@@ -544,3 +547,21 @@ def test_G01_a_run_whose_file_is_wanted_no_more_ends(people: People, ann: Actor)
     services.mappers.erasure.stop(ann.user_id)
     with pytest.raises(ExportLostError):
         services.gateways.personal_exports.make(begun, user)
+
+
+@with_mounts
+def test_F09_no_export_is_made_while_a_disk_is_full(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_space, "KEPT", 0.0)
+    token = people.services.gateways.sessions.open_session(ann.user_id, agent="", address="")
+    session, _ = people.services.gateways.sessions.find_session(token) or (None, None)
+    assert session is not None
+    with mount_small_disk(8 << 20) as disk:
+        own = dataclasses.replace(people.services.settings, home=disk.folder)
+        with contextlib.closing(bootstrap.build(own)) as here:
+            disk.fill()
+            with pytest.raises(NoSpaceError):
+                here.personal_exports.request_export(ann, session)
+            disk.clear()
+            here.personal_exports.request_export(ann, session)

@@ -114,6 +114,8 @@ class ImportRunner:
         Raises:
             StoreError: the store did not answer; the import waits for the next run.
         """
+        if await asyncio.to_thread(self._free_space.find_shortage):
+            return {"state": "left"}
         begun = await asyncio.to_thread(self._imports.begin_run, user_id, import_id, run, clock.now())
         if begun is None:
             return {"state": "waits"}
