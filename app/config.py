@@ -495,6 +495,14 @@ class Settings:
     retention_bytes: int = _row(
         100 << 20, "Size of the entries kept per feed, as stored, in bytes", _between(1 << 20, 1 << 40)
     )
+    orphan_days: int = _row(
+        30,
+        (
+            "Days after which a feed that nobody subscribes to is deleted, "
+            "unless an entry of it is starred, tagged or shared; 0: never"
+        ),
+        _between(0, 3650),
+    )
 
     # -- reading
     unread_days: int = _row(

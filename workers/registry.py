@@ -23,6 +23,7 @@ MODULES = (
     "workers.tasks.feeds",
     "workers.tasks.hub",
     "workers.tasks.imports",
+    "workers.tasks.orphans",
     "workers.tasks.personal_exports",
     "workers.tasks.push",
     "workers.tasks.hourly_report",

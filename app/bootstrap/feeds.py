@@ -7,6 +7,7 @@ from app.bootstrap.base import Base
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
 from app.services.feeds.discovery import DiscoveryService
+from app.services.feeds.orphans import OrphanService
 from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.websub import WebsubService
@@ -45,6 +46,11 @@ class FeedServices(Base):
         """Close or open the shares of a feed that became secret, or that isn't secret anymore."""
         for was, share in self.gateways.secrecy.apply(feed_id, clock.now()):
             self.events.notify_new_entries({was.feed_id: 0, share.feed_id: 0})
+
+    @lazy
+    def orphans(self) -> OrphanService:
+        """Deletion of feeds that nobody reads; for workers and the updater."""
+        return OrphanService(self.gateways.orphans, self.settings)
 
     @lazy
     def websub(self) -> WebsubService:

@@ -21,6 +21,7 @@ from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.orphans import OrphanGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.imports.exports import ExportGateway
@@ -75,6 +76,7 @@ from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.fetches import FetchMapper
+from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.websubs import WebsubMapper
 from app.mappers.imports.imports import ImportMapper
@@ -118,6 +120,7 @@ class Mappers:
         self.feeds = FeedMapper(database)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
+        self.orphans = OrphanMapper(database)
         self.entry_keys = EntryKeyMapper(database)
         self.arrivals = ArrivalMapper(database)
         self.changes = ChangeMapper(database)
@@ -179,6 +182,7 @@ class Gateways:
         hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
         self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
+        self.orphans = OrphanGateway(store, m.orphans, m.index_marks)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store=store,

@@ -68,6 +68,8 @@ class FeedMerger:
         """
         if self._subscriptions.find_by_feed(source.id, 1, session):
             return False
+        if self._feeds.change_subscriber_count(target.id, 0, session) is None:
+            raise ConflictError(feed_id=target.id)  # merged or deleted meanwhile; the next pull retries
         self._feeds.retire_merged(source.id, target.id, session)
         return True
 

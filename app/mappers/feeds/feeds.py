@@ -327,9 +327,10 @@ class FeedMapper:
             due: make the feed due at ``now`` at the latest.
         """
         query: Doc = {"_id": feed_id}
+        update: Doc = {"$inc": {"subscribers": delta}}
         if delta >= 0:
             query["merged_into"] = None  # a new subscriber of a merged feed would wait forever
-        update: Doc = {"$inc": {"subscribers": delta}}
+            update["$unset"] = {"orphan_at": ""}
         if now is not None:
             update["$max"] = {"read_at": now}
         if now is not None and due:
@@ -349,7 +350,7 @@ class FeedMapper:
         Returns:
             The positions of the feeds; those that don't exist or were merged are missing and unchanged.
         """
-        update: Doc = {"$inc": {"subscribers": 1}, "$max": {"read_at": now}}
+        update: Doc = {"$inc": {"subscribers": 1}, "$max": {"read_at": now}, "$unset": {"orphan_at": ""}}
         unmerged = {"_id": {"$in": list(feed_ids)}, "merged_into": None}
         self._feeds.update_many(unmerged, update, session=session)
         if rested:

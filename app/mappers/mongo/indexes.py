@@ -39,6 +39,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("hub_at", _UP)], name="hub", sparse=True),
         # Shared streams by owner.
         IndexModel([("owner", _UP)], name="owner", sparse=True),
+        # Collection of orphans: only feeds of sites without subscribers; and feeds that were merged into one.
+        IndexModel(
+            [("orphan_at", _UP)], name="orphan", partialFilterExpression={"subscribers": 0, "kind": "web"}
+        ),
+        IndexModel([("merged_into", _UP)], name="merged", sparse=True),
     ],
     "entries": [
         # Identity of entries; refuses a second writer.

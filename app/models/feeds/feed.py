@@ -297,6 +297,14 @@ class StoreResult:
     too_big: bool = False
 
 
+class OrphanCounts(NamedTuple):
+    """How many feeds and entries a run has deleted, and how many feeds have no readers now."""
+
+    feeds: int = 0
+    entries: int = 0
+    waiting: int = 0
+
+
 class FetchRecord(NamedTuple):
     """One line of a feed's fetch log; ``error`` is an error word, None on success."""
 

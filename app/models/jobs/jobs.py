@@ -31,6 +31,7 @@ class Task(enum.StrEnum):
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"
     RETAIN = "maintenance.retain"
+    COLLECT = "maintenance.collect"
     REPORT = "maintenance.report"
     INDEX = "search.index"
     OLD_INDEX = "maintenance.index"  # queued by an earlier version

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeError
+from app.errors import NO_ROOM, EventrError, StoreError, TooLargeError
 from app.gateways.feeds.digest import CUT
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.imports import ImportGateway
@@ -34,6 +34,7 @@ from app.ports import EventPort, JobPort
 from app.services.free_space import FreeSpace
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.following import FollowingService
+from app.services.subscriptions.adding import add_at_address
 
 log = logs.get(__name__)
 
@@ -334,14 +335,12 @@ class _Work:
         now = clock.now()
         if item.feed_id and _is_known(item):
             return item.feed_id, False
-        feed = self._feeds.get_or_create(item.url, now=now)
-        wanted = self._wanted(item, feed)
-        try:
-            self._subscriptions.add(wanted, feed, now)
-        except ExistsError:
-            self._add_folders(feed.id, wanted.folder_ids)
-            return feed.id, False
-        return feed.id, True
+        feed, added = add_at_address(
+            self._feeds, self._subscriptions, item.url, lambda feed: self._wanted(item, feed), now=now
+        )
+        if added is None:
+            self._add_folders(feed.id, self._folders_of(item))
+        return feed.id, added is not None
 
     def _follow_person(self, item: ImportItem, handle: str) -> ItemChange:
         """Follow the local person whose feed an outline names, or send a follow request.

@@ -22,6 +22,7 @@ from app.ports import EventPort, HostBudget
 from app.services.access import Limiter, require_permission, throttle
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.notifications.notifier import Notifier
+from app.services.subscriptions.adding import add_at_address
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -105,13 +106,14 @@ class SubscriptionService:
         limit = self._subscriptions_per_hour
         throttle(self._limiter, f"subscribe:{actor.user_id}", limit=limit, window=clock.HOUR)
         now = clock.now()
-        feed = self._feeds.get_or_create(url, now=now)
         name = check_text(title or "", "title", empty=True)
-        wanted = Subscription(0, actor.user_id, feed.id, name, folder_ids, private=private)
-        try:
-            subscription, existed = self._subscriptions.add(wanted, feed, now), False
-        except ExistsError:
-            subscription, existed = self._subscriptions.get(actor.user_id, feed.id), True
+
+        def make_subscription(feed: Feed) -> Subscription:
+            return Subscription(0, actor.user_id, feed.id, name, folder_ids, private=private)
+
+        feed, added = add_at_address(self._feeds, self._subscriptions, url, make_subscription, now=now)
+        existed = added is None
+        subscription = added or self._subscriptions.get(actor.user_id, feed.id)
         wanting = not feed.last_seq or (not existed and _is_ill(feed))
         ticket = self._asking.request_first_pull(actor, feed.id) if wanting else None
         self._events.notify_follows(actor.user_id, added=[feed.id])

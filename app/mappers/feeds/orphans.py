@@ -1,0 +1,123 @@
+"""Orphan feeds, which nobody reads: the field ``orphan_at`` of feeds, and the collection ``orphans``.
+
+A feed without subscribers gets ``orphan_at``, the time since when its deletion waits; a new subscriber
+removes it. ``orphans`` holds the ids of deleted feeds whose entries are still being deleted.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from bson.int64 import Int64
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import Doc, Session
+from app.mappers.reading.index_queue import OLD_INDEX
+from app.models.feeds.feed import FeedKind
+
+#: Feeds of web sites that nobody reads: the condition of the index ``orphan``.
+_UNREAD: Doc = {"subscribers": 0, "kind": FeedKind.WEB.value}
+
+
+class OrphanMapper:
+    """Finds and deletes feeds that nobody reads."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._feeds: Collection[Doc] = database["feeds"]
+        self._entries: Collection[Doc] = database["entries"]
+        self._subscriptions: Collection[Doc] = database["subscriptions"]
+        self._shares: Collection[Doc] = database["shares"]
+        self._websubs: Collection[Doc] = database["websubs"]
+        self._orphans: Collection[Doc] = database["orphans"]
+        self._old_index: Collection[Doc] = database[OLD_INDEX]
+
+    @translate_errors
+    def count(self) -> int:
+        """Return how many feeds nobody reads."""
+        return self._feeds.count_documents(_UNREAD, hint="orphan")
+
+    @translate_errors
+    def mark_new(self, now: dt.datetime, limit: int) -> int:
+        """Let feeds that nobody reads anymore wait from ``now`` on; return how many there were."""
+        found = self._feeds.find({**_UNREAD, "orphan_at": None}, {"_id": 1}).hint("orphan").limit(limit)
+        feed_ids = [doc["_id"] for doc in found]
+        if feed_ids:
+            self._feeds.update_many({"_id": {"$in": feed_ids}, **_UNREAD}, {"$set": {"orphan_at": now}})
+        return len(feed_ids)
+
+    @translate_errors
+    def find_waiting(self, before: dt.datetime, limit: int) -> list[int]:
+        """Return feeds that have waited since ``before`` or longer, the longest first."""
+        found = self._feeds.find({**_UNREAD, "orphan_at": {"$lte": before}}, {"_id": 1}).hint("orphan")
+        return [doc["_id"] for doc in found.sort("orphan_at").limit(limit)]
+
+    @translate_errors
+    def has_references(self, feed_id: int, session: Session | None = None) -> bool:
+        """Return whether someone or something still needs a feed or one of its entries.
+
+        That is a subscription, paused ones too; a star, tag or share, which entries count as ``stars``; a
+        share in a chain; a subscription at a hub, which ends first; or a feed that was merged into it.
+        """
+        needed: tuple[tuple[Collection[Doc], Doc], ...] = (
+            (self._subscriptions, {"feed_id": feed_id}),
+            (self._shares, {"of_feed": feed_id, "live": True}),
+            (self._websubs, {"feed_id": feed_id, "current": True}),
+            (self._feeds, {"merged_into": feed_id}),
+            (self._entries, {"feed_id": feed_id, "stars": {"$gt": 0}}),
+        )
+        return any(table.find_one(query, {"_id": 1}, session=session) for table, query in needed)
+
+    @translate_errors
+    def postpone_deletion(self, feed_id: int, now: dt.datetime) -> None:
+        """Let a feed that is needed wait anew."""
+        self._feeds.update_one({"_id": feed_id, **_UNREAD}, {"$set": {"orphan_at": now}})
+
+    @translate_errors
+    def remove(
+        self, feed_id: int, before: dt.datetime, unclaimed_since: dt.datetime, session: Session
+    ) -> bool:
+        """Delete a feed inside a transaction, and record that its entries must follow.
+
+        Args:
+            before: the feed must have waited since then. A subscriber who comes meanwhile ends its waiting:
+                both change the same document, so one of the two transactions sees the other.
+            unclaimed_since: no pull may have had a claim since then.
+
+        Returns:
+            False if the feed stays.
+        """
+        query = {
+            "_id": feed_id,
+            **_UNREAD,
+            "orphan_at": {"$lte": before},
+            "claimed_until": {"$not": {"$gt": unclaimed_since}},
+        }
+        if not self._feeds.delete_one(query, session=session).deleted_count:
+            return False
+        self._orphans.insert_one({"_id": Int64(feed_id)}, session=session)
+        return True
+
+    @translate_errors
+    def find_removed(self, limit: int) -> list[int]:
+        """Return deleted feeds that may still have entries."""
+        return [doc["_id"] for doc in self._orphans.find().sort("_id").limit(limit)]
+
+    @translate_errors
+    def delete_entries(self, feed_id: int, limit: int) -> int:
+        """Delete at most ``limit`` entries of a deleted feed; return how many. Starred ones stay."""
+        query: Doc = {"feed_id": feed_id, "stars": {"$not": {"$gt": 0}}}
+        found = self._entries.find(query, {"_id": 1}).hint("seq").limit(limit)
+        entry_ids = [doc["_id"] for doc in found]
+        if not entry_ids:
+            return 0
+        # Again with the condition: someone may star an entry of which they have the page open.
+        return self._entries.delete_many({**query, "_id": {"$in": entry_ids}}).deleted_count
+
+    @translate_errors
+    def forget(self, feed_ids: Sequence[int]) -> None:
+        """Forget deleted feeds whose entries are deleted too."""
+        self._old_index.delete_many({"feed_id": {"$in": list(feed_ids)}})
+        self._orphans.delete_many({"_id": {"$in": list(feed_ids)}})
