@@ -42,7 +42,9 @@ def hash_name(url: str | None, title: str) -> bytes:
     Parameters for tracking and sessions don't count. The first :data:`PLACE` bytes are also equal for
     links that differ only in their query or fragment.
     """
-    link = _with_https(url or "")
+    link = url or ""
+    if link.startswith(PLAIN):
+        link = _with_https(link)
     if "?" not in link and "#" not in link and ";" not in link:
         return _hash("k", link, title)[:KEY]
     place, rest = _split_link(link)

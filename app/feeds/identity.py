@@ -126,7 +126,9 @@ def diff_feed(
         row = content + identity
         if before and identity != guid and has_same_place(row, before):
             row = before  # the store has one of its links, and the next fetch brings another one
-        found.add(entry, identity, row, before)
+        found.rows[identity] = row
+        if row != before:
+            found.add(entry, identity, before)
     found.leave_counters(known.listed)
     rows = found.rows
     return found.get_diff(join_rows(list(rows.values()), known.rows), is_aligned=list(rows) == own)
@@ -142,15 +144,14 @@ class _Findings:
         #: The former rows of entries of which only the link's query has changed.
         self._counted: dict[bytes, bytes] = {}
 
-    def add(self, entry: ParsedEntry, identity: bytes, row: bytes, before: bytes | None) -> None:
-        """Add an entry with its row, and the row of the last fetch; None: it is new."""
-        self.rows[identity] = row
+    def add(self, entry: ParsedEntry, identity: bytes, before: bytes | None) -> None:
+        """Add an entry whose row isn't the same as ``before``, at the last fetch; None: it is new."""
         if before is None:
             self._new.append((identity, entry))
-        elif row != before:
-            self._changed.append((identity, entry))
-            if has_same_place(row, before):
-                self._counted[identity] = before
+            return
+        self._changed.append((identity, entry))
+        if has_same_place(self.rows[identity], before):
+            self._counted[identity] = before
 
     def leave_counters(self, known: int) -> None:
         """Leave entries as they are whose links have changed in the query alone, if most have.
@@ -186,7 +187,7 @@ def _diff_volatile(
     """
     keys = [content[:KEY] for content in contents]
     steady, counts, owners = known.has_stable_guids(then, keys), Counter(keys), Counter(own)
-    predecessors = _predecessors(entries, then, contents, known, steady=steady)
+    predecessors = _predecessors(entries, own, then, contents, known, steady=steady)
     found = _Findings()
     last: dict[bytes, bytes] = {}
     for entry, guid, before, content in zip(entries, own, predecessors, contents, strict=True):
@@ -199,7 +200,9 @@ def _diff_volatile(
         row = content + identity
         if before and guid not in known.by_alias and _has_passing_link(row, before, known):
             row = before
-        found.add(entry, identity, row, before)
+        found.rows[identity] = row
+        if row != before:
+            found.add(entry, identity, before)
         last[identity] = guid
     found.leave_counters(known.listed)
     is_plain = steady and list(last) == list(own)
@@ -226,6 +229,7 @@ def _has_passing_link(row: bytes, before: bytes, known: KnownEntries) -> bool:
 
 def _predecessors(
     entries: Sequence[ParsedEntry],
+    own: Sequence[bytes],
     then: Sequence[bytes],
     contents: Sequence[bytes],
     known: KnownEntries,
@@ -234,12 +238,13 @@ def _predecessors(
 ) -> list[bytes | None]:
     """Return for each entry its row of the last fetch, found by guid where guids hold, else by its text."""
     taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
-    shared = _shared(then, contents) if len(set(then)) < len(then) else ()
+    shared = _shared(then, contents) if len(set(then)) < len(then) else set()
+    shared |= known.ambiguous
     found: list[bytes | None] = []
-    for entry, guid, content in zip(entries, then, contents, strict=True):
+    for entry, mine, guid, content in zip(entries, own, then, contents, strict=True):
         before = known.by_alias.get(guid) if steady else None
-        if before and guid in shared and before[:KEY] != content[:KEY]:
-            before = None
+        if before and mine == guid and guid in shared and before[:KEY] != content[:KEY]:
+            before = None  # the guid is that of another entry, too
         if before is None:
             before = known.find_by_text(hash_lasting(entry), content)
             before = None if before in taken else before
@@ -284,7 +289,9 @@ def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], se
             places.append(content[:PLACE])
         elif row != before:
             before = renew_names(before, [entry], [content])
-        found.add(entry, identity, row, before)
+        found.rows[identity] = row
+        if row != before:
+            found.add(entry, identity, before)
     if len(found.rows) != len(rows):
         return None
     # A new entry may be one that left the document under another guid.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from app.feeds.entry_hashes import HALF, KEY, PLACE, ROW, hash_former_name
 from app.models.feeds.parsed import ParsedEntry
 
+#: Signs of a query, fragment or session: earlier versions made other keys of links with them.
+_MARKS = re.compile(r"[?#;]")
 #: Separates, in ``seen``, the rows of listed entries from those of entries that left a shorter document.
 GONE = bytes(ROW)
 #: Most such rows.
@@ -26,6 +29,8 @@ def split_rows(seen: bytes) -> list[bytes]:
 
 def count_listed(seen: bytes) -> int:
     """Return how many rows of ``seen`` belong to entries that the last document listed."""
+    if GONE not in seen:  # also false if zeros are parts of two rows
+        return len(seen) // ROW
     rows = split_rows(seen)
     return rows.index(GONE) if GONE in rows else len(rows)
 
@@ -52,23 +57,17 @@ def join_rows(listed: Sequence[bytes], before: Sequence[bytes], room: int | None
 
 def renew_names(seen: bytes, entries: Sequence[ParsedEntry], contents: Sequence[bytes]) -> bytes:
     """Return ``seen`` with the keys of today for entries whose keys earlier versions made otherwise."""
-    asked = [
-        (entry, content)
-        for entry, content in zip(entries, contents, strict=True)
-        if entry.url and ("?" in entry.url or "#" in entry.url or ";" in entry.url)
-    ]
-    if not asked or not seen:
+    if not seen:
         return seen
-    rows = split_rows(seen)
-    names = {row[:KEY] for row in rows}
+    names = {seen[at : at + KEY] for at in range(0, len(seen), ROW)}
     former = {
-        hash_former_name(entry.url or "", entry.title): content[:KEY]
-        for entry, content in asked
-        if content[:KEY] not in names
+        hash_former_name(entry.url, entry.title): content[:KEY]
+        for entry, content in zip(entries, contents, strict=True)
+        if content[:KEY] not in names and entry.url and _MARKS.search(entry.url)
     }
     if former.keys().isdisjoint(names):
         return seen
-    return b"".join([former.get(row[:KEY], row[:KEY]) + row[KEY:] for row in rows])
+    return b"".join([former.get(row[:KEY], row[:KEY]) + row[KEY:] for row in split_rows(seen)])
 
 
 def has_enough_known(known: int, total: int) -> bool:
@@ -82,7 +81,7 @@ class KnownEntries:
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         rows = split_rows(seen)
         last = [guids[at : at + HALF] for at in range(0, len(guids), HALF)]
-        if GONE in rows:
+        if GONE in seen and GONE in rows:
             self.listed = rows.index(GONE)
             del rows[self.listed]
         else:
@@ -107,6 +106,13 @@ class KnownEntries:
         if not self._guids:
             return self.by_guid
         return {guid: row for row, guid in reversed(self.aliases)}
+
+    @functools.cached_property
+    def ambiguous(self) -> set[bytes]:
+        """The guids that several entries had when they were last listed."""
+        if len(self.by_alias) == len(self.rows):
+            return set()
+        return {guid for guid, n in Counter(guid for _, guid in self.aliases).items() if n > 1}
 
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:

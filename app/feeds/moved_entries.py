@@ -75,9 +75,10 @@ def _find_reissued(
     Their former guid must have left the document at once, and no other entry may be like them.
     """
     gone = known.by_alias.keys() - set(then)
+    places = {known.by_alias[guid][:PLACE] for guid in gone}
     unknown = [at for at, guid in enumerate(then) if guid not in known.by_alias]
-    if not gone or not unknown:
-        return then
+    if not any(contents[at][:PLACE] in places for at in unknown):
+        return then  # nothing that left has the place and title of one that came
     found = _find_counted(entries, then, contents, known, since)
     keys = Counter(content[:KEY] for content in contents)
     links = Counter(entry.url for entry in entries)

@@ -105,7 +105,8 @@ class Publisher:
             self.counter = None if self.counter else ("n", "utm_campaign", "PHPSESSID")[at % 3]
 
     def shrink(self, at: int) -> None:
-        self.window = 1 + at % (self.full - 1)
+        if not self.has_shared_guids:  # else it may be forgotten which of them is which
+            self.window = 1 + at % (self.full - 1)
 
     def grow(self, at: int) -> None:
         self.window = self.full

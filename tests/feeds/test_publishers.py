@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.feeds.identity import Diff, diff_feed
@@ -41,6 +41,17 @@ class Reader:
 
 
 @settings(max_examples=300)
+@example(  # an article keeps the guid of another one that has left the document
+    Guids.OWN,
+    10,
+    [
+        (Publisher.reissue, 0, 0),
+        (Publisher.repeat_guid, 0, 1),
+        *[(Publisher.edit_title, 0, 2)] * 2,
+        (Publisher.reorder, 0, 2),
+        (Publisher.edit_title, 0, 2),
+    ],
+)
 @given(st.sampled_from(Guids), st.integers(8, 14), STEPS)
 def test_each_article_is_new_once(guids: Guids, window: int, steps: list) -> None:  # type: ignore[type-arg]
     publisher, reader = Publisher(guids, window), Reader()
