@@ -342,12 +342,26 @@ def test_an_entry_that_is_starred_meanwhile_stays(
     assert [d["_id"] for d in db.entries.find({"feed_id": left})] == [entry_id]
 
 
-def test_a_run_is_due_once_an_hour(services: Services) -> None:
-    orphans = services.orphans
-    (job,) = orphans.find_due_jobs(NOW)
+def test_a_run_is_due_once_an_hour_if_there_is_something_to_do(world: World, time: list[dt.datetime]) -> None:
+    services = world.services
+
+    def find_jobs() -> int:
+        time[0] += dt.timedelta(minutes=60)
+        return len(services.orphans.find_due_jobs(time[0]))
+
+    assert find_jobs() == 0
+    world.feed()
+    (job,) = services.orphans.find_due_jobs(time[0] + dt.timedelta(minutes=60))
     assert (job.task, job.args) == (Task.COLLECT, {})
-    assert orphans.find_due_jobs(NOW + dt.timedelta(minutes=59)) == []
-    assert len(orphans.find_due_jobs(NOW + dt.timedelta(minutes=60))) == 1
+    assert services.orphans.find_due_jobs(time[0] + dt.timedelta(minutes=119)) == []
+    time[0] += dt.timedelta(minutes=60)
+    assert find_jobs() == 1
+    run(services)
+    assert find_jobs() == 0, "it waits"
+    time[0] += 31 * DAY
+    assert find_jobs() == 1
+    run(services)
+    assert find_jobs() == 0
 
 
 def test_a_silent_store_ends_a_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

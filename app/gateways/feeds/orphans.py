@@ -22,6 +22,11 @@ class OrphanGateway:
     def __init__(self, store: Store, orphans: OrphanMapper, index_queue: IndexQueueMapper) -> None:
         self._store, self._orphans, self._index_queue = store, orphans, index_queue
 
+    def is_due(self, before: dt.datetime) -> bool:
+        """Return whether :meth:`delete_orphans` has something to do now."""
+        orphans = self._orphans
+        return orphans.has_new() or bool(orphans.find_waiting(before, 1) or orphans.find_removed(1))
+
     def delete_orphans(
         self, before: dt.datetime, now: dt.datetime, *, limit: int, is_over: Callable[[], bool]
     ) -> OrphanCounts:

@@ -40,6 +40,12 @@ class OrphanMapper:
         return self._feeds.count_documents(_UNREAD, hint="orphan")
 
     @translate_errors
+    def has_new(self) -> bool:
+        """Return whether there is a feed that nobody reads and that doesn't wait yet."""
+        found = self._feeds.find({**_UNREAD, "orphan_at": None}, {"_id": 1}).hint("orphan").limit(1)
+        return next(iter(found), None) is not None
+
+    @translate_errors
     def mark_new(self, now: dt.datetime, limit: int) -> int:
         """Let feeds that nobody reads anymore wait from ``now`` on; return how many there were."""
         found = self._feeds.find({**_UNREAD, "orphan_at": None}, {"_id": 1}).hint("orphan").limit(limit)

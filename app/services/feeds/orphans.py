@@ -31,11 +31,15 @@ class OrphanService:
         self._next: dt.datetime | None = None
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the job of the next run, once an hour; two processes return jobs with the same identity."""
+        """Return the job of the next run, at most once an hour, if there is something to do.
+
+        Two processes return jobs with the same identity.
+        """
         if not self._enabled or (self._next is not None and now < self._next):
             return []
+        is_due = self._orphans.is_due(now - self._wait)
         self._next = now + EVERY
-        return [Job(Task.COLLECT, {}, Queue.MAINTENANCE)]
+        return [Job(Task.COLLECT, {}, Queue.MAINTENANCE)] if is_due else []
 
     def run(
         self, *, seconds: float, limit: int = FEEDS, is_stopping: Callable[[], bool] = lambda: False
