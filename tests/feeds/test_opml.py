@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -148,6 +149,118 @@ def test_url_of_an_outline_of_a_feed_type_is_its_feed(kind: str, count: int) -> 
     assert [feed.url for feed in opml.read(HEAD + line + TAIL).feeds] == ["https://a.example/f"] * count
 
 
+FOAF = b"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:foaf="http://xmlns.com/foaf/0.1/"
+ xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:rss="http://purl.org/rss/1.0/"
+ xmlns:dc="http://purl.org/dc/elements/1.1/"><foaf:Group><foaf:name>Planet</foaf:name>
+<foaf:member><foaf:Agent><foaf:name>Ann</foaf:name><foaf:weblog>
+ <foaf:Document rdf:about="https://a.example/"><dc:title>Ann's blog</dc:title>
+ <rdfs:seeAlso><rss:channel rdf:about="https://a.example/f"/></rdfs:seeAlso></foaf:Document></foaf:weblog></foaf:Agent>
+</foaf:member><foaf:member><foaf:Agent><foaf:name>Bob</foaf:name><foaf:weblog rdf:resource="https://b.example/"/>
+</foaf:Agent></foaf:member></foaf:Group></rdf:RDF>"""
+RSS_LIST = b"""<rss version="2.0"><channel><title>My feeds</title>
+<item><title>A</title><link>https://a.example/rss.xml</link></item>
+<item><title>B</title><link>https://b.example/</link>
+<enclosure url="https://b.example/x" type="application/atom+xml"/></item></channel></rss>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "feeds"),
+    [
+        (
+            FOAF,
+            [
+                ("https://a.example/f", "Ann's blog", "https://a.example/", ()),
+                ("https://b.example/", "Bob", "https://b.example/", ()),
+            ],
+        ),
+        (
+            RSS_LIST,
+            [
+                ("https://a.example/rss.xml", "A", None, ()),
+                ("https://b.example/x", "B", "https://b.example/", ()),
+            ],
+        ),
+        (
+            b'["https://a.example/f", "b.example/f"]',
+            [("https://a.example/f", "", None, ()), ("b.example/f", "", None, ())],
+        ),
+        (
+            b'\xef\xbb\xbf [{"feed_url": "https://a.example/f", "title": "A", "site_url": "https://a.example/",'
+            b' "category": {"title": "News"}}]',
+            [("https://a.example/f", "A", "https://a.example/", ("News",))],
+        ),
+        (
+            b'{"subscriptions": [{"id": "feed/https://a.example/f", "title": "A",'
+            b' "categories": [{"label": "News"}]}]}',
+            [("https://a.example/f", "A", None, ("News",))],
+        ),
+    ],
+    ids=["foaf", "rss", "addresses", "objects", "google-reader"],
+)
+def test_lists_in_other_forms_are_read(
+    body: bytes, feeds: list[tuple[str, str, str | None, tuple[str, ...]]]
+) -> None:
+    found = opml.read(body)
+    assert [(f.url, f.title, f.site_url, f.folders) for f in found.feeds] == feeds
+    assert {f[3] for f in feeds} - {()} == set(found.folders)
+    assert found.outlines == len(feeds)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "<link>https://a.example/2026/post.html</link>",
+        "<link>https://a.example/rss.xml</link></item><item><link>https://a.example/post</link>",
+        "<enclosure url='https://a.example/x.mp3' type='audio/mpeg'/>",
+        "<link>https://[/rss</link>",
+    ],
+)
+def test_feed_is_not_taken_for_a_list(item: str) -> None:
+    body = f"<rss><channel><item><title>A</title>{item}</item></channel></rss>".encode()
+    with pytest.raises(InvalidError, match="this is a feed"):
+        opml.read(body)
+    rss1 = FOAF.replace(b"</rdf:RDF>", b"<rss:item rdf:about='https://a.example/1'/></rdf:RDF>")
+    with pytest.raises(InvalidError, match="this is a feed"):
+        opml.read(rss1)
+
+
+@pytest.mark.parametrize(
+    "name", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "windows-1251", "gzip"]
+)
+@pytest.mark.parametrize("form", ["opml", "rss"])
+def test_lists_in_any_charset_are_read(name: str, form: str) -> None:
+    label = name if name in ("koi8-r", "windows-1251") else "utf-8"
+    start = f"<?xml version='1.0' encoding='{label}'?>"
+    line = "<outline text='Новости дня' xmlUrl='https://a.example/rss'/>"
+    item = "<item><title>Новости дня</title><link>https://a.example/rss</link></item>"
+    text = start + (
+        f"<opml><body>{line}</body></opml>" if form == "opml" else f"<rss><channel>{item}</channel></rss>"
+    )
+    body = gzip.compress(text.encode()) if name == "gzip" else text.encode(name)
+    (found,) = opml.read(body).feeds
+    assert (found.title, found.url) == ("Новости дня", "https://a.example/rss")
+
+
+def test_X05_packed_list_is_unpacked_to_the_limit_only() -> None:
+    limits = opml.Limits(max_bytes=4000)
+    assert len(opml.read(gzip.compress(HEAD + A + TAIL), limits).feeds) == 1
+    cut = gzip.compress(HEAD + A + B + b"<!-- %s -->" % bytes(range(33, 127)) + TAIL)[:-20]
+    assert "cut off" in (opml.read(cut, limits).repaired or "")
+    with pytest.raises(TooLargeError):
+        opml.read(gzip.compress(HEAD + b" " * (1 << 20) + TAIL), limits)
+    with pytest.raises(InvalidError, match="damaged"):
+        opml.read(b"\x1f\x8b\x08broken")
+
+
+def test_X10_other_lists_have_the_same_bounds() -> None:
+    many = json.dumps([f"https://a.example/{n}" for n in range(21)]).encode()
+    assert len(opml.read(many).feeds) == 21
+    with pytest.raises(TooLargeError):
+        opml.read(many, opml.Limits(max_outlines=20))
+    bad, good = opml.read(b'["file:///etc/x.y", "a.example/f"]', policy=Policy(Settings())).feeds
+    assert (bool(bad.problem), good.problem, good.url) == (True, None, "http://a.example/f")
+
+
 def test_raw_markup_in_a_value_is_mended() -> None:
     value = b'By <a href="https://b.example" rel="x">B</a> & "co"'
     body = (
@@ -167,7 +280,15 @@ def test_raw_markup_in_a_value_is_mended() -> None:
         (b"\x89PNG\r\n\x1a\n\0\0", "isn't an OPML file"),
         (b"just words", "isn't an OPML file"),
         (b"<html><body>hello</body></html>", "<html>"),
-        (b"<rss version='2.0'><channel/></rss>", "<rss>"),
+        (b"<rss version='2.0'><channel/></rss>", "this is a feed"),
+        (b"\n<feed xmlns='http://www.w3.org/2005/Atom'/>", "Line 2: this is a feed"),
+        (b"<svg/>", "<svg>"),
+        (b"[1, null, {}]", "JSON file without a list of feeds"),
+        (b"[" * 100_000, "JSON file without a list of feeds"),
+        (
+            b'{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": "https://a.example/1"}]}',
+            "JSON",
+        ),
         (HEAD + b"\n\n<outline text='a'>" + TAIL, "Line 3"),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import gzip
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -590,7 +591,8 @@ def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Ser
         (b"  \n ", "empty"),
         (b"\x89PNG\r\n\x1a\n123", "image"),
         (b"PK\x03\x04zip", "ZIP archive"),
-        (b'\n\n{"a": 1}', "Line 3: this is a JSON file, not an OPML file"),
+        (b"\x1f\x8b\x08broken", "compressed with gzip, but it's damaged"),
+        (b'\n\n{"a": 1}', "Line 3: this is a JSON file without a list of feeds"),
         (
             b"<!doctype html>\n<html><body>Log in</body></html>",
             "Line 2: this is a web page .*not an OPML file",
@@ -600,7 +602,7 @@ def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Ser
         (b"just words", "doesn't contain any XML"),
         (b"<opml><body>\n<outline text='a' xmlUrl='b'\n</body></opml>", "Line 3"),
     ],
-    ids=["empty", "blank", "png", "zip", "json", "html", "rss", "svg", "text", "broken"],
+    ids=["empty", "blank", "png", "zip", "gzip", "json", "html", "rss", "svg", "text", "broken"],
 )
 def test_wrong_files_are_refused_with_the_line_and_a_sentence(
     services: Services, alice: Actor, body: bytes, words: str
@@ -608,6 +610,15 @@ def test_wrong_files_are_refused_with_the_line_and_a_sentence(
     with pytest.raises(InvalidError, match=words):
         services.imports.preview(alice, body, "x")
     assert services.imports.list_recent(alice) == []
+
+
+def test_pack_that_came_in_another_form_is_stored_as_opml(services: Services) -> None:
+    for number, body in enumerate((gzip.compress(listed(("a", ("News",)))), b'["https://a.example/f"]')):
+        pack = services.packs._packs.add(f"Pack {number}", "", body)
+        assert b"<opml" in pack.body
+        assert len(services.packs._packs.read(pack).feeds) == 1
+    plain = listed(("b", ()))
+    assert services.packs._packs.add("Plain", "", plain).body == plain
 
 
 def test_X10_a_list_beyond_the_limits_is_refused(services: Services, alice: Actor) -> None:

@@ -88,7 +88,7 @@ def test_text_can_be_pasted_and_wrong_text_is_refused_and_kept(ann: Visitor) -> 
     assert "a" in ann.get(f"/imports/{number}").text
     wrong = ann.post("/imports", {"pasted": '{"not": "opml"}'})
     assert wrong.status_code == 400
-    assert "Line 1: this is a JSON file, not an OPML file." in wrong.text
+    assert "Line 1: this is a JSON file without a list of feeds." in wrong.text
     assert "&#34;opml&#34;" in wrong.text, "what was pasted is still there"
     assert "Choose a file or paste its text." in ann.post("/imports").text
     empty = send(ann, "/imports", b"")

@@ -7,8 +7,10 @@ import would subscribe to wrong addresses.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 
 from lxml import etree
@@ -17,6 +19,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError, TooLargeError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.html.text import extract_plain_text
+from app.feeds.opml.other_lists import list_json_feeds, list_xml_feeds
 from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.safe_xml import build_safe_parser
@@ -24,6 +27,8 @@ from app.feeds.urls import normalise_address
 from app.models.imports.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
+#: Root elements of feeds.
+_FEED_ROOTS = frozenset(("rss", "feed", "rdf", "channel"))
 _READ = ("text", "title", "xmlurl", "htmlurl", "url", "type", "category")
 #: Types of outlines whose ``url`` is the feed, where a program left out ``xmlUrl``.
 _FEED_TYPES = frozenset(("rss", "rss1", "rss2", "atom", "feed", "rdf", "json"))
@@ -53,7 +58,7 @@ class Limits:
 
 
 def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -> SubscriptionList:
-    """Read an OPML file of any version.
+    """Read an OPML file of any version, or a list of feeds in FOAF, RSS or JSON; packed with gzip or not.
 
     An outline with an ``xmlUrl`` is a subscription; with outlines inside it is a folder as well. An outline
     without one is a subscription to its ``url`` if its type is that of a feed. Any other is a folder if it
@@ -71,26 +76,43 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         InvalidError: the file is empty, not OPML, or beyond repair; the message names the line.
     """
     if len(body) > limits.max_bytes:
-        raise TooLargeError(
-            "The file is larger than %(mb)s MB. Split it into smaller files.",
-            mb=f"{limits.max_bytes / (1 << 20):.3g}",
-        )
+        raise _too_long(limits)
+    body = _unpack(body, limits)
     if not body.strip():
         raise InvalidError("The file is empty.")
-    root, repaired = _tree(to_utf8(body)[0], limits)
-    if _name(root) != "opml":
-        raise InvalidError(
-            "This isn't an OPML file: it starts with <%(element)s> instead of <opml>. Export your "
-            "subscriptions as OPML and upload that file.",
-            element=_name(root),
-        )
+    text = to_utf8(body)[0]
     reader = _Reader(limits, policy)
-    for part in root:
-        if _name(part) == "body":
-            reader.read_outlines(part)
+    if text.lstrip()[:1] in (b"{", b"["):
+        reader.read_json(text)
+        return SubscriptionList("", tuple(reader.feeds), reader.list_folders(), reader.outlines)
+    root, repaired = _tree(text, limits)
+    if _name(root) == "opml":
+        for part in root:
+            if _name(part) == "body":
+                reader.read_outlines(part)
+    else:
+        # libxml2 doesn't count the lines before the first element.
+        cut = text[: len(text) - len(strip_prolog(text))].count(b"\n")
+        reader.read_other_list(root, cut)
     return SubscriptionList(
         _title(root), tuple(reader.feeds), reader.list_folders(), reader.outlines, repaired
     )
+
+
+def _unpack(body: bytes, limits: Limits) -> bytes:
+    """Return the body without its gzip packing, unpacked as far as the limit (X05)."""
+    if not body.startswith(b"\x1f\x8b"):
+        return body
+    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        unpacked = inflater.decompress(body, limits.max_bytes + 1)
+    except zlib.error as e:
+        raise InvalidError(
+            "This file is compressed with gzip, but it's damaged. Export your subscriptions again."
+        ) from e
+    if len(unpacked) > limits.max_bytes:
+        raise _too_long(limits)
+    return unpacked
 
 
 def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...]] = ()) -> bytes:
@@ -159,6 +181,63 @@ class _Reader:
             found.insert(place, path)
         return tuple(path for path in found if path is not None)
 
+    def read_other_list(self, root: etree._Element, cut: int) -> None:
+        """Collect the feeds of a list that isn't OPML.
+
+        Args:
+            cut: lines of the file before the document.
+
+        Raises:
+            InvalidError: this isn't a list of feeds.
+        """
+        self._add_listed(list_xml_feeds(root))
+        if not self.feeds and _name(root) in _FEED_ROOTS:
+            raise InvalidError(
+                "Line %(line)s: this is a feed, not a list of feeds. Add its address under “Add a feed”.",
+                line=_line(root) + cut,
+            )
+        if not self.feeds:
+            raise InvalidError(
+                "This isn't an OPML file: it starts with <%(element)s> instead of <opml>. Export your "
+                "subscriptions as OPML and upload that file.",
+                element=_name(root),
+            )
+
+    def read_json(self, text: bytes) -> None:
+        """Collect the feeds of a JSON list.
+
+        Raises:
+            InvalidError: the text isn't a JSON list of feeds.
+        """
+        with contextlib.suppress(ValueError):
+            self._add_listed(list_json_feeds(text))
+        if not self.feeds:
+            raise InvalidError(
+                "Line %(line)s: this is a JSON file without a list of feeds. Export your subscriptions as "
+                "OPML and upload that file.",
+                line=text[: len(text) - len(text.lstrip())].count(b"\n") + 1,
+            )
+
+    def _add_listed(self, listed: Iterable[Outline]) -> None:
+        for outline in listed:
+            self._count_outline()
+            url, word = outline.url, None
+            if self._policy is not None:
+                url, word = resolve_address(url, self._policy)
+            problem = FetchError(word).message if word else None
+            self.feeds.append(dataclasses.replace(outline, url=url, problem=problem))
+            if outline.folders and outline.folders not in self.telling:
+                self.telling.add(outline.folders)
+                self.folders.append(outline.folders)
+
+    def _count_outline(self) -> None:
+        self.outlines += 1
+        if self.outlines > self._limits.max_outlines:
+            most = self._limits.max_outlines
+            raise TooLargeError(
+                "The file has more than %(most)s outlines. Split it into smaller files.", most=most
+            )
+
     def read_outlines(self, body: etree._Element) -> None:
         """Collect all outlines, in document order."""
         waiting: list[tuple[etree._Element, tuple[str, ...]]] = [(el, ()) for el in reversed(body)]
@@ -170,12 +249,7 @@ class _Reader:
             waiting += [(child, inside) for child in reversed(element)]
 
     def _outline(self, element: etree._Element, path: tuple[str, ...]) -> tuple[str, ...]:
-        self.outlines += 1
-        if self.outlines > self._limits.max_outlines:
-            most = self._limits.max_outlines
-            raise TooLargeError(
-                "The file has more than %(most)s outlines. Split it into smaller files.", most=most
-            )
+        self._count_outline()
         fields = _fields(element)
         title = extract_plain_text(fields.get("text") or "") or extract_plain_text(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
@@ -310,6 +384,13 @@ def _strict(text: bytes) -> etree._Element:
     return etree.fromstring(text, build_safe_parser())
 
 
+def _too_long(limits: Limits) -> TooLargeError:
+    return TooLargeError(
+        "The file is larger than %(mb)s MB. Split it into smaller files.",
+        mb=f"{limits.max_bytes / (1 << 20):.3g}",
+    )
+
+
 def _too_deep(line: int, limit: int) -> TooLargeError:
     return TooLargeError(
         "Line %(line)s: outlines can be nested at most %(most)s levels deep.", line=line, most=limit
@@ -340,6 +421,7 @@ def _line(element: etree._Element) -> int:
 
 def _title(root: etree._Element) -> str:
     found = root.find("{*}head/{*}title")
+    found = root.find("channel/title") if found is None else found
     return extract_plain_text(found.text or "") if found is not None else ""
 
 

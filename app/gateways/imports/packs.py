@@ -21,6 +21,8 @@ from app.models.imports.opml import SubscriptionList
 #: Most packs in total; a page shows them side by side.
 MOST = 60
 _SLUG = re.compile(r"[^a-z0-9]+")
+#: Bytes at the start of a file in which its root element is sought.
+_START = 4096
 _ABOUT = re.compile(r"<description>([^<]{1,400})</description>")
 
 
@@ -93,9 +95,12 @@ class PackGateway:
 
     def _checked(self, body: bytes) -> bytes:
         check_is_opml(body)
-        if not opml.read(body, self._limits).feeds:
+        found = opml.read(body, self._limits)
+        if not found.feeds:
             raise InvalidError("This file doesn't contain any feeds.", field="file")
-        return body
+        # A pack is offered as a file: whatever came, that's OPML.
+        is_opml = b"<opml" in body[:_START].lower()
+        return body if is_opml else opml.write(found.title, found.feeds, found.folders)
 
     @staticmethod
     def _slug(title: str) -> str:
@@ -113,7 +118,7 @@ def load_shipped(folder: Path | None) -> dict[str, Pack]:
 
 
 def _pack(slug: str, body: bytes) -> Pack:
-    about = _ABOUT.search(body[:4096].decode("utf-8", "replace"))
+    about = _ABOUT.search(body[:_START].decode("utf-8", "replace"))
     title = opml.read(body).title or slug
     pack = Pack(slug, title, "", body, shipped=True)
     return dataclasses.replace(pack, about=extract_plain_text(about[1]).strip()) if about else pack
