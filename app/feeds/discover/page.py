@@ -43,6 +43,10 @@ _TYPES = {
     "text/rdf+xml": "rdf",
     "application/feed+json": "json",
     "application/json": "json",
+    "application/xml+rss": "rss",
+    "application/xml+atom": "atom",
+    "rss": "rss",
+    "atom": "atom",
     "text/xml": "rss",
     "application/xml": "rss",
 }
@@ -81,9 +85,18 @@ _FEED_TEXT = re.compile(
     r"(?:rss(?:[- ]?feeds?)?(?: ?\(?2\.0\)?)?|atom(?:[- ]?feeds?)?|feeds?|(?:xml|web|json)[- ]?feed|rss/atom"
     r"|newsfeeds?|(?:rss[- ]?)?feeds? (?:abonnieren|abonneren)|(?:s'abonner au )?flux(?: rss)?"
     r"|(?:suscribirse (?:al? )?)?(?:canal|fuente)s? (?:rss|web)|(?:prenumerera på )?rss[- ]?flöde"
-    r"|(?:подписаться на )?rss[- ]?(?:лент[ау]|канал)|rssを購読(?:する)?|(?:rss ?)?订阅)",
+    r"|(?:подписаться на )?rss[- ]?(?:лент[ау]|канал)|rssを購読(?:する)?|(?:rss ?)?订阅"
+    # Portuguese, Italian, Spanish, Polish, Czech, Hungarian, Turkish, Ukrainian, Finnish, Danish, Greek
+    r"|(?:assinar|assine|subscrever) (?:o )?(?:feed(?: rss)?|rss)|(?:iscriviti al )?(?:feed|flusso)(?: rss)?"
+    r"|suscr[ií]be(?:te|rse) (?:al? |por |v[ií]a )?rss|kana[łl] rss|rss (?:odběr|kanál)|odebírat rss"
+    r"|rss[- ]?(?:hír)?csatorna|rss (?:beslemesi|akışı)|rss[- ]?стрічк[ау]|rss[- ]syöte|rss[- ]strøm|ροή rss"
+    # Vietnamese, Hebrew, Arabic, Korean, Japanese, Chinese
+    r"|nguồn cấp rss|(?:ערוץ|הזנת) rss|خلاصة rss|rss ?(?:피드|구독)|rss ?フィード|(?:rss ?)?訂閱|订阅 ?rss)",
     re.IGNORECASE,
 )
+#: Attributes that hold an address for a script: of the feed by their name, or of any page.
+_DATA_FEEDS = ("data-feed", "data-feed-url", "data-rss", "data-rss-url", "data-atom")
+_DATA_LINKS = ("data-href", "data-url", "data-link")
 _FEED_ICON = re.compile(r"(?:^|[ _./-])(?:rss|atom|feed)(?:$|[ _./-]|\d)", re.IGNORECASE)
 _FEED_HOST = re.compile(
     r"(?:^|\.)(?:feedburner\.com|feeds?\.[a-z0-9-]+\.[a-z.]+|feedpress\.me|rss\.[a-z0-9-]+\.[a-z.]+)$"
@@ -219,8 +232,8 @@ class Page:
         found = [] if self._tree is None else self._tree.iter("link")
         announcing = (link for link in found if _announces(link.get("rel")))
         for link in itertools.islice(announcing, MAX_LINKS):
-            kind = _TYPES.get((link.get("type") or "").partition(";")[0].strip().lower())
-            url = self._resolve(link.get("href"))
+            kind = _find_kind(link)
+            url = self._resolve(link.get("href") or link.get("data-href"))
             if kind is None and url and _is_feed_all_the_same(link, url):
                 kind = "rss"
             if kind and url and not (kind == "json" and "/wp-json/" in url):
@@ -229,14 +242,13 @@ class Page:
                 )
 
     def _hrefs(self) -> Iterator[tuple[str, str]]:
-        anchors = iter(()) if self._tree is None else self._tree.iter("a", "area")
+        anchors = iter(()) if self._tree is None else self._tree.iter("a", "area", "button")
         for anchor in itertools.islice(anchors, MAX_HREFS):
-            href = anchor.get("href")
-            if not href or href.startswith("#"):
-                continue
-            if url := self._resolve(href):
-                # A feed scheme or icon marks a feed, whatever the link's text.
-                is_marked = _SCHEME.match(href.strip()) or _has_feed_icon(anchor)
+            feed = next(filter(None, map(anchor.get, _DATA_FEEDS)), "")
+            href = feed or _find_target(anchor)
+            if href and (url := self._resolve(href)):
+                # A feed's scheme, type, relation or icon marks a feed, whatever the link's text.
+                is_marked = feed or _SCHEME.match(href.strip()) or _is_marked(anchor)
                 yield url, "Feed" if is_marked else _label(anchor)
 
 
@@ -275,6 +287,26 @@ def _is_feed_all_the_same(link: etree._Element, url: str) -> bool:
     """Return whether a link without a known type is a feed: by rel=feed, or untyped with a feed's address."""
     rel, kind = (link.get("rel") or "").lower().split(), (link.get("type") or "").strip()
     return "feed" in rel or (not kind and not link.get("hreflang") and looks_like_feed(url))
+
+
+def _find_kind(link: etree._Element) -> str | None:
+    """Return the format that a link's type names, with or without parameters."""
+    words = re.split(r"[;,\s]", (link.get("type") or "")[:200].strip().lower(), maxsplit=1)
+    return _TYPES.get(words[0])
+
+
+def _find_target(anchor: etree._Element) -> str | None:
+    """Return the address of a link; a script's if the link has none of its own."""
+    href = (anchor.get("href") or "").strip()
+    if href and not href.startswith("#") and not href.lower().startswith("javascript:"):
+        return href
+    return next(filter(None, map(anchor.get, _DATA_LINKS)), None)
+
+
+def _is_marked(anchor: etree._Element) -> bool:
+    """Return whether a link's own attributes or its icon say that it leads to a feed."""
+    kind, rel = _find_kind(anchor), (anchor.get("rel") or "").lower().split()
+    return kind not in (None, "json") or "feed" in rel or _has_feed_icon(anchor)
 
 
 def _label(anchor: etree._Element) -> str:
