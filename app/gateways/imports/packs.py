@@ -98,7 +98,7 @@ class PackGateway:
         found = opml.read(body, self._limits)
         if not found.feeds:
             raise InvalidError("This file doesn't contain any feeds.", field="file")
-        # A pack is offered as a file: whatever came, that's OPML.
+        # Users download a pack as a file, which has to be OPML.
         is_opml = b"<opml" in body[:_START].lower()
         return body if is_opml else opml.write(found.title, found.feeds, found.folders)
 
