@@ -15,6 +15,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from app.feeds.site_rules import SITE_RULES, SiteRule
 
 _ACCOUNT = re.compile(r"@?([A-Za-z0-9_][A-Za-z0-9_.-]*)@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
+#: Characters at the start of a page in which the program behind it is sought.
+_START = 1 << 18
 _SUBREDDIT = re.compile(r"/?(r|u|user)/([A-Za-z0-9_-]{2,})/?")
 #: Mail hosts: ``user@host`` is a mail address there, so there is nothing to subscribe to.
 _MAIL = frozenset(
@@ -105,7 +107,8 @@ def match_rule(rule: SiteRule, url: str, text: str = "") -> dict[str, str] | Non
     # Compiled once: re caches expressions, and most processes never need them.
     found = [re.match(f"(?:{rule.path})(?:/|$)", path), re.search(rule.query, parts.query)]
     if rule.text:
-        found.append(re.search(rule.text, text))
+        # Programs name themselves at the start of a page; a site's data may stand anywhere.
+        found.append(re.search(rule.text, text[:_START] if rule.hosts == "*" else text))
     values = _describe_page(parts)
     for match in found:
         if match is None:

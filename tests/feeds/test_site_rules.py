@@ -341,6 +341,13 @@ def test_broken_addresses_in_a_page_are_no_candidates(value: str) -> None:
     assert [c for c in find_candidates(text, "https://podcasts.apple.com/x") if c.source is Source.SITE] == []
 
 
+def test_X08_program_behind_a_page_is_sought_at_its_start_only() -> None:
+    for space, feeds in ((1000, ["https://blog.example/rss/"]), (1 << 18, [])):
+        assert sites.find_feeds_on_page("https://blog.example/a/b", " " * space + GHOST) == feeds
+    data = " " * (1 << 18) + f'"externalId":"{ID}"'
+    assert sites.find_feeds_on_page("https://www.youtube.com/@me", data) == [f"{YT}?channel_id={ID}"]
+
+
 def test_X08_no_expression_of_the_table_backtracks() -> None:
     pieces = (
         "/a",
