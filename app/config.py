@@ -398,6 +398,14 @@ class Settings:
         30.0, "Timeout for a whole fetch including redirects, in seconds", _between(0.1, 300)
     )
     fetch_redirects: int = _row(5, "Redirects followed per fetch", _between(0, 20))
+    fetch_full_days: float = _row(
+        3.0,
+        (
+            "Days after which a feed is fetched without validators, in case its server answers 304 "
+            "although the feed changed"
+        ),
+        _between(0.01, 365),
+    )
     fetch_max_feed: int = _row(
         10 << 20, "Largest feed after decompression, in bytes", _between(1024, 1 << 30)
     )

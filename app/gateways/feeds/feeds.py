@@ -151,6 +151,11 @@ class FeedGateway:
         self._feeds.settle_spelling(feed_id, url, now, accepted=accepted)
         log.info("spelling_tried", feed_id=feed_id, accepted=accepted)
 
+    def record_validator_test(self, feed_id: int, url: str, distrusted_at: dt.datetime | None) -> None:
+        """Record when the validators of a feed's address proved wrong; None: they proved right."""
+        self._feeds.record_validator_test(feed_id, url, distrusted_at)
+        log.info("validators_tested", feed_id=feed_id, trusted=distrusted_at is None)
+
     def _followed(self, feed: Feed) -> Feed:
         """Return the feed that took over a merged feed's subscribers, or the feed itself."""
         while feed.merged_into is not None:

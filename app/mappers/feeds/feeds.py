@@ -46,10 +46,12 @@ _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
-        *("other_url", "retry_at", "checked_at", "subscribers"),
+        *("other_url", "retry_at", "checked_at", "subscribers", "distrusted_at"),
     ),
     1,
 )
+#: Unset for a new address: other validators hold there.
+_NO_VALIDATORS = {"validators": "", "distrusted_at": ""}
 #: Times as milliseconds: converting to datetime cost more than reading the rest of the document.
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
@@ -380,7 +382,7 @@ class FeedMapper:
             ExistsError: another feed has this address; the two should be merged.
         """
         try:
-            change = {"$set": {"url": url, "url_key": url_key}, "$unset": {"validators": ""}}
+            change = {"$set": {"url": url, "url_key": url_key}, "$unset": _NO_VALIDATORS}
             self._feeds.update_one({"_id": feed_id}, change)
         except DuplicateKeyError as e:
             raise ExistsError("This feed already exists.", feed_id=feed_id) from e
@@ -396,8 +398,16 @@ class FeedMapper:
         change: Doc = {"$unset": {"other_url": ""}}
         if accepted:
             change["$set"] = {"url": url, "next_check_at": now}
-            change["$unset"]["validators"] = ""
+            change["$unset"] |= _NO_VALIDATORS
         self._feeds.update_one({"_id": feed_id, "other_url": url}, change)
+
+    @translate_errors
+    def record_validator_test(self, feed_id: int, url: str, distrusted_at: dt.datetime | None) -> None:
+        """Record when the validators of a feed's address proved wrong; None: they proved right."""
+        change: Doc = {"$unset": {"distrusted_at": ""}}  # writes nothing if they were trusted before
+        if distrusted_at is not None:
+            change = {"$set": {"distrusted_at": distrusted_at}}
+        self._feeds.update_one({"_id": feed_id, "url": url}, change)
 
     @translate_errors
     def release_url_key(self, feed_id: int) -> None:
@@ -464,6 +474,7 @@ def _poll(doc: Doc) -> FeedPoll:
         int(get("retry_at") or 0),
         int(get("checked_at") or 0),
         get("subscribers", 0),
+        int(get("distrusted_at") or 0),
     )
 
 

@@ -77,6 +77,8 @@ class Feed:
         other_url: another spelling of the address that someone entered; the next pull tries it.
         new_url: the new address that the feed itself states (``itunes:new-feed-url``).
         unlisted: the publisher wants the feed in no directory (``itunes:block``).
+        distrusted_at: when the server last answered 304 although there were new entries; None: its validators
+            are trusted.
         read_at: the day on which someone last read one of its entries.
         claim_token, claimed_until: the claim of the current poll.
         topic: the name that :attr:`hub` uses for the feed. push_until: pushes replace polls until then.
@@ -121,6 +123,7 @@ class Feed:
     other_url: str | None = None
     new_url: str | None = None
     unlisted: bool = False
+    distrusted_at: dt.datetime | None = None
     claim_token: str | None = None
     claimed_until: dt.datetime | None = None
     read_at: dt.datetime | None = None
@@ -191,6 +194,7 @@ class FeedPoll(NamedTuple):
         claimed_ms: ``claimed_until``. push_ms: ``push_until``.
         torn: its entries need to be put in order.
         retry_ms: ``retry_at``. checked_ms: ``checked_at``. readers: ``subscribers``.
+        distrusted_ms: ``distrusted_at``.
     """
 
     id: int
@@ -211,6 +215,7 @@ class FeedPoll(NamedTuple):
     retry_ms: int = 0
     checked_ms: int = 0
     readers: int = 0
+    distrusted_ms: int = 0
 
 
 class NextCheck(NamedTuple):

@@ -23,10 +23,10 @@ from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
-from app.models.feeds.fetched import FetchRequest
+from app.models.feeds.fetched import FetchRequest, Validators
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
-from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
+from app.services.feeds.pull_batch import Progress, PullBatch, PullResult, has_condition
 from app.services.fetch_budget import FetchBudget, get_seconds_left
 from app.services.free_space import FreeSpace
 
@@ -34,6 +34,9 @@ log = logs.get(__name__)
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host take 90 seconds.
 HOST_SHARE: Final = 6
+_DAY_MS: Final = 86_400_000
+#: Spreads feeds over the time between two full fetches (a prime near 2³² divided by the golden ratio).
+_SPREAD: Final = 2_654_435_761
 
 #: Seconds until a feed that this server has no disk space for is tried again.
 SHORTAGE_WAIT: Final = 60.0
@@ -60,6 +63,7 @@ class PullService:
         self._apply_secrecy = apply_secrecy
         self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
+        self._full_ms = int(settings.fetch_full_days * _DAY_MS)
         self._courtesy = HostLimits(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
 
@@ -139,7 +143,9 @@ class PullService:
         flusher = asyncio.create_task(batch.keep_flushing())
         received: Counter[int] = Counter()
         try:
-            async for fetched in fetcher.stream_fetches([_request(p) for p in polls.values()]):
+            now_ms = int(clock.now().timestamp() * 1000)
+            requests = [build_request(p, now_ms, self._full_ms) for p in polls.values()]
+            async for fetched in fetcher.stream_fetches(requests):
                 received[fetched.request.key] += fetched.wire_bytes
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
@@ -151,6 +157,7 @@ class PullService:
             # Not "await flusher": a second cancellation must not interrupt the storing.
             await asyncio.wait({flusher, asyncio.create_task(self._charge(polls, received))})
             flusher.result()
+        await self._test_validators(batch.doubted, fetcher)
         await self._follow_moves(batch.announced, fetcher)
         if taken := await self._try_spellings(batch.respelled, fetcher):
             # The tried address is already stored, so this pull's own repetition has none left to try.
@@ -162,6 +169,26 @@ class PullService:
         if self._fetch_budget and any(received.values()):
             with contextlib.suppress(StoreError):
                 await asyncio.to_thread(self._fetch_budget.charge_feeds, polls, received)
+
+    async def _test_validators(
+        self, doubted: Sequence[tuple[int, str, Validators]], fetcher: FetchStreamer
+    ) -> None:
+        """Fetch feeds that had new entries with their old validators, to which 304 is now a wrong answer."""
+        if not doubted:
+            return
+        requests = [
+            FetchRequest(url, validators=old._replace(body_hash=None), key=feed_id)
+            for feed_id, url, old in doubted
+        ]
+        async for fetched in fetcher.stream_fetches(requests):
+            if fetched.error is None:
+                is_wrong = fetched.status == 304
+                await asyncio.to_thread(
+                    self._feeds.record_validator_test,
+                    fetched.request.key,
+                    fetched.request.url,
+                    clock.now() if is_wrong else None,
+                )
 
     async def _try_spellings(
         self, respelled: Sequence[tuple[int, str, str]], fetcher: FetchStreamer
@@ -310,5 +337,20 @@ def _is_free(poll: FeedPoll, now_ms: float, dead_tokens: Sequence[str]) -> bool:
     return poll.claimed_ms <= now_ms or poll.claim_token in dead_tokens
 
 
-def _request(poll: FeedPoll) -> FetchRequest:
-    return FetchRequest(poll.url, validators=poll.validators, key=poll.id)
+def build_request(poll: FeedPoll, now_ms: int, full_ms: int) -> FetchRequest:
+    """Return the request of a poll, without validators if they are distrusted or should be tested again.
+
+    Args:
+        full_ms: milliseconds between two full fetches. Their times follow from the feed's id and its last
+            check, so nothing has to be stored, and feeds take turns.
+    """
+    known = poll.validators
+    if has_condition(known) and (poll.distrusted_ms or _is_full_due(poll, now_ms, full_ms)):
+        # An equal body is still found by its hash.
+        known = Validators(body_hash=known.body_hash)
+    return FetchRequest(poll.url, validators=known, key=poll.id)
+
+
+def _is_full_due(poll: FeedPoll, now_ms: int, full_ms: int) -> bool:
+    shift = poll.id * _SPREAD % full_ms
+    return (now_ms + shift) // full_ms > (poll.checked_ms + shift) // full_ms

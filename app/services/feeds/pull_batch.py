@@ -16,7 +16,7 @@ from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, NextCheck
-from app.models.feeds.fetched import Fetched
+from app.models.feeds.fetched import Fetched, Validators
 
 log = logs.get(__name__)
 
@@ -92,6 +92,8 @@ class PullBatch:
         self.announced: list[tuple[int, str, str]] = []
         #: Feeds with another spelling of their address to try: id, address, other spelling.
         self.respelled: list[tuple[int, str, str]] = []
+        #: Feeds whose full answer had new entries: id, address, validators of the answer before.
+        self.doubted: list[tuple[int, str, Validators]] = []
         self.result = PullResult()
 
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
@@ -174,8 +176,10 @@ class PullBatch:
             results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
         except Exception as error:  # noqa: BLE001 — one bad answer must not fail the others
             return self._store_apart(answers, digests, error)
-        for (feed, _, _), digest, stored in zip(answers, digests, results, strict=True):
+        for (feed, fetched, _), digest, stored in zip(answers, digests, results, strict=True):
             self._count(digest, stored.new)
+            if stored.new and is_doubted(feed, fetched):
+                self.doubted.append((feed.id, feed.url, feed.validators))
             if digest.announced_url:
                 self.announced.append((feed.id, feed.url, digest.announced_url))
             if feed.other_url:
@@ -222,6 +226,16 @@ class PullBatch:
         log.debug(
             "feed_pulled", feed_id=record.feed_id, status=record.status, ms=record.ms, new=new, **fields
         )
+
+
+def is_doubted(feed: Feed, fetched: Fetched) -> bool:
+    """Return whether a feed that has validators was fetched without them, and answered in full."""
+    return has_condition(feed.validators) and not has_condition(fetched.request.validators)
+
+
+def has_condition(validators: Validators) -> bool:
+    """Return whether a request with these validators may be answered by 304."""
+    return bool(validators.etag or validators.last_modified)
 
 
 def _changes_secrecy(feed: Feed, digest: Digest) -> bool:
