@@ -271,6 +271,10 @@ FEED_MESSAGES: dict[str, str] = {
     "bad_response": N_("The site sent an invalid HTTP response."),
     "bad_encoding": N_("The site's response was cut off or is compressed in a form Eventr can't read."),
     "too_large": N_("The site's response is larger than this server accepts."),
+    "read_in_part": N_(
+        "This feed is larger than this server reads. Eventr keeps the entries before the limit, "
+        "usually the newest."
+    ),
     "empty": N_("The site sent an empty response."),
     "not_a_feed": N_("This isn't a feed. If it's a web page, Eventr may be able to find its feed."),
     "html_page": N_("This is a web page, not a feed. Eventr may be able to find its feed."),
@@ -315,6 +319,9 @@ FEED_FIXES: dict[str, str] = {
     "bad_response": N_("Only the site's owner can fix this, so contact them. Eventr will keep trying."),
     "bad_encoding": N_("Only the site's owner can fix this, so contact them. Eventr will keep trying."),
     "too_large": N_("Look for a smaller feed on the site, such as one for a single section."),
+    "read_in_part": N_(
+        "Nothing to do if the newest entries arrive. Otherwise, look for a smaller feed on the site."
+    ),
     "empty": N_("Wait for Eventr to retry. If this goes on, look for another feed on the site."),
     "not_a_feed": N_("Add the page itself so that Eventr can find its feeds. Then change the address below."),
     "html_page": N_("Add the page itself so that Eventr can find its feeds. Then change the address below."),

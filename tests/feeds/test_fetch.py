@@ -201,8 +201,15 @@ def test_limits_of_size_hold_for_feeds_and_pages(server: RawServer) -> None:
     server.set("/5k-zipped", Reply(body=b"x" * 5000, gzip=True))
     with local_fetcher(server, fetch_max_feed=4000, fetch_max_page=6000) as fetcher:
         for path in ("/5k", "/5k-chunked", "/5k-zipped"):
-            assert word(get(fetcher, server.url(path))) == "too_large"
-            assert word(get(fetcher, server.url(path), target=Target.PAGE)) is None
+            page = get(fetcher, server.url(path), target=Target.PAGE)
+            assert (word(page), page.limit, len(page.body or b"")) == (None, 0, 5000)
+            feed = get(fetcher, server.url(path))
+            assert (word(feed), feed.limit, len(feed.body or b"")) == (None, 4000, 4000)
+    with local_fetcher(server, fetch_max_feed=5000, fetch_max_page=4000) as fetcher:
+        for path in ("/5k", "/5k-chunked", "/5k-zipped"):
+            assert word(get(fetcher, server.url(path), target=Target.PAGE)) == "too_large"
+            feed = get(fetcher, server.url(path))
+            assert (feed.limit, len(feed.body or b"")) == (0, 5000)
 
 
 AT = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)

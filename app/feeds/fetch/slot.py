@@ -128,7 +128,7 @@ class Slot:
         self._pieces: list[bytes] = []
         self._patience = self._began = self._quiet_until = 0.0
         self._phase = ""
-        self._fresh = self._tidy = self._keep = self._enough = self._posting = False
+        self._fresh = self._tidy = self._keep = self._enough = self._posting = self._over = False
         self._wire = self._progress = 0
         self._error: FetchError | None = None
         self.curl = _handle(setup)
@@ -202,7 +202,7 @@ class Slot:
         if error is None and code and not self._enough:
             error = FetchError(_WORDS.get(code, "bad_response"), f"{message} (curl {code})")
         wire = b"".join(self._pieces) if self._pieces and error is None else b""
-        return HopResult(status, fields, wire, self._wire, error)
+        return HopResult(status, fields, wire, self._wire, error, is_over=self._over)
 
     def clear(self) -> None:
         """Release the transfer and its body; :meth:`begin` resets the rest."""
@@ -215,7 +215,7 @@ class Slot:
         self._error = None
         self._lines.clear()
         self._wire = self._progress = 0
-        self._keep = self._enough = False
+        self._keep = self._enough = self._over = False
 
     # -- called by libcurl
 
@@ -245,17 +245,20 @@ class Slot:
             self._wire += size
             self._enough = self._wire > _DISCARD
             return _ABORT if self._enough else size
-        if self._wire + size > transfer.max_bytes:
+        if self._wire + size > transfer.max_bytes and transfer.keeps_start:
+            piece = piece[: transfer.max_bytes - self._wire]
+            self._over = self._enough = True
+        elif self._wire + size > transfer.max_bytes:
             self._error = FetchError("too_large", f"more than {transfer.max_bytes} bytes sent")
             return _ABORT
         buffered = self._setup.buffered
         if buffered.bytes > BUFFERED and self._wire > _LONG:
             self._error = FetchError("too_large", "too many large responses at once")
             return _ABORT
-        self._wire += size
-        buffered.bytes += size
+        self._wire += len(piece)
+        buffered.bytes += len(piece)
         self._pieces.append(piece)
-        return size
+        return _ABORT if self._over else size
 
     def _start(self, transfer: Transfer) -> bool:
         """Check the head before the first byte of a body; False ends the transfer."""
@@ -265,7 +268,7 @@ class Slot:
         announced = [line[15:].strip() for line in fields if line[:15].lower() == b"content-length:"]
         if self._keep and len(announced) == 1 and announced[0].isdigit():
             size = announced[0][:20].decode("ascii")
-            if float(size) > transfer.max_bytes:
+            if float(size) > transfer.max_bytes and not transfer.keeps_start:
                 self._error = FetchError("too_large", f"{size} bytes announced")
                 return False
         return True

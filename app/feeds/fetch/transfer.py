@@ -17,7 +17,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError
 from app.feeds.fetch import headers
 from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
-from app.feeds.fetch.body import decode
+from app.feeds.fetch.body import decode, decode_start
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
 from app.feeds.urls import is_upgrade, repair_location, strip_tracking
@@ -44,13 +44,17 @@ _NO_FIELDS: Mapping[str, str] = {}
 
 @dataclasses.dataclass(slots=True)  # not frozen: one is made per fetch, and freezing doubles the cost
 class HopResult:
-    """The result of one hop: status, raw field lines and wire body, or the error that ended it."""
+    """The result of one hop: status, raw field lines and wire body, or the error that ended it.
+
+    ``is_over``: the body was longer than the limit, and ``wire`` is its start.
+    """
 
     status: int
     lines: Sequence[bytes] = ()
     wire: bytes = b""
     wire_bytes: int = 0
     error: FetchError | None = None
+    is_over: bool = False
 
 
 class Transfer:
@@ -107,6 +111,11 @@ class Transfer:
         feed = self.request.target is Target.FEED
         return self._settings.fetch_max_feed if feed else self._settings.fetch_max_page
 
+    @property
+    def keeps_start(self) -> bool:
+        """Whether the start of a longer body is kept: a feed's newest entries, which usually come first."""
+        return self.request.target is Target.FEED
+
     def begin(self) -> None:
         """Check the requested address and headers.
 
@@ -156,7 +165,9 @@ class Transfer:
                 if self.request.form is not None:
                     _check_form_redirect(result.status, before, self.endpoint)
                 return None
-            return self._answer(headers.read_head(result.status, result.lines), result.wire)
+            return self._answer(
+                headers.read_head(result.status, result.lines), result.wire, is_over=result.is_over
+            )
         except FetchError as e:
             return self.fail(e, result.status, result.lines)
 
@@ -165,7 +176,7 @@ class Transfer:
         head = headers.read_head(status, lines) if lines else None
         return self._end(status, head, error=error)
 
-    def _answer(self, head: Head, wire: bytes) -> Fetched | None:
+    def _answer(self, head: Head, wire: bytes, *, is_over: bool) -> Fetched | None:
         status, known = head.status, self.request.validators
         if status == 304 and (known.etag or known.last_modified):
             return self._end(status, head, unchanged=True, body_hash=known.body_hash)
@@ -182,17 +193,21 @@ class Transfer:
         digest = xxhash.xxh3_128_digest(wire)
         if digest == known.body_hash:
             return self._end(status, head, unchanged=True, body_hash=digest)
-        body = self._decode(head, wire)
+        body, is_cut = self._decode(head, wire, is_over=is_over)
         if self._refresh(head, body):
             return None
-        return self._end(status, head, body=body, body_hash=digest)
+        return self._end(status, head, body=body, body_hash=digest, limit=self.max_bytes if is_cut else 0)
 
-    def _decode(self, head: Head, wire: bytes) -> bytes:
-        ratio = self._settings.fetch_max_ratio
-        body = decode(wire, headers.read_coding(head.fields), limit=self.max_bytes, ratio=ratio)
+    def _decode(self, head: Head, wire: bytes, *, is_over: bool) -> tuple[bytes, bool]:
+        """Return the body, and whether it is only the start of a longer one."""
+        ratio, coding = self._settings.fetch_max_ratio, headers.read_coding(head.fields)
+        if self.keeps_start:
+            body, is_cut = decode_start(wire, coding, limit=self.max_bytes, ratio=ratio, is_over=is_over)
+        else:
+            body, is_cut = decode(wire, coding, limit=self.max_bytes, ratio=ratio), False
         if not body.strip():
             raise FetchError("empty", "nothing but white space")
-        return body
+        return body, is_cut
 
     def _refresh(self, head: Head, body: bytes) -> bool:
         """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
@@ -239,6 +254,7 @@ class Transfer:
         unchanged: bool = False,
         body_hash: bytes | None = None,
         error: FetchError | None = None,
+        limit: int = 0,
     ) -> Fetched:
         validators = self.request.validators
         if head is not None and error is None:
@@ -261,6 +277,7 @@ class Transfer:
             round((time.monotonic() - self.started) * 1000),
             self._wire_bytes,
             error,
+            limit,
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from app import logs
 from app.config import Settings
-from app.errors import FeedError
+from app.errors import FeedError, FetchError, ParseError
 from app.feeds import schedule, urls
 from app.feeds.fetch import freshness
 from app.feeds.identity import Diff
@@ -40,6 +40,10 @@ DETAIL: Final = 300
 MOVES: Final = 3
 #: The error of a feed whose document is cut off (X04); its complete entries are stored.
 CUT: Final = "cut_off"
+#: The error of a feed that is larger than the limit; the entries before the limit are stored.
+LIMITED: Final = "read_in_part"
+#: Errors of feeds whose complete entries are stored.
+PARTIAL: Final = frozenset([CUT, LIMITED])
 #: Known entries after such a cut that ``seen`` keeps; the store knows the others.
 BEHIND: Final = 500
 _TICK: Final = dt.timedelta(milliseconds=1)
@@ -115,7 +119,9 @@ class Digester:
         """Return the time until a feed's next check if this answer changes nothing else; None: digest it."""
         if poll.claim_token is not None or poll.torn:
             return None  # its last writer died or was late: the next claim reconciles it
-        if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
+        if not fetched.unchanged or fetched.error or fetched.permanent_url or poll.moved_to:
+            return None
+        if poll.error and poll.error != LIMITED:
             return None
         if poll.other_url:
             return None
@@ -161,7 +167,7 @@ class Digester:
         fields = FeedFields(
             next_check_at=plan.next_check_at,
             checked_at=now,
-            **_recovered(feed),
+            **({} if feed.error == LIMITED else _recovered(feed)),
             **_moved(feed, fetched, feed.new_url),
         )
         validators = _kept(feed, fetched)
@@ -172,7 +178,8 @@ class Digester:
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         found = self._news(feed, fetched)
         parsed, diff = found.parsed, found.diff
-        cut = parsed.cut
+        limited = fetched.limit > 0
+        cut = parsed.cut or limited
         new = tuple(
             self._entry(entry, diff.get_hash(entry), at, now)
             for entry, at in zip(diff.new, calculate_sort_times(feed, diff.new, now), strict=True)
@@ -185,19 +192,19 @@ class Digester:
         )
         says = {
             **_described(feed, found, hub, topic, cut),
-            **(_cut_off(feed, now) if cut else _recovered(feed)),
+            **(_cut_off(feed, now, fetched.limit) if cut else _recovered(feed)),
             **_moved(feed, fetched, parsed.new_url),
         }
-        if not cut:  # else the next fetch must get the whole document
+        if not cut or limited:  # else the next fetch must get the whole document
             says["validators"] = fetched.validators
         # After a first cut document, entries from its end keep their dates later. If every document is cut,
         # treat new entries as new.
-        if not cut or feed.error == CUT:
+        if not cut or limited or feed.error == CUT:
             says["checked_at"] = now
         timed = functools.partial(self._timed, feed, says, hints, now)
         plan, fields = timed(new)
         heard = HubAnnouncement(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
-        error = CUT if cut else None
+        error = str(says["error"]) if cut else None
         digest = _digest(
             feed, fetched, now, plan=plan, fields=fields, new=new, changed=changed, error=error, heard=heard
         )
@@ -251,9 +258,15 @@ class Digester:
         body = fetched.body or b""
         known = LastFetch(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
         how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
-        if self._parse is None:
-            return find_changes(body, known, limits=self._limits, **how)
-        return compare(self._parse(body, limits=self._limits, **how), known)
+        try:
+            if self._parse is None:
+                return find_changes(body, known, limits=self._limits, **how)
+            return compare(self._parse(body, limits=self._limits, **how), known)
+        except ParseError as e:
+            if fetched.limit and e.word == "broken_feed":
+                # JSON, for example, can't be read without its end.
+                raise FetchError("too_large", f"more than {fetched.limit} bytes") from e
+            raise
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
         errors = feed.errors + 1
@@ -415,9 +428,11 @@ def _recovered(feed: Feed) -> dict[str, Any]:
     return clear if feed.errors or feed.error else {}
 
 
-def _cut_off(feed: Feed, now: dt.datetime) -> dict[str, Any]:
+def _cut_off(feed: Feed, now: dt.datetime, limit: int) -> dict[str, Any]:
+    """Return the error of a feed that was cut off, or read up to the size limit (bytes; 0: cut off)."""
     # Always counted as one error: entries still arrive, so the feed needs no back-off.
-    return {"errors": 1, "error": CUT, "error_detail": "", "error_since": feed.error_since or now}
+    word, detail = (LIMITED, str(limit)) if limit else (CUT, "")
+    return {"errors": 1, "error": word, "error_detail": detail, "error_since": feed.error_since or now}
 
 
 def _seen(feed: Feed, diff: Diff) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from app.gateways.feeds.digest import CUT
+from app.gateways.feeds.digest import PARTIAL
 from app.models.imports.imports import ActiveImport, ImportItem, ItemChange, ItemState, PollResult
 
 
@@ -13,7 +13,7 @@ def settle_item(feed_id: int, poll_result: PollResult | None) -> ItemChange:
     """Return the final state of a subscribed feed's outline; the updater continues to fetch the feed."""
     if poll_result is None:
         return ItemChange(ItemState.FAILED, "gone", feed_id)
-    if poll_result.error and poll_result.error != CUT:
+    if poll_result.error and poll_result.error not in PARTIAL:
         return ItemChange(ItemState.FAILED, poll_result.error, feed_id)
     return ItemChange(ItemState.ADDED, None, feed_id)
 

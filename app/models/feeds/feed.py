@@ -69,7 +69,8 @@ class Feed:
         last_entry_at: sort time of the newest entry.
         next_check_at: when to poll next; None: never automatically (gone, or not a web feed).
         history: arrivals per hour, packed by the schedule.
-        errors: failed polls in a row; ``error`` is the word of the last one.
+        errors: failed polls in a row; ``error`` is the word of the last one. The detail of ``read_in_part``
+            is the size limit in bytes.
         checked_at: last successful poll, or one of several truncated ones in a row (``cut_off``);
             changed_at: last poll that brought changes.
         moved_to, moved_times: a permanent redirect or new address, and how often in a row it was seen.

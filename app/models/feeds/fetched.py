@@ -79,6 +79,7 @@ class Fetched:
         retry_after: seconds that the server asked to wait (429, 503), at most 24 h.
         ms: wall time of the whole fetch in milliseconds.
         wire_bytes: body bytes received, before decoding.
+        limit: the size limit in bytes if the body is only the start of a longer one, else 0.
     """
 
     request: FetchRequest
@@ -94,3 +95,4 @@ class Fetched:
     ms: int = 0
     wire_bytes: int = 0
     error: FetchError | None = None
+    limit: int = 0

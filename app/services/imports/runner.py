@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from app import clock, logs
 from app.config import Settings
 from app.errors import NO_ROOM, EventrError, StoreError, TooLargeError
-from app.gateways.feeds.digest import CUT
+from app.gateways.feeds.digest import PARTIAL
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.rules import settle_item
@@ -422,7 +422,7 @@ class _Work:
         end = poll_results.get(asked.feed_id)
         if end is None:
             return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
-        if end.error == CUT:
+        if end.error in PARTIAL:
             return self._added(asked.item, asked.feed_id, end)  # its complete entries are stored
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
             return settle_item(asked.feed_id, end)
