@@ -246,6 +246,12 @@ class UnsentError(EventrError):
     )
 
 
+#: Cutting the address at the space would subscribe to another one.
+SPACE_IN_ADDRESS = N_(
+    "This address contains a space. Copy the address from your browser's address bar, or remove the text "
+    "after it."
+)
+
 #: Every error word of a feed, with the sentence for its readers. ``http_<status>`` words come
 #: from the status; :func:`get_feed_message` chooses their sentence.
 FEED_MESSAGES: dict[str, str] = {
@@ -267,7 +273,9 @@ FEED_MESSAGES: dict[str, str] = {
     "https_failed": N_("The site doesn't support HTTPS at this address, or only in a form Eventr can't use."),
     "timeout": N_("The site took too long to respond."),
     "too_many_redirects": N_("The site redirects too many times."),
-    "bad_redirect": N_("The site redirects to an address that Eventr can't fetch."),
+    "bad_redirect": N_(
+        "The site redirects to an address that Eventr doesn't fetch, such as one in a private network."
+    ),
     "bad_response": N_("The site sent an invalid HTTP response."),
     "bad_encoding": N_("The site's response was cut off or is compressed in a form Eventr can't read."),
     "too_large": N_("The site's response is larger than this server accepts."),

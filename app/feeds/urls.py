@@ -42,6 +42,8 @@ _BARE = re.compile(
     r"(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?",
     re.IGNORECASE,
 )
+_SPACE = re.compile(r"[^\S\t\n\r]")
+_QUOTES = "<>\"'“”«»"
 #: Query parameters that may be a secret: by their name, or by the length of their value.
 _KEY_NAME = re.compile(
     r"tok|key|auth|secret|pass|pw|sig|sess|sid|user|mail|code|hash|private|jwt", re.IGNORECASE
@@ -147,15 +149,31 @@ def is_tracking(name: str) -> bool:
     return _TRACKING.fullmatch(name.lower()) is not None
 
 
+def has_inner_space(text: str) -> bool:
+    """Return whether a typed text starts with an address and goes on after a space.
+
+    The part before the space may be another address, so the text must not be cut there without a word. Line
+    ends and tabs don't count: they separate pasted lines.
+    """
+    text = text.strip().strip(_QUOTES).strip()
+    if _SPACE.search(text) is None:
+        return False
+    bare = _BARE.match(text.removeprefix("view-source:").removeprefix("//"))
+    return _PASTED.match(text.removeprefix("view-source:")) is not None or (
+        bare is not None and "/" in bare[0]
+    )
+
+
 def normalise_address(text: str) -> list[str]:
     """Return the addresses to try, in order, for typed or pasted text; empty if it contains none.
 
     ``example.org`` gives https, then http. ``feed:`` and similar schemes are removed. In pasted text the
-    first address counts. :mod:`app.feeds.sites` expands ``@user@host`` and ``r/name``. Tracking parameters
+    first address counts, but an address with a space in it (:func:`has_inner_space`) is none.
+    :mod:`app.feeds.sites` expands ``@user@host`` and ``r/name``. Tracking parameters
     are removed, so that a feed with many readers has one address (W22).
     """
-    text = text.strip().strip("<>\"'“”«»").strip()
-    if not text or len(text) > 64 * MAX_LENGTH:
+    text = text.strip().strip(_QUOTES).strip()
+    if not text or len(text) > 64 * MAX_LENGTH or has_inner_space(text):
         return []
     short = sites.expand_shorthand(text)
     if short or sites.is_account(text):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import xxhash
 
-from app.errors import InvalidError
+from app.errors import SPACE_IN_ADDRESS, InvalidError
 from app.feeds import urls
 from app.feeds.discover import Discoverer
 from app.feeds.parse import Limits, parse
@@ -78,6 +78,8 @@ def parse_addresses(text: str) -> list[str]:
         InvalidError: there is no web address in the text.
     """
     tries = urls.normalise_address(text)
+    if not tries and urls.has_inner_space(text):
+        raise InvalidError(SPACE_IN_ADDRESS, field="address")
     if not tries:
         raise InvalidError(
             "This isn't a web address. Enter a site's address, such as example.org.", field="address"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 from app import clock, logs
-from app.errors import ExistsError, InvalidError, NotFoundError
+from app.errors import SPACE_IN_ADDRESS, ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import hash_url, is_secret, is_upgrade, normalise_address, strip_tracking
+from app.feeds.urls import has_inner_space, hash_url, is_secret, is_upgrade, normalise_address, strip_tracking
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.websubs import WebsubGateway
@@ -70,6 +70,8 @@ class FeedGateway:
             InvalidError: there is no address in the text.
         """
         tries = normalise_address(text)
+        if not tries and has_inner_space(text):
+            raise InvalidError(SPACE_IN_ADDRESS, field="url")
         if not tries:
             raise InvalidError("Enter an address such as https://example.org/feed.", field="url")
         return next((url for url in tries if self._feeds.find_by_key(hash_url(url))), tries[0])
