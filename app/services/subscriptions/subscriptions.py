@@ -316,7 +316,7 @@ class SubscriptionService:
         Args:
             feed_ids: the feeds to check; None: all of the actor's.
         """
-        require_permission(actor, Permission.FEED_SEE)
+        require_permission(actor, Permission.FEED_REFRESH)
         mine = self._subscriptions.find_web_feed_ids(actor.user_id)
         polls = self._feeds.find_polls([f for f in mine if feed_ids is None or f in feed_ids])
         return self._rests({poll.url: poll.retry_ms for poll in polls})

@@ -27,7 +27,9 @@ class Fetch(Shape, frozen=True):
 
 
 class Health(Shape, frozen=True):
-    """The health of a feed; `pushed`: its hub pushes new entries."""
+    """The health of a feed; `checked_at`: its last successful check; `pushed`: its hub pushes new entries;
+    `rests_until`: its site limits requests until then.
+    """
 
     feed_id: Id
     url: str
@@ -37,6 +39,7 @@ class Health(Shape, frozen=True):
     message: str | None
     checked_at: dt.datetime | None
     next_check_at: dt.datetime | None
+    rests_until: dt.datetime | None
     per_week: float
     pushed: bool
     fetches: tuple[Fetch, ...]
@@ -54,6 +57,7 @@ add_example(
         message=None,
         checked_at=_AT,
         next_check_at=_AT,
+        rests_until=None,
         per_week=3.5,
         pushed=False,
         fetches=(_FETCH,),
@@ -75,6 +79,7 @@ def get_health(actor: Actor, feed_id: int) -> Health:
         message=i18n.translate_feed_error(error) if error else None,
         checked_at=feed.checked_at,
         next_check_at=found.next_check_at,
+        rests_until=found.rests_until,
         per_week=round(found.per_week, 2),
         pushed=found.pushed_by is not None,
         fetches=tuple(_fetch(actor, fetch) for fetch in found.fetches),

@@ -267,6 +267,8 @@ def _success(o: Operation) -> dict[str, Any]:
         names.append("ETag")
     if {201, 202} & set(o.statuses) and o.once:
         names.append("Location")
+    if "resting" in getattr(o.answer, "__struct_fields__", ()):
+        names.append("Retry-After")
     if "next" in getattr(o.answer, "__struct_fields__", ()):
         names.append("Link")
     return _told(*names)

@@ -134,6 +134,8 @@ def _made(operation: Operation, found: Any) -> Response:
     response = Response(data, reply.status, content_type=operation.gives or JSON)
     if reply.location:
         response.headers["Location"] = f"/api/v1{reply.location}"
+    if reply.retry_after:
+        response.headers["Retry-After"] = str(reply.retry_after)
     if cursor := getattr(reply.body, "next", None):
         query = urlencode({**request.args.to_dict(), "cursor": cursor})
         response.headers["Link"] = f'<{get_web().base_url}{request.path}?{query}>; rel="next"'

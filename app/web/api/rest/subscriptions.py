@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from app import clock
 from app.errors import InvalidError, get_public_word
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Scope
@@ -37,6 +39,7 @@ from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
 from app.web.view import i18n
 from app.web.view.own_addresses import parse_own_handle
+from app.web.view.present import describe_check
 
 TAG = "Subscriptions"
 Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
@@ -145,9 +148,14 @@ class FeedMove(Body, frozen=True):
 
 
 class Tickets(Shape, frozen=True):
-    """Jobs that fetch the feeds. An event reports new entries."""
+    """Jobs that fetch the feeds; an event reports new entries. `resting`: feeds that wait because their sites
+    limit requests, the last until `rests_until`. `message` says so.
+    """
 
     tickets: tuple[str, ...]
+    resting: int
+    rests_until: dt.datetime | None
+    message: str
 
 
 class Bulk(Body, frozen=True):
@@ -192,7 +200,7 @@ add_example(
 add_example(Address(url="https://blog.example.org/new-feed"))
 add_example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
 add_example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
-add_example(Tickets(tickets=("c9d8a7",)))
+add_example(Tickets(tickets=("c9d8a7",), resting=0, rests_until=None, message="Checking 1 feed"))
 add_example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
 add_example(BulkDone(count=1, undo=UNDO))
 
@@ -304,16 +312,34 @@ def move_feed(actor: Actor, feed_id: int, body: FeedMove) -> Undo:
 
 @add_operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
-def refresh_feed(actor: Actor, feed_id: int) -> Tickets:
-    """Returns at once, without waiting for the fetch."""
-    return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor, feed_id).tickets))
+def refresh_feed(actor: Actor, feed_id: int) -> Reply[Tickets]:
+    """Returns at once, without waiting for the fetch. If the feed waits for its site, `Retry-After` says how
+    long.
+    """
+    return _refresh(actor, feed_id)
 
 
 @add_operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
-def refresh_all(actor: Actor) -> Tickets:
+def refresh_all(actor: Actor) -> Reply[Tickets]:
     """Returns at once, without waiting for the fetches. Feeds after the first 100 don't get a ticket."""
-    return Tickets(tickets=tuple(t.id for t in get_services().subscriptions.refresh(actor).tickets))
+    return _refresh(actor)
+
+
+def _refresh(actor: Actor, feed_id: int | None = None) -> Reply[Tickets]:
+    subscriptions = get_services().subscriptions
+    done = subscriptions.refresh(actor, feed_id)
+    ends = subscriptions.list_rest_ends(actor, None if feed_id is None else (feed_id,))
+    until = max(ends, default=None)
+    body = Tickets(
+        tickets=tuple(t.id for t in done.tickets),
+        resting=len(ends),
+        rests_until=until,
+        message=describe_check(done.count, ends),
+    )
+    all_rest = until is not None and len(ends) >= done.count
+    wait = math.ceil((until - clock.now()).total_seconds()) if all_rest and until else 0
+    return Reply(body, 202, retry_after=max(wait, 0))
 
 
 @add_operation("POST", "/subscriptions/bulk", "Update many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,

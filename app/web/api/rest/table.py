@@ -29,11 +29,17 @@ WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """An answer with its own status; ``location``: the API path of the created resource."""
+    """An answer with its own status.
+
+    Attributes:
+        location: the API path of the created resource.
+        retry_after: seconds until it is worth repeating the request; 0: no such time.
+    """
 
     body: T
     status: int = 200
     location: str = ""
+    retry_after: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
