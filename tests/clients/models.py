@@ -154,6 +154,22 @@ class AllUnread(Model):
         self.keep(self.page_ids(xt=READ))
 
 
+class IdsThenContents(Model):
+    """Lists all unread ids, then fetches the contents of those it lacks (Reeder, NetNewsWire, NewsFlash).
+
+    It drops an item that has no title, or whose feed isn't among the subscriptions.
+    """
+
+    def sync(self) -> None:
+        feeds = {feed["id"] for feed in self.ask("subscription/list")["subscriptions"] if feed["title"]}
+        missing = [i for i in self.page_ids(xt=READ) if i not in self.known]
+        for start in range(0, len(missing), PAGE):
+            block = missing[start : start + PAGE]
+            items = self.ask("stream/items/contents", i=[str(i) for i in block])["items"]
+            self.keep([read_number(i) for i in items if i["title"] and i["origin"]["streamId"] in feeds])
+            self.page_turned()
+
+
 class UntilPageIsKnown(Model):
     """Pages through the unread items until it has all of a page (FeedMe)."""
 
@@ -198,6 +214,48 @@ class FeverDown(Model):
             self.page_turned()
 
 
+class FeverNarrow(FeverUp):
+    """Reads numbers of feeds and groups as 32-bit integers (Read You, Readrops).
+
+    One number that doesn't fit fails the whole sync. It shows items with a title, of feeds in a known group.
+    """
+
+    def sync(self) -> None:
+        groups = {read_narrow(group["id"]) for group in self.ask("groups", groups="")["groups"]}
+        found = self.ask("feeds", feeds="")
+        named = {read_narrow(feed["id"]) for feed in found["feeds"] if feed["title"]}
+        members = {
+            read_narrow(int(feed))
+            for row in found["feeds_groups"]
+            if read_narrow(row["group_id"]) in groups
+            for feed in row["feed_ids"].split(",")
+        }
+        while items := self.ask("items", since_id=self.since)["items"]:
+            self.since = int(items[-1]["id"])
+            shown = [item for item in items if item["title"] and item["feed_id"] in named & members]
+            self.keep([int(item["id"]) for item in shown])
+            self.page_turned()
+
+
+class FeverByIds(Model):
+    """Lists all unread ids, then fetches those it lacks by id (FeedMe)."""
+
+    def sync(self) -> None:
+        unread = self.ask("unread_item_ids", unread_item_ids="")["unread_item_ids"]
+        missing = [i for i in unread.split(",") if i and int(i) not in self.known]
+        for start in range(0, len(missing), PAGE):
+            items = self.ask("items", with_ids=",".join(missing[start : start + PAGE]))["items"]
+            self.keep([int(item["id"]) for item in items])
+            self.page_turned()
+
+
+def read_narrow(number: int) -> int:
+    """Return a number as an app with 32-bit integers reads it."""
+    assert isinstance(number, int), number
+    assert -(1 << 31) <= number < 1 << 31, number
+    return number
+
+
 READER: tuple[type[Model], ...] = (
     StopAtKnown,
     StopAtKnownSince,
@@ -206,6 +264,7 @@ READER: tuple[type[Model], ...] = (
     SinceNewestOldestFirst,
     SinceLastSync,
     AllUnread,
+    IdsThenContents,
     UntilPageIsKnown,
 )
-FEVER: tuple[type[Model], ...] = (FeverUp, FeverDown)
+FEVER: tuple[type[Model], ...] = (FeverUp, FeverDown, FeverNarrow, FeverByIds)

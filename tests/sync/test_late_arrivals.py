@@ -131,6 +131,29 @@ def test_no_app_loses_an_entry_that_arrives_late(
         feeds.publish_any()
 
 
+def test_the_newest_time_of_counts_covers_what_the_lists_show_and_no_more(
+    feeds: Feeds, connect: Connect
+) -> None:
+    """An app marks all as read with it: by a date it would miss late entries, or mark withheld ones."""
+    reader, (one, two, _) = connect(feeds.ann), feeds.feeds
+    feeds.now += HOUR
+    feeds.publish(one, 1)
+    feeds.now += HOUR
+    feeds.publish(two, 9000)
+    feeds.now += SETTLED
+    shown = reader.ids()
+    feeds.publish(one, 1)  # withheld for now
+    counts = reader.json("unread-count")["unreadcounts"]
+    newest = {count["id"]: int(count["newestItemTimestampUsec"]) for count in counts}
+    assert newest[READING] == newest[f"feed/{two}"] == shown[0]
+    assert newest[f"feed/{one}"] == max(i for i in feeds.find_ids(one) if i in shown)
+    reader.do("mark-all-as-read", s=READING, ts=str(newest[READING]))
+    feeds.now += SETTLED
+    unread = reader.ids(xt="user/-/state/com.google/read")
+    assert set(unread) == feeds.entries - set(shown)
+    assert len(unread) == 1
+
+
 def test_what_arrives_later_comes_first_whatever_its_date(feeds: Feeds, connect: Connect) -> None:
     reader, (one, two, _) = connect(feeds.ann), feeds.feeds
     before = sorted(feeds.entries, reverse=True)

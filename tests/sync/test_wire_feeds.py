@@ -421,20 +421,21 @@ def test_a_label_that_cannot_be_renamed_keeps_its_name(
         reader.do("edit-tag", a=LABEL + label)
         reader.do("edit-tag", i=first, a=LABEL + label)
     reader.do("edit-tag", i=second, a=f"{LABEL}B")
-    inner = services.folders.create(ann, "A", parent=services.folders.create(ann, "Around").id)
-    services.folders.create(ann, "C", parent=inner.parent)
+    services.folders.create(ann, "A", parent=services.folders.create(ann, "Around").id)
+    services.folders.create(ann, "C")
     before = (labels(reader), [f.name for f in services.sync.list_folders(ann)])
     # A tag, a folder beside one of them; and what is longer than a tag may be.
     for name in ("B", "C", "F", "x" * 65):
         assert reader.post("rename-tag", s=f"{LABEL}A", dest=LABEL + name).status_code == 400, name
         assert (labels(reader), [f.name for f in services.sync.list_folders(ann)]) == before, name
     reader.do("rename-tag", s=f"{LABEL}A", dest=f"{LABEL}a")
-    assert labels(reader) == sorted(LABEL + name for name in ("Around", "B", "C", "F", "a"))
+    assert labels(reader) == sorted(LABEL + name for name in ("A", "Around", "B", "C", "F", "a"))
     assert third not in map(str, reader.ids(f"{LABEL}a"))
 
 
 def test_states_cannot_be_made_or_renamed(reader: Reader) -> None:
-    assert reader.post("edit-tag", a=READ).status_code == 400
+    assert reader.post("edit-tag", a=READING).status_code == 400
+    assert reader.post("edit-tag", r=READING).status_code == 400
     assert reader.post("edit-tag").status_code == 400
     assert reader.post("disable-tag", s=STARRED).status_code == 400
     first = str(reader.ids()[0])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from app.errors import ExistsError, NotFoundError
+from app.errors import ConflictError, ExistsError, NotFoundError
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
 from app.gateways.sharing.visibility import VisibilityGateway
@@ -265,6 +266,36 @@ class EntryGateway:
             return self._store.run_in_transaction(write_star)
         except ExistsError:
             return False
+
+    def set_many_starred(self, user_id: int, entry_ids: Sequence[int], on: bool, now: dt.datetime) -> None:
+        """Star or unstar many entries at once; skip those that the user may not see.
+
+        Shares, whose star belongs to the shared entry, are handled one by one. So are all if another request
+        marks or deletes one of the entries at the same time.
+        """
+        known = self._marks.find_marks(user_id, entry_ids)
+        feed_ids = {*self._subscriptions.find_feed_ids(user_id), *(mark.feed_id for mark in known.values())}
+        found = self._keys.find_by_ids(entry_ids, list(feed_ids)) if feed_ids else []
+        shares = self._entries.find_origins(found) if found else {}
+        keys = {key.id: key for key in found if key.id not in shares}
+
+        def write_stars(session: Session) -> None:
+            if on:
+                counted = self._marks.star_many(user_id, list(keys.values()), now, session)
+            else:
+                counted = self._marks.unstar_many(user_id, list(keys), session)
+            if counted and not self._entries.change_star_counts(counted, 1 if on else -1, session):
+                raise ConflictError(user_id=user_id)
+
+        single = [i for i in entry_ids if i not in keys]
+        if keys:
+            try:
+                self._store.run_in_transaction(write_stars)
+            except ConflictError:
+                single = list(entry_ids)
+        for entry_id in single:
+            with contextlib.suppress(NotFoundError):
+                self.set_starred(user_id, entry_id, on, now)
 
     def get_kept_key(self, user_id: int, entry_id: int) -> EntryKey:
         """Return the key of an entry whose marks a user may remove: one that they marked, or may see.

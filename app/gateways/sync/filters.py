@@ -15,9 +15,15 @@ from app.mappers.reading.marks import MarkMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.reading.tag import Mark, Tag
-from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.folder import Folder, find_descendants
 from app.models.subscriptions.muting import is_followed_person, is_in_mixed_lists
-from app.models.sync.sync import SyncQuery, SyncStream, SyncStreamKind, find_by_name
+from app.models.sync.sync import (
+    SyncQuery,
+    SyncStream,
+    SyncStreamKind,
+    find_folders_by_label,
+    find_tag_by_label,
+)
 
 Test = Callable[[EntryKey], bool]
 _MICRO = 1_000_000
@@ -56,8 +62,9 @@ class SyncScope:
         return {f for f, mine in self.sources.subscriptions.items() if mine.person or not mine.id}
 
     def find_labelled_feeds(self, name: str) -> list[int]:
-        """Return the feeds in folders with this name."""
-        wanted = set(find_by_name(self.folders, name))
+        """Return the feeds in the folder with this label and in all folders inside it, as on the page."""
+        folders = self.folders
+        wanted = find_descendants(folders, find_folders_by_label(folders, name))
         if not wanted:
             return []
         return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
@@ -69,7 +76,7 @@ class SyncScope:
 
     def find_tag(self, name: str) -> int | None:
         """Return the id of the tag with this name, or None."""
-        return next(iter(find_by_name(self.tags, name)), None)
+        return find_tag_by_label(self.tags, name)
 
 
 class EntryFilter:

@@ -14,7 +14,7 @@ from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share, Sharer
-from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.folder import Folder, build_folder_labels
 from app.models.sync.sync import SyncItem
 
 #: Likers of a share that apps get.
@@ -126,8 +126,8 @@ class SyncItemGateway:
 
 
 def _labels(sources: Sources, folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
-    """Return the names of the folders that each feed is in."""
-    names = {f.id: f.name for f in folders}
+    """Return the labels of the folders that each feed is in."""
+    names = build_folder_labels(folders)
     return {
         f: tuple(dict.fromkeys(names[i] for i in s.folder_ids if i in names))
         for f, s in sources.subscriptions.items()

@@ -264,6 +264,10 @@ class SyncStreamGateway:
         later = self._arrivals.find_first_seqs(mine, entry_id) if mine else {}
         return {f: later[f] - 1 if f in later else scope.feeds[f].last_seq for f in mine}
 
+    def find_last_ids(self, feed_ids: Collection[int], below: int) -> dict[int, int]:
+        """Return the last id below another one by feed, for the feeds with such entries."""
+        return self._arrivals.find_last_ids(sorted(feed_ids), below) if feed_ids else {}
+
     def has_arrivals(self, feed_id: int, since: int) -> bool:
         """Return whether a feed has an entry with this id or a later one."""
         return since < MAX_ID and bool(self._arrivals.find_since([feed_id], since, 1))

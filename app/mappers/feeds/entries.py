@@ -427,6 +427,13 @@ class EntryMapper:
             self._uncount(entry_id, delta, session)
         return False
 
+    @translate_errors
+    def change_star_counts(self, keys: Sequence[EntryKey], delta: int, session: Session) -> bool:
+        """Change the counts of stars of many entries; return False if one of them is gone or has moved."""
+        query = {"feed_id": {"$in": list({k.feed_id for k in keys})}, "_id": {"$in": [k.id for k in keys]}}
+        count = {"$inc": {"stars": delta}}
+        return self._entries.update_many(query, count, session=session).matched_count == len(keys)
+
     def _uncount(self, entry_id: int, delta: int, session: Session) -> None:
         """Reduce the stars of a post that moved to another feed, or was removed and may be restored."""
         share = self._shares.find_one({"_id": entry_id}, {"feed_id": 1, "live": 1}, session=session) or {}

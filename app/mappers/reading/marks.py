@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo.errors import translate_errors
@@ -59,6 +59,47 @@ class MarkMapper:
             return True
         was = self._marks.find_one_and_update(query, {"$unset": {"starred_at": ""}}, session=session)
         return "tags" not in was if was else None
+
+    @translate_errors
+    def star_many(
+        self, user_id: int, entries: Sequence[EntryKey], at: dt.datetime, session: Session
+    ) -> list[EntryKey]:
+        """Store the stars of many entries; return those of which it is the first mark that keeps them.
+
+        Raises:
+            ConflictError: an entry was marked elsewhere at the same time; the transaction has ended.
+        """
+        known = self._find(user_id, [entry.id for entry in entries], session)
+        fresh = [e for e in entries if e.id not in known]
+        more = [e for e in entries if e.id in known and "starred_at" not in known[e.id]]
+        shared = {"user_id": user_id, "starred_at": at}
+        try:
+            if fresh:
+                rows = [{**shared, "entry_id": e.id, "feed_id": e.feed_id} for e in fresh]
+                self._marks.insert_many(rows, session=session)
+            if more:
+                query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in more]}}
+                self._marks.update_many(query, {"$set": {"starred_at": at}}, session=session)
+        except BulkWriteError as e:
+            if e.has_error_label("TransientTransactionError"):
+                raise
+            raise ConflictError(user_id=user_id) from e
+        return [*fresh, *(e for e in more if "tags" not in known[e.id])]
+
+    @translate_errors
+    def unstar_many(self, user_id: int, entry_ids: Sequence[int], session: Session) -> list[EntryKey]:
+        """Delete the stars of many entries; return those of which no mark that keeps them is left."""
+        known = self._find(user_id, entry_ids, session)
+        starred = {i: doc for i, doc in known.items() if "starred_at" in doc}
+        alone = [i for i, doc in starred.items() if not ("tags" in doc or "liked_at" in doc)]
+        more = [i for i in starred if i not in set(alone)]
+        query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
+        if alone:
+            self._marks.delete_many(query, session=session)
+        if more:
+            query = {"user_id": user_id, "entry_id": {"$in": more}}
+            self._marks.update_many(query, {"$unset": {"starred_at": ""}}, session=session)
+        return [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in starred.items() if "tags" not in doc]
 
     @translate_errors
     def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:

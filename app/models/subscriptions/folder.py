@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 
@@ -67,6 +68,48 @@ def build_folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
         found[folder.id] = (*(found[parent] if parent is not None else ()), folder.name)
         waiting += children.get(folder.id, ())
     return found
+
+
+def find_ancestors(folders: Sequence[Folder]) -> dict[int, tuple[int, ...]]:
+    """Return folder → the folder itself and all folders around it, from the inside out."""
+    above = resolve_parents(folders)
+    found: dict[int, tuple[int, ...]] = {}
+    for folder_id in above:
+        chain: list[int] = []
+        place: int | None = folder_id
+        while place is not None:
+            chain.append(place)
+            place = above[place]
+        found[folder_id] = tuple(chain)
+    return found
+
+
+def build_folder_labels(folders: Sequence[Folder]) -> dict[int, str]:
+    """Return folder → its name for apps that know no nested folders, in the order of the tree.
+
+    That is the bare name while no other folder has it, and else the names from the outermost folder down to
+    it, joined by slashes. Folders in different places never share a label.
+    """
+    paths = build_folder_paths(folders)
+    places = tuple(dict.fromkeys(paths.values()))
+    names = Counter(path[-1] for path in places)
+    # The bare names first: a name with slashes belongs to that folder, and never means a path.
+    taken = {path[-1] for path in places if len(path) == 1 or names[path[-1]] == 1}
+    labels: dict[tuple[str, ...], str] = {}
+    for path in places:
+        if len(path) == 1 or names[path[-1]] == 1:
+            labels[path] = path[-1]
+            continue
+        joined = join_folder_path(path)
+        free = (joined, *(f"{joined} ({n})" for n in range(2, len(places) + 2)))
+        labels[path] = next(one for one in free if one not in taken)
+        taken.add(labels[path])
+    return {folder_id: labels[path] for folder_id, path in paths.items()}
+
+
+def join_folder_path(path: Sequence[str]) -> str:
+    """Return the names from the outermost folder down to one, joined by slashes."""
+    return "/".join(path)
 
 
 class FolderEditMode(enum.StrEnum):

@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.models.feeds.feed import FeedCard
 from app.models.names import fold_name, normalise_name
 from app.models.reading.entry import Entry
 from app.models.reading.stream import MAX_ID
-from app.models.reading.tag import Tag
+from app.models.reading.tag import Tag, make_tag_key, normalise_tag
 from app.models.sharing.sharing import Sharer
-from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.folder import (
+    Folder,
+    build_folder_labels,
+    build_folder_paths,
+    join_folder_path,
+)
 from app.models.subscriptions.subscription import Subscription
 
 
@@ -87,7 +92,7 @@ class ReadLimit(NamedTuple):
 
 
 class SyncFeed(NamedTuple):
-    """A subscription as programs see it; ``labels`` are its folders' names, in the folders' order."""
+    """A subscription as programs see it; ``labels`` are its folders' labels, in the folders' order."""
 
     subscription: Subscription
     card: FeedCard
@@ -140,12 +145,32 @@ class UnreadCounts(NamedTuple):
     people: Mapping[int, int]
 
 
-def find_by_name(candidates: Iterable[Folder | Tag], name: str) -> list[int]:
-    """Return the folders or tags with a name: as written or stored, else in another case or spelling."""
-    found, said = list(candidates), (name, normalise_name(name))
-    exact = [thing.id for thing in found if thing.name in said]
-    if exact:
-        return exact
+def find_tag_by_label(tags: Iterable[Tag], label: str) -> int | None:
+    """Return the tag with a name, in any case or spelling; None: there is no such tag.
+
+    Tags have no commas: a label with commas means the tag that was stored without them.
+    """
+    found, said = list(tags), (label, normalise_tag(label))
     # Spellings of a tag are equal: an entry tagged under any of them is found under all.
-    key = fold_name(name)
-    return [thing.id for thing in found if fold_name(thing.name) == key]
+    key = make_tag_key(label)
+    same = [tag.id for tag in found if tag.name in said]
+    same += [tag.id for tag in found if make_tag_key(tag.name) == key]
+    return next(iter(same), None)
+
+
+def find_folders_by_label(folders: Sequence[Folder], label: str) -> list[int]:
+    """Return the folder with a label, as written or stored, else in another case or spelling.
+
+    The path of a folder finds it too, even while its bare name is its label. Several ids are folders of the
+    same name in the same place; a spelling that fits folders in several places finds none.
+    """
+    labels, said = build_folder_labels(folders), (label, normalise_name(label))
+    paths = {i: join_folder_path(path) for i, path in build_folder_paths(folders).items()}
+    for named in (labels, paths):
+        if exact := [i for i, name in named.items() if name in said]:
+            return exact
+    key = fold_name(label)
+    for named in (labels, paths):
+        if similar := [i for i, name in named.items() if fold_name(name) == key]:
+            return similar if len({named[i] for i in similar}) == 1 else []
+    return []

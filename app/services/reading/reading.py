@@ -409,6 +409,19 @@ class ReadingService:
         self._events.notify_counts(actor.user_id)
         return changed
 
+    def set_many_starred(self, actor: Actor, entry_ids: Sequence[int], on: bool) -> None:
+        """Star or unstar many entries; skip those that are gone or that the actor may not see.
+
+        Raises:
+            InvalidError: more than :data:`MARKS_MAX` entries.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
+        self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
+        if actor.synced:  # after the change, as in set_starred
+            self._changes.record_changes(actor.user_id, {}, wanted)
+        self._events.notify_counts(actor.user_id)
+
 
 def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) -> Mapping[int, SourceFeed]:
     """Return the feeds that a stream shows."""

@@ -13,7 +13,7 @@ from app.gateways.sync.streams import SyncStreamGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.stream import MassMarkResult, StreamKind, StreamRef
 from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
-from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind, find_by_name
+from app.models.sync.sync import ReadLimit, SyncQuery, SyncStream, SyncStreamKind, find_folders_by_label
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.sync.reading import KEYS_MAX
@@ -39,6 +39,16 @@ class SyncMarkService:
         self._scopes, self._sync = scopes, sync
         self._subscriptions, self._folders = subscriptions, folders
         self._mass_marks = mass_marks
+
+    def check_markable(self, actor: Actor, stream: SyncStream) -> None:
+        """Check that :meth:`mark_before` can mark a stream.
+
+        Raises:
+            NotFoundError: the actor has no such feed or label.
+            InvalidError: this stream can't be marked as read.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        self._markable(self._scopes.build_for_query(actor, SyncQuery((stream,))), stream)
 
     def mark_before(
         self, actor: Actor, stream: SyncStream, before: ReadLimit | None
@@ -131,7 +141,7 @@ def _ref(scope: SyncScope, stream: SyncStream) -> StreamRef:
         case SyncStreamKind.LABEL:
             if (tag := scope.find_tag(stream.name)) is not None:
                 return StreamRef(StreamKind.TAG, tag)
-            return StreamRef(StreamKind.FOLDER, find_by_name(scope.folders, stream.name)[0])
+            return StreamRef(StreamKind.FOLDER, find_folders_by_label(scope.folders, stream.name)[0])
         case SyncStreamKind.FRIENDS | SyncStreamKind.COMMENTED:
             return StreamRef(StreamKind.FOLLOWING)
         case SyncStreamKind.STARRED:

@@ -22,7 +22,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MAX_ID
 from app.models.reading.tag import Tag
-from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.folder import Folder, build_folder_labels, find_ancestors
 from app.models.subscriptions.muting import exclude_muted, is_in_mixed_lists
 from app.models.sync.sync import SyncFeed, SyncItem, SyncQuery, UnreadCounts
 from app.services.access import require_permission
@@ -75,7 +75,7 @@ class SyncService:
     def list_feeds(self, actor: Actor) -> list[SyncFeed]:
         """Return the actor's subscriptions sorted by title, including followed people."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        names = {f.id: f.name for f in self._folders.find_by_user(actor.user_id)}
+        names = build_folder_labels(self._folders.find_by_user(actor.user_id))
         mine = self._subscriptions.find_by_user(actor.user_id)
         sources = self._streams.load_all_sources(actor.user_id, mine)
         counts = sources.unread
@@ -148,9 +148,15 @@ class SyncService:
         labels: dict[str, tuple[int, int]] = {}
         people: dict[int, int] = {}
         total = friends = (0, 0)
-        for feed in self.list_feeds(actor):
-            one = feeds[feed.card.id] = (feed.unread, feed.card.newest * 1000)
-            for label in feed.labels:
+        folders = self._folders.find_by_user(actor.user_id)
+        names, around = build_folder_labels(folders), find_ancestors(folders)
+        mine = self.list_feeds(actor)
+        # Only what the lists already show: apps send this time back to mark all as read.
+        newest = self._sync.find_last_ids([feed.card.id for feed in mine], self._get_settled())
+        for feed in mine:
+            one = feeds[feed.card.id] = (feed.unread, newest.get(feed.card.id, 0))
+            places = {i for own in feed.subscription.folder_ids for i in around.get(own, ())}
+            for label in {names[i] for i in places}:
                 labels[label] = _added(labels.get(label, (0, 0)), one)
             if feed.card.owner is not None:
                 people[feed.card.id] = feed.card.owner
@@ -287,7 +293,8 @@ class SyncService:
         # A new subscription to the same feed starts with a new read state, at revision 0.
         numbers = (mine.id, mine.rev, card.first_seq, card.last_seq)
         folders = self._folders.find_by_user(actor.user_id) if mine.folder_ids else []
-        names = sorted((f.id, f.name) for f in folders if f.id in mine.folder_ids)
+        labels = build_folder_labels(folders)
+        names = sorted((i, label) for i, label in labels.items() if i in mine.folder_ids)
         names += sorted((tag.id, tag.name) for tag in self._tags.find_by_user(actor.user_id))
         parts = (numbers, mine.title, card.title, card.site_url, names)
         return f"{parts}.{self._sync.make_stamp(actor.user_id, feed_id)}"

@@ -15,7 +15,7 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.gateways.sync.filters import SyncScope
 from app.models.accounts.actor import Actor
 from app.models.subscriptions.subscription import Subscription
-from app.models.sync.sync import SyncQuery, SyncStreamKind, find_by_name
+from app.models.sync.sync import SyncQuery, SyncStreamKind, find_folders_by_label
 
 #: Streams that one query may combine or filter by.
 PARTS_MAX = 50
@@ -97,4 +97,4 @@ class SyncScopeBuilder:
 
 
 def _has(scope: SyncScope, name: str) -> bool:
-    return scope.find_tag(name) is not None or bool(find_by_name(scope.folders, name))
+    return scope.find_tag(name) is not None or bool(find_folders_by_label(scope.folders, name))

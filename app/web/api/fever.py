@@ -19,6 +19,7 @@ from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
+from app.models.subscriptions.folder import build_folder_labels
 from app.models.sync.short_ids import SHORT_MAX
 from app.models.sync.sync import ReadLimit, SyncFeed, SyncItem, SyncStream, SyncStreamKind
 from app.services.sync.marks import NO_FOLDER
@@ -113,7 +114,8 @@ class _Questions:
             if "groups" in asked:
                 folders = self._sync.list_folders(self._actor)
                 numbers = self._ids.get_folder_numbers(self._actor, [f.id for f in folders])
-                found["groups"] = [{"id": numbers[f.id], "title": f.name} for f in folders]
+                labels = build_folder_labels(folders)
+                found["groups"] = [{"id": numbers[i], "title": label} for i, label in labels.items()]
                 if any(not feed.labels for feed in feeds):
                     found["groups"].append({"id": _UNFILED, "title": _("No folder")})
             if "feeds" in asked:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from flask import Response, request
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.accounts.actor import Actor
-from app.models.sync.sync import SyncStreamKind, find_by_name
+from app.models.subscriptions.folder import build_folder_labels
+from app.models.sync.sync import SyncStreamKind, find_folders_by_label
 from app.services.validation import check_text
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import (
@@ -59,9 +61,9 @@ def list_tags() -> Response:
     found: dict[str, dict[str, Any]] = {}
     # Only on request: counts change with each entry read, which would defeat the ETag.
     counts = get_services().sync.count_unread(who).labels if read_field("types") else None
-    for folder in get_services().sync.list_folders(who):
-        more = {} if counts is None else {"unread_count": counts.get(folder.name, (0, 0))[0]}
-        found.setdefault(folder.name, {"id": names.format_label_id(folder.name), "type": "folder", **more})
+    for label in build_folder_labels(get_services().sync.list_folders(who)).values():
+        more = {} if counts is None else {"unread_count": counts.get(label, (0, 0))[0]}
+        found.setdefault(label, {"id": names.format_label_id(label), "type": "folder", **more})
     if _TAGLESS not in request.headers.get("User-Agent", ""):
         for tag in get_services().sync.list_tags(who):
             found.setdefault(tag.name, {"id": names.format_label_id(tag.name), "type": "tag"})
@@ -78,6 +80,9 @@ def edit_subscription() -> Response:
     titles = [check_text(each, "t", empty=True) for each in read_fields().getlist("t")]
     if action not in ("unsubscribe", "remove"):
         _check_labels(who)
+    if len(wanted) > 1:  # a rejected request changes nothing
+        for stream_id in wanted:
+            _check_editable(who, action, stream_id)
     for place, stream_id in enumerate(wanted):
         title = titles[place] if place < len(titles) else ""
         match action:
@@ -93,11 +98,35 @@ def edit_subscription() -> Response:
     return answer_text(OK)
 
 
+def _check_editable(who: Actor, action: str, stream_id: str) -> None:
+    """Reject a stream that an action can't apply to, before any change.
+
+    Raises:
+        InvalidError, NotFoundError: As the action.
+    """
+    if action in ("subscribe", "add"):
+        if (named := names.parse_state(stream_id)) is not None:
+            if named[1] == "label" or names.get_state_kind(named[2]) is not SyncStreamKind.SHARED:
+                raise InvalidError("This isn't a feed.", field="s", given=stream_id[:200])
+            get_services().following.get_person(who, streams.resolve_handle(named[0]))
+            return
+        name = names.parse_feed_name(stream_id)
+        if (number := names.parse_number(name)) is not None:
+            get_services().subscriptions.get(who, number)
+        elif parse_own_handle(name) is None:
+            get_services().sync.resolve_address(who, name)
+    elif action == "edit":
+        _feed(who, stream_id)
+    else:
+        with contextlib.suppress(NotFoundError):  # a missing subscription counts as ended
+            _feed(who, stream_id)
+
+
 def _check_labels(who: Actor) -> None:
     """Reject invalid labels before any change; otherwise a failed request would still subscribe."""
     folders = get_services().sync.list_folders(who)
     for name in map(names.parse_label, read_values("a")):
-        if not find_by_name(folders, name):
+        if not find_folders_by_label(folders, name):
             names.parse_new_label(name)
     for each in read_values("r"):
         names.parse_label(each)
@@ -177,7 +206,7 @@ def _unsubscribe(who: Actor, stream_id: str) -> None:
 def _arrange(who: Actor, feed_id: int, title: str) -> None:
     added = [_folder(who, names.parse_label(each)) for each in read_values("a")]
     folders = get_services().sync.list_folders(who)
-    gone = [i for each in read_values("r") for i in find_by_name(folders, names.parse_label(each))]
+    gone = [i for each in read_values("r") for i in find_folders_by_label(folders, names.parse_label(each))]
     get_services().subscriptions.update(who, feed_id, title=title or None)
     if added or gone:
         get_services().subscriptions.update_folders(who, feed_id, add=added, remove=gone)
@@ -185,14 +214,14 @@ def _arrange(who: Actor, feed_id: int, title: str) -> None:
 
 def _folder(who: Actor, name: str) -> int:
     """Return the folder of this name; create it if it doesn't exist."""
-    if known := find_by_name(get_services().sync.list_folders(who), name):
+    if known := find_folders_by_label(get_services().sync.list_folders(who), name):
         return known[0]
     # The name of an existing folder may contain characters that apps may not use in new names.
     name = names.parse_new_label(name)
     try:
         return get_services().folders.create(who, name).id
     except ExistsError:  # another request of the same app was faster
-        if known := find_by_name(get_services().sync.list_folders(who), name):
+        if known := find_folders_by_label(get_services().sync.list_folders(who), name):
             return known[0]
         raise  # and yet another request deleted the folder
 

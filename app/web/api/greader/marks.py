@@ -10,7 +10,8 @@ from flask import Response
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
-from app.models.sync.sync import ReadLimit, SyncStreamKind, find_by_name
+from app.models.subscriptions.folder import build_folder_paths, join_folder_path
+from app.models.sync.sync import ReadLimit, SyncStreamKind, find_folders_by_label, find_tag_by_label
 from app.services.reading.reading import MARKS_MAX
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, answer_text, get_actor, read_field, read_values
@@ -31,13 +32,20 @@ def add_routes(api: Api) -> None:
 
 
 def edit_tag() -> Response:
-    """Add states and labels to items and remove others; without items, create the label."""
+    """Add states and labels to items and remove others; without items, create the labels.
+
+    A state without items changes nothing, as in FreshRSS: some apps send an empty batch, and stop their queue
+    at an error.
+    """
     ids = list(dict.fromkeys(names.parse_item_id(each) for each in read_values("i")))
     added, removed = read_values("a"), read_values("r")
     if not ids:
-        if not added:
+        if not (added or removed):
             raise InvalidError("Specify at least one item.", field="i")
-        _make_labels(added)
+        for each in removed:
+            if not _is_settable(each):
+                names.parse_label(each)
+        _make_labels([each for each in added if not _is_settable(each)])
         return answer_text(OK)
     if not (added or removed):
         raise InvalidError("Specify what to do with the items.", field="a")
@@ -50,6 +58,14 @@ def edit_tag() -> Response:
         if change is not None:
             change(who, ids, on)
     return answer_text(OK)
+
+
+def _is_settable(tag_id: str) -> bool:
+    """Return whether a tag is a state that items can have, and not a label."""
+    named = names.parse_state(tag_id)
+    if named is None or named[1] == "label":
+        return False
+    return named[2].startswith(_IGNORED) or names.get_state_kind(named[2]) in _CHANGES
 
 
 Change = Callable[[Actor, Sequence[int], bool], None]
@@ -99,7 +115,11 @@ def _each(ids: Sequence[int], work: Callable[[int], object]) -> None:
 
 
 def _star(who: Actor, ids: Sequence[int], on: bool) -> None:
-    _each(ids, lambda i: get_services().reading.set_starred(who, i, on))
+    if len(ids) == 1:
+        return _each(ids, lambda i: get_services().reading.set_starred(who, i, on))
+    for start in range(0, len(ids), MARKS_MAX):
+        get_services().reading.set_many_starred(who, ids[start : start + MARKS_MAX], on)
+    return None
 
 
 def _like(who: Actor, ids: Sequence[int], on: bool) -> None:
@@ -173,8 +193,12 @@ def mark_all() -> Response:
     if not wanted:
         raise InvalidError("Specify a list.", field="s")
     who, when = get_actor(), _time(read_field("ts"))
-    for stream_id in wanted:
-        get_services().sync_marks.mark_before(who, streams.parse_stream(who, stream_id), when)
+    parsed = streams.parse_streams(wanted)
+    if len(parsed) > 1:  # a rejected request changes nothing
+        for stream in parsed:
+            get_services().sync_marks.check_markable(who, stream)
+    for stream in parsed:
+        get_services().sync_marks.mark_before(who, stream, when)
     return answer_text(OK)
 
 
@@ -193,12 +217,12 @@ def _time(raw: str) -> ReadLimit | None:
 
 def rename_tag() -> Response:
     """Rename a label: the folders and the tag of this name."""
-    old = names.parse_label(read_field("s") or read_field("t"))
-    new = names.parse_new_label(read_field("dest"))
-    if old == new:
+    old, dest = names.parse_label(read_field("s") or read_field("t")), read_field("dest")
+    if old == names.parse_label(dest):
         return answer_text(OK)
     who, folders, tag = get_actor(), _folders(old), _tag(old)
-    if not (folders or tag is not None or _folders(new) or _tag(new) is not None):
+    new = names.parse_new_label(_strip_place(folders, names.parse_label(dest)))
+    if not (folders or tag is not None or _folders(names.parse_label(dest)) or _tag(new) is not None):
         raise NotFoundError("You don't have this folder or tag.", label=old[:64])
     _check_free(folders, new)
     # Rename the tag first: this may still fail, while the folders have been checked above.
@@ -207,6 +231,13 @@ def rename_tag() -> Response:
     for folder in folders:
         get_services().folders.rename(who, folder, new)
     return answer_text(OK)
+
+
+def _strip_place(renamed: Sequence[int], name: str) -> str:
+    """Return the last part of a new name if the rest of it is the place where the folder already lies."""
+    paths = build_folder_paths(get_services().sync.list_folders(get_actor()))
+    places = {join_folder_path(paths[i][:-1]) for i in renamed if len(paths[i]) > 1}
+    return next((name[len(place) + 1 :] for place in places if name.startswith(f"{place}/")), name)
 
 
 def _check_free(renamed: Sequence[int], name: str) -> None:
@@ -224,17 +255,19 @@ def disable_tag() -> Response:
     if not wanted:
         raise InvalidError("Specify a label.", field="s")
     who = get_actor()
-    for name in wanted:
-        for folder in _folders(name):
-            get_services().folders.delete(who, folder)
-        if (tag := _tag(name)) is not None:
-            get_services().tags.delete(who, tag)
+    # Find all before the first is gone: the labels of other folders may change with it.
+    folders = {folder: None for name in wanted for folder in _folders(name)}
+    tags = {tag: None for name in wanted if (tag := _tag(name)) is not None}
+    for folder in folders:
+        get_services().folders.delete(who, folder)
+    for tag in tags:
+        get_services().tags.delete(who, tag)
     return answer_text(OK)
 
 
 def _folders(name: str) -> list[int]:
-    return find_by_name(get_services().sync.list_folders(get_actor()), name)
+    return find_folders_by_label(get_services().sync.list_folders(get_actor()), name)
 
 
 def _tag(name: str) -> int | None:
-    return next(iter(find_by_name(get_services().sync.list_tags(get_actor()), name)), None)
+    return find_tag_by_label(get_services().sync.list_tags(get_actor()), name)
