@@ -887,7 +887,7 @@ def test_F09_an_import_waits_for_disk_space(
 ) -> None:
     monkeypatch.setattr(free_space, "KEPT", 0.0)
     with mount_small_disk(8 << 20) as disk:
-        own = dataclasses.replace(services.settings, home=disk.folder)
+        own = dataclasses.replace(services.settings, home=disk.folder, disk_min_free=5.0)
         with contextlib.closing(bootstrap.build(own)) as here:
             one = here.imports.preview(alice, listed(("a", ()), ("b", ())), "mine.opml")
             one = here.imports.start(alice, one.id)

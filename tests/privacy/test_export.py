@@ -558,7 +558,7 @@ def test_F09_no_export_is_made_while_a_disk_is_full(
     session, _ = people.services.gateways.sessions.find_session(token) or (None, None)
     assert session is not None
     with mount_small_disk(8 << 20) as disk:
-        own = dataclasses.replace(people.services.settings, home=disk.folder)
+        own = dataclasses.replace(people.services.settings, home=disk.folder, disk_min_free=5.0)
         with contextlib.closing(bootstrap.build(own)) as here:
             disk.fill()
             with pytest.raises(NoSpaceError):
