@@ -21,6 +21,7 @@ FOREIGN = {
     "app.commands.processes": {"manager", "controller", "updater", "web"},
     "app.commands.settings": {"settings"},
     "app.commands.gunicorn_log": {"setup"},
+    "app.commands.unread": {"fileno", "sendall"},
     "app.commands.up": {"handleError"},
     "app.commands.user": {"user"},
     "app.gateways.feeds.digest": {"random"},

@@ -65,11 +65,11 @@ class _Lane:
     """Requests that get only a part of the threads, and those that wait for one of these threads.
 
     Args:
-        most: how many threads.
+        limit: how many threads.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.running: set[TConn] = set()
         self.waiting: dict[TConn, float] = {}
 
@@ -325,7 +325,7 @@ class PatientWorker(ThreadWorker):
         self._start_queued(lane)
 
     def _start_queued(self, lane: _Lane) -> None:
-        while lane.waiting and len(lane.running) < lane.most:
+        while lane.waiting and len(lane.running) < lane.limit:
             conn = next(iter(lane.waiting))
             del lane.waiting[conn]
             lane.running.add(conn)

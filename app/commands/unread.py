@@ -27,7 +27,7 @@ from controller.http_request import find_client_address
 
 #: A client that reads confirms at least this many bytes per EVENTR_WEB_UNREAD_SECONDS, or all there is.
 PROGRESS_BYTES = 16 << 10
-#: Unsent bytes that the kernel keeps for a connection; by itself, it would keep up to 4 MB.
+#: Unsent bytes that the kernel keeps for a connection; its own limit is 4 MB.
 UNSENT_BYTES = 128 << 10
 #: Pieces that one system call sends.
 _PIECES = 16
@@ -83,7 +83,7 @@ class Outbox:
         return self._sock.fileno()
 
     def flush(self) -> bool:
-        """Send what the kernel accepts, and return whether nothing waits any more.
+        """Send what the kernel accepts, and return whether nothing waits anymore.
 
         Raises:
             OSError: the connection is broken.

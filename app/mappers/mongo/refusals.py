@@ -1,4 +1,4 @@
-"""What is wrong with a MongoDB that responds: sentences for operators that quote no address."""
+"""Reasons why Eventr can't use a MongoDB that responds: sentences for operators, which quote no address."""
 
 from __future__ import annotations
 
