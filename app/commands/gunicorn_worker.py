@@ -15,6 +15,7 @@ waits for that. Requests that arrive ahead of earlier responses get at most a qu
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import re
 import select
@@ -51,6 +52,10 @@ READ_SECONDS = 15.0
 ANSWER_SECONDS = 60.0
 #: Seconds during which bytes that a client sends after its response are read and dropped.
 LINGER_SECONDS = 2.0
+
+#: Descriptors that are freed when none is left.
+SPARE = 16
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 #: One thread in this many may get a request that hasn't arrived completely. The same share is for requests
 #: that were sent ahead, and for responses that are too large to wait without a thread.
@@ -111,6 +116,15 @@ class PatientWorker(ThreadWorker):
         except Exception:
             self.log.exception("Exception in worker process")
             sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accept a client; out of file descriptors, accept fewer from now on."""
+        try:
+            super().accept(listener)
+        except OSError as e:
+            if e.errno not in _EXHAUSTED:
+                raise
+            self._make_room()
 
     def enqueue_req(self, conn: TConn) -> None:
         """Accept a connection on which a request is expected."""
@@ -246,6 +260,8 @@ class PatientWorker(ThreadWorker):
     def murder_pending(self) -> None:
         """Close connections that are too slow, and trim memory; gunicorn calls this once a second or more."""
         super().murder_pending()
+        # Descriptors may be free again: try one connection more each time.
+        self.worker_connections = min(self.worker_connections + 1, self.cfg.worker_connections)
         self._trimmer.trim_after(self.nr)
         now = time.monotonic()
         self._drop_late_requests(now)
@@ -275,6 +291,13 @@ class PatientWorker(ThreadWorker):
                 if now >= deadline or not self.alive:
                     del lane.waiting[conn]
                     drop(conn)
+
+    def _make_room(self) -> None:
+        """Leave some descriptors to stores and files: the clients that have waited longest to send go."""
+        self.worker_connections = max(1, self.nr_conns - SPARE)
+        for conn in list(self._arriving)[:SPARE]:
+            self._forget(conn, self._arriving)
+            self._drop(conn)
 
     def _look(self, conn: TConn, deadline: float) -> None:
         try:

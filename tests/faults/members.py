@@ -47,10 +47,17 @@ class Member:
         words = ["--dbpath", self.folder, "--port", self.port, "--bind_ip", "127.0.0.1", "--replSet", NAME]
         words += ["--wiredTigerCacheSizeGB", "0.25", "--oplogSize", 64, "--nounixsocket", "--quiet"]
         words += ["--networkMessageCompressors", "disabled"]
-        words += ["--setParameter", "diagnosticDataCollectionEnabled=false"]
+        for parameter in ("diagnosticDataCollectionEnabled=false", "enableTestCommands=1"):
+            words += ["--setParameter", parameter]
         log = self.folder / "mongod.log"
         with log.open("ab") as output:
             self.process = subprocess.Popen([self.program, *map(str, words)], stdout=output, stderr=output)
+
+    def set_fetching(self, on: bool) -> None:
+        """Let it follow the primary, or not; it lives on and votes either way."""
+        with pymongo.MongoClient[Any](self.address, directConnection=True) as client:
+            mode = "off" if on else "alwaysOn"
+            client.admin.command("configureFailPoint", "stopReplProducer", mode=mode)
 
     def send(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -102,16 +109,16 @@ class ReplicaSet:
     def kill_primary(self) -> None:
         """Kill the primary, wait for another one, and start the dead one again.
 
-        Before that the others hang for a moment: what the primary alone has then dies with it.
+        Before that the others fetch nothing for a moment: what the primary alone has then dies with it.
         """
         before = self._primary()
         others = [member for member in self.members if member is not before]
         for member in others:
-            member.send(signal.SIGSTOP)
+            member.set_fetching(False)
         poll(lambda: False, ALONE)
         before.kill()
         for member in others:
-            member.send(signal.SIGCONT)
+            member.set_fetching(True)
         self._wait_for_other(before)
         before.start()
 

@@ -11,7 +11,7 @@ from tests.support.bare_machine import BareMachine
 from tests.support.imports import REPO
 
 SCRIPT = REPO / ".ci" / "clients"
-PROGRAMS = ("newsboat", "liferea", "rssguard", "Xvfb", "xdotool", "dbus-run-session", "tmux")
+PROGRAMS = ("newsboat", "liferea", "rssguard", "Xvfb", "xdotool", "dbus-run-session", "tmux", "strace")
 NOTHING = "#!/bin/bash"
 
 
@@ -35,7 +35,7 @@ def test_what_is_missing_is_installed_also_with_old_lists(machine: BareMachine) 
     assert machine.run()[0] == 0
     assert machine.calls[0] == "update -qq"
     words = machine.calls[1].split()
-    assert (words[0], words[-3:]) == ("install", ["newsboat", "dbus", "tmux"])
+    assert (words[0], words[-3:]) == ("install", ["dbus", "tmux", "strace"])
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_without_apt_or_root_it_says_what_to_install(machine: BareMachine) -> No
     for name in PROGRAMS[:4]:
         machine.has(name)
     said = (
-        "The client tests need xdotool dbus-run-session tmux: install your distribution's packages "
-        "(on Debian: apt-get install xdotool dbus tmux).\n"
+        "The client tests need xdotool dbus-run-session tmux strace: install your distribution's packages "
+        "(on Debian: apt-get install xdotool dbus tmux strace).\n"
     )
     assert machine.run() == (1, said)
     machine.brings(*PROGRAMS)
