@@ -10,6 +10,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 import xxhash
 
@@ -18,6 +19,7 @@ from app.errors import FetchError, InvalidError
 from app.feeds.fetch import headers
 from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
 from app.feeds.fetch.body import decode, decode_start
+from app.feeds.fetch.cookies import CookieJar
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
 from app.feeds.urls import is_upgrade, repair_location, strip_tracking
@@ -71,6 +73,7 @@ class Transfer:
 
     __slots__ = (
         "_chain_is_permanent",
+        "_cookies",
         "_hops",
         "_own_headers",
         "_permanent_url",
@@ -99,6 +102,7 @@ class Transfer:
         self.deadline = self.dns_until = self.started = 0.0
         self._settings, self.policy = settings, policy
         self._hops = 0
+        self._cookies: CookieJar | None = None  # most fetches have no redirect
         self._refreshed = False
         self._own_headers = bool(request.headers)
         self._chain_is_permanent = True
@@ -145,6 +149,11 @@ class Transfer:
             lines.append(f"If-None-Match: {known.etag}")
         if known.last_modified and known.last_modified.isprintable():
             lines.append(f"If-Modified-Since: {known.last_modified}")
+        if self._cookies is not None:
+            here = self.endpoint
+            path = urlsplit(here.url).path
+            if cookies := self._cookies.build_header(here.scheme, here.host, path):
+                lines.append(f"Cookie: {cookies}")
         if self._own_headers:
             given = {name.lower() for name, _ in request.headers}
             lines = [line for line in lines if line.partition(":")[0].lower() not in given]
@@ -159,6 +168,7 @@ class Transfer:
                 raise result.error
             if result.status in headers.REDIRECTS and self.request.follow:
                 before = self.endpoint
+                self._keep_cookies(result.lines)
                 self._follow(
                     headers.read_location(result.lines), permanent=result.status in headers.PERMANENT
                 )
@@ -166,7 +176,10 @@ class Transfer:
                     _check_form_redirect(result.status, before, self.endpoint)
                 return None
             return self._answer(
-                headers.read_head(result.status, result.lines), result.wire, is_over=result.is_over
+                headers.read_head(result.status, result.lines),
+                result.lines,
+                result.wire,
+                is_over=result.is_over,
             )
         except FetchError as e:
             return self.fail(e, result.status, result.lines)
@@ -176,7 +189,7 @@ class Transfer:
         head = headers.read_head(status, lines) if lines else None
         return self._end(status, head, error=error)
 
-    def _answer(self, head: Head, wire: bytes, *, is_over: bool) -> Fetched | None:
+    def _answer(self, head: Head, lines: Sequence[bytes], wire: bytes, *, is_over: bool) -> Fetched | None:
         status, known = head.status, self.request.validators
         if status == 304 and (known.etag or known.last_modified):
             return self._end(status, head, unchanged=True, body_hash=known.body_hash)
@@ -194,7 +207,7 @@ class Transfer:
         if digest == known.body_hash:
             return self._end(status, head, unchanged=True, body_hash=digest)
         body, is_cut = self._decode(head, wire, is_over=is_over)
-        if self._refresh(head, body):
+        if self._refresh(head, body, lines):
             return None
         return self._end(status, head, body=body, body_hash=digest, limit=self.max_bytes if is_cut else 0)
 
@@ -209,7 +222,7 @@ class Transfer:
             raise FetchError("empty", "nothing but white space")
         return body, is_cut
 
-    def _refresh(self, head: Head, body: bytes) -> bool:
+    def _refresh(self, head: Head, body: bytes, lines: Sequence[bytes]) -> bool:
         """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
         if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
             return False
@@ -219,10 +232,17 @@ class Transfer:
         if target is None:
             return False
         before = self.endpoint.url
+        self._keep_cookies(lines)
         self._follow(target, permanent=False)
         self._refreshed = True
         # A page that refreshes itself is the result.
         return self.endpoint.url != before
+
+    def _keep_cookies(self, lines: Sequence[bytes]) -> None:
+        """Keep the cookies of a response for the next hops of this fetch, except those of a form."""
+        if self.request.form is None and any(line[:11].lower() == b"set-cookie:" for line in lines):
+            self._cookies = self._cookies or CookieJar()
+            self._cookies.store(self.endpoint.host, lines)
 
     def _follow(self, target: str, *, permanent: bool) -> None:
         self._hops += 1
