@@ -72,7 +72,7 @@ def test_a_cookie_header_of_the_reader_stays_the_only_one(world: World) -> None:
 
 def jar(*fields: str) -> CookieJar:
     made = CookieJar()
-    made.store("a.example", [f"Set-Cookie: {text}\r\n".encode("latin-1") for text in fields])
+    made.store_cookies("a.example", [f"Set-Cookie: {text}\r\n".encode("latin-1") for text in fields])
     return made
 
 

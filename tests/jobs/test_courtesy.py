@@ -19,6 +19,7 @@ from app.config import Settings
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import Feed, FeedPoll
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.hosts import parse_host
 from app.services.feeds.host_limits import HostLimits
 from app.services.feeds.pull_batch import PullResult
 from tests.support.rawserver import RawServer, Reply, file_reply
@@ -233,6 +234,23 @@ def test_nothing_shortens_the_wish_of_a_feeds_own_server(
         assert puller.waits([feed_id]) == [pytest.approx(seconds, abs=60)]
     assert server.served == served
     assert services.subscriptions.list_rest_ends(Actor(1)) == [puller.feed(feed_id).retry_at]
+
+
+def test_no_shorter_rest_of_the_host_and_no_new_reader_shorten_a_wish(
+    puller: Puller, server: RawServer, services: Services
+) -> None:
+    (feed_id,) = puller.follow(1)
+    server.set("/0", Reply(status=429, headers=(("Retry-After", "7200"),)))
+    puller.pull([feed_id])
+    served, url = server.served, puller.feed(feed_id).url
+    for number in range(3):
+        services.budget.pause_host(parse_host(url), 60, f"{url}{number}")
+    services.subscriptions.subscribe(Actor(2), url)
+    for options in ({}, {"urgent": True}, {"only_due": True}):
+        services.gateways.feeds.force_due([feed_id], clock.now())
+        assert puller.pull([feed_id], **options).put_off == 1
+        assert puller.waits([feed_id]) == [pytest.approx(7200, abs=60)]
+    assert server.served == served
 
 
 def test_a_wish_that_has_passed_is_forgotten(puller: Puller, server: RawServer, db: Any) -> None:

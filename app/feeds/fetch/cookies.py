@@ -33,7 +33,7 @@ class CookieJar:
         #: (host, name, path) → value, and whether it needs https
         self._found: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
-    def store(self, host: str, lines: Sequence[bytes]) -> None:
+    def store_cookies(self, host: str, lines: Sequence[bytes]) -> None:
         """Read the ``Set-Cookie`` fields of a response; ignore those that are malformed or too long."""
         for line in lines:
             if line[:11].lower() == b"set-cookie:":

@@ -242,7 +242,7 @@ class Transfer:
         """Keep the cookies of a response for the next hops of this fetch, except those of a form."""
         if self.request.form is None and any(line[:11].lower() == b"set-cookie:" for line in lines):
             self._cookies = self._cookies or CookieJar()
-            self._cookies.store(self.endpoint.host, lines)
+            self._cookies.store_cookies(self.endpoint.host, lines)
 
     def _follow(self, target: str, *, permanent: bool) -> None:
         self._hops += 1
