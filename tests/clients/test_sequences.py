@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from freshrss_api import FreshRSSAPI
 
 from app import embedded
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience
-from tests.clients.sequences import desktop, fever, pocket
+from tests.clients.sequences import desktop, fever, pocket, scripts
 from tests.clients.sequences.wire import App, Shown
 from tests.conftest import Eventually
 from tests.platform.test_web_tier import Web, _web
@@ -42,6 +43,7 @@ GREADER: tuple[Callable[[App], Shown], ...] = (
     pocket.capy,
     pocket.read_you,
     pocket.readrops,
+    scripts.google_reader,
 )
 FEVER: tuple[Callable[[App], Shown], ...] = (
     fever.reeder,
@@ -147,6 +149,33 @@ def test_an_app_shows_what_the_server_has(world: World, sequence: Callable[[App]
     if shown.shared is not None:
         page = services.public_pages.get_person_page(actor, name)
         assert len(page.part.items) == len(shown.shared)
+
+
+def test_the_python_client_freshrss_api_reads_and_marks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package itself, which speaks Fever. It fails if one item that it names is missing."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    actor, services = world.user("freshrss-api"), world.services
+    password = password_of(services, actor, fever=True)
+    client = FreshRSSAPI(
+        host=f"http://127.0.0.1:{world.port}", username="freshrss-api", password=password, verify_ssl=False
+    )
+    unread, starred = services.sync.list_unread_ids(actor), services.sync.list_starred_ids(actor)
+    assert [item.id for item in client.get_unreads()] == unread
+    assert [item.id for item in client.get_saved()] == starred
+    arrived = client.get_items_from_dates(since=1, until=max(unread) + 1)
+    assert {*unread} <= {item.id for item in arrived}
+    assert all(item.title for item in arrived)
+    feeds = client.get_feeds()["feeds"]
+    assert {feed["title"] for feed in feeds} == {feed.title for feed in services.sync.list_feeds(actor)}
+    assert {item.feed_id for item in arrived} <= {feed["id"] for feed in feeds}
+    groups = client.get_groups()["groups"]
+    assert {folder.name for folder in services.sync.list_folders(actor)} < {row["title"] for row in groups}
+    for state, listed in (("read", "unread"), ("saved", "saved"), ("unsaved", "saved")):
+        answer = client.set_mark(state, unread[0])
+        assert (str(unread[0]) in answer[f"{listed}_item_ids"].split(",")) is (state == "saved")
+    assert unread[0] not in services.sync.list_unread_ids(actor)
 
 
 def test_who_is_cut_off_has_changed_nothing(world: World) -> None:

@@ -26,6 +26,7 @@ from tests.clients.models import Model
 from tests.support.database import World
 from tests.support.reader import add_user
 from tests.sync.conftest import API, READING, Connect, Reader, password_of
+from tests.sync.rest.conftest import Program, token_for
 
 HOUR, MINUTE = dt.timedelta(hours=1), dt.timedelta(minutes=1)
 #: Seconds for which apps don't get an entry: another process may still store one with a smaller id.
@@ -252,6 +253,60 @@ class _App:
             return [models.read_number(item) for item in found["items"]], found.get("continuation")
         found = self.reader.json("stream/items/ids", s=READING, n=3, **query)
         return [int(ref["id"]) for ref in found["itemRefs"]], found.get("continuation")
+
+
+def test_fever_asked_twice_within_a_minute_gets_each_entry_once(
+    feeds: Feeds, services: Services, app: Flask
+) -> None:
+    """One writer reserves an id, another one stores a larger id first, and the app asks in between."""
+    ask, (one, two, _) = _connect_fever(services, app, feeds.ann), feeds.feeds
+    feeds.now += HOUR
+    since = max(feeds.entries)
+    first = ids.reserve_ids()
+    feeds.now += dt.timedelta(seconds=1)
+    feeds.publish(one, 1)
+    feeds.now += dt.timedelta(seconds=2)
+    assert ask("", items="", since_id=since)["items"] == []
+    feeds.store_late(two, first)
+    feeds.now += SETTLED
+    got = [int(item["id"]) for item in ask("", items="", since_id=since)["items"]]
+    assert got == sorted(i for i in feeds.entries if i > since)
+    assert len(got) == 2
+    assert services.sync.load_items(feeds.ann, got[:1])[0].entry.feed_id == two, "with the smaller id"
+    assert ask("", items="", since_id=got[-1])["items"] == []
+
+
+def test_cursors_of_the_rest_api_lose_nothing_that_is_stored_late(
+    feeds: Feeds, services: Services, app: Flask
+) -> None:
+    """They go through a snapshot by the numbers of each feed, so they need no hold-back."""
+    mine, (one, two, _) = Program(app, token_for(services, feeds.ann)), feeds.feeds
+    feeds.now += HOUR
+    first = ids.reserve_ids()
+    feeds.now += dt.timedelta(seconds=1)
+    feeds.publish(one, 1)
+    shown = feeds.entries
+
+    def read_page(cursor: str) -> tuple[list[int], str | None]:
+        query = {"limit": "4", **({"cursor": cursor} if cursor else {})}
+        answer = mine.get("/streams/all/entries", query_string=query)
+        assert answer.status_code == 200, answer.text
+        page = answer.get_json()
+        return [int(item["id"]) for item in page["items"]], page["next"]
+
+    found, cursor = read_page("")
+    feeds.store_late(two, first)  # by another writer, with a smaller id than the ones on the page
+    while cursor:
+        more, cursor = read_page(cursor)
+        found += more
+    assert sorted(found) == sorted(shown), "as of the first page, each once"
+    again, cursor = read_page("")
+    while cursor:
+        more, cursor = read_page(cursor)
+        again += more
+    assert sorted(again) == sorted(feeds.entries)
+    (late,) = set(again) - set(shown)
+    assert late < max(shown)
 
 
 def test_a_withheld_entry_is_not_hidden_by_an_etag(feeds: Feeds, connect: Connect) -> None:
