@@ -191,6 +191,7 @@ def test_a_tag_with_commas_is_found_again_under_the_name_that_the_app_sent(reade
     kept = LABEL + " ".join(name.replace(",", " ").split())
     assert kept in reader.categories(first)
     assert reader.ids(LABEL + name) == reader.ids(kept) == [first, second]
+    assert reader.ids(LABEL + name.upper()) == [first, second]
     assert reader.ids(xt=LABEL + name) == reader.ids()[2:]
     reader.do("edit-tag", i=str(first), r=LABEL + name)
     assert reader.ids(kept) == [second]
