@@ -1,7 +1,7 @@
 """The table of known sites: which feeds a page has by its address, by its text, or by another page.
 
-Each row follows the site's own documentation of its feeds. A row only offers candidates: discovery fetches
-them before it shows them. ``tests/feeds/test_site_rules.py`` has an example for each row.
+A row only offers candidates: discovery fetches them before it shows them, so a row that is out of date costs
+a request and offers nothing. ``tests/feeds/test_site_rules.py`` has an example for each row.
 """
 
 from __future__ import annotations
