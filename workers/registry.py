@@ -28,6 +28,7 @@ MODULES = (
     "workers.tasks.push",
     "workers.tasks.hourly_report",
     "workers.tasks.search",
+    "workers.tasks.secrecy",
     "workers.tasks.selftest",
     "workers.tasks.websub",
 )

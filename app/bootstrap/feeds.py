@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app import clock
 from app.bootstrap.base import Base
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
@@ -11,6 +10,7 @@ from app.services.feeds.orphans import OrphanService
 from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.websub import WebsubService
+from app.services.sharing.secrecy import SecrecyService
 
 
 class FeedServices(Base):
@@ -37,15 +37,15 @@ class FeedServices(Base):
             self.settings,
             budget=self.budget,
             events=self.events,
-            apply_secrecy=self._apply_secrecy,
+            secrecy=self.secrecy,
             free_space=self.free_space,
             fetch_budget=self.fetch_budget,
         )
 
-    def _apply_secrecy(self, feed_id: int) -> None:
-        """Close or open the shares of a feed that became secret, or that isn't secret anymore."""
-        for was, share in self.gateways.secrecy.apply(feed_id, clock.now()):
-            self.events.notify_new_entries({was.feed_id: 0, share.feed_id: 0})
+    @lazy
+    def secrecy(self) -> SecrecyService:
+        """Shares of secret feeds; for workers, the updater and the choices of subscribers."""
+        return SecrecyService(self.gateways.secrecy, self.events)
 
     @lazy
     def orphans(self) -> OrphanService:

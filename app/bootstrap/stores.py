@@ -100,6 +100,7 @@ from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.sharing.hubs import HubMapper
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
+from app.mappers.sharing.secrecy_marks import SecrecyMarkMapper
 from app.mappers.sharing.shared_feeds import SharedFeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
@@ -121,6 +122,7 @@ class Mappers:
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
         self.orphans = OrphanMapper(database)
+        self.secrecy_marks = SecrecyMarkMapper(database)
         self.entry_keys = EntryKeyMapper(database)
         self.arrivals = ArrivalMapper(database)
         self.changes = ChangeMapper(database)
@@ -237,6 +239,7 @@ class Gateways:
             shares=m.shares,
             sharing=self.sharing,
             profiles=self.profiles,
+            marks=m.secrecy_marks,
         )
         self.follows = FollowGateway(
             subscriptions=self.subscriptions,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
+from app import clock
 from app.errors import InvalidError, NotFoundError
 from app.mappers.feeds import entry_bodies
+from app.mappers.mongo.migrations.migrator import Migrator
+from app.mappers.mongo.migrations.schema import COLLECTION
 from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import Task
 from app.models.sharing.sharing import Audience
+from app.services.sharing import sharing
 from tests.sharing.conftest import FOLLOWING, People
 
 KEY = "4f8a91c2d7e03b56a1f09c8e"
@@ -149,3 +155,78 @@ def test_W22_a_subscription_can_be_private_from_the_start(people: People, ann: A
     assert done.subscription.private
     assert people.services.subscriptions.get(ann, _feed_of(db, entry)).private
     _refuse(people, ann, entry, "private")
+
+
+# -- marks: what a killed process left, and what is too much for a request
+
+
+def _is_closed(people: People, share_id: int) -> bool:
+    share = people.services.mappers.shares.find(share_id)
+    assert share is not None
+    return bool(share.closed)
+
+
+def _run_job(people: People, minutes: int = 5) -> int:
+    later = clock.now() + dt.timedelta(minutes=minutes)
+    with clock.set_source(lambda: later):
+        [job] = people.services.secrecy.find_due_jobs(later)
+        assert job.task == Task.SECRECY
+        return people.services.secrecy.run(seconds=60)
+
+
+def test_W22_a_job_closes_the_shares_that_a_killed_process_left_open(people: People, db: Any) -> None:
+    ann, ben = people.join("ann"), people.join("ben")
+    [entry] = people.blog([ann, ben], 1)
+    share = people.services.sharing.share(ann, entry).share
+    feed_id = _feed_of(db, entry)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"unlisted": True}})
+    people.services.secrecy.mark_feed(feed_id)  # and then it was killed
+    assert people.services.secrecy.find_due_jobs(clock.now()) == [], "it may still be at work"
+    people.services.secrecy._next = None
+    assert _run_job(people) == 1
+    assert _is_closed(people, share.id)
+    assert "secrecy_at" not in db.feeds.find_one({"_id": feed_id})
+    people.services.secrecy._next = None
+    assert people.services.secrecy.find_due_jobs(clock.now() + dt.timedelta(hours=1)) == []
+
+
+def test_W22_a_job_closes_the_shares_that_are_too_many_for_a_request(
+    people: People, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "AT_ONCE", 2)
+    ann = people.join("ann")
+    entries = people.blog([ann], 5)
+    shares = [people.services.sharing.share(ann, entry).share.id for entry in entries]
+    feed_id = _feed_of(db, entries[0])
+    people.services.sharing.set_feed_private(ann, feed_id, True)
+
+    def count_closed() -> int:
+        return sum(_is_closed(people, share_id) for share_id in shares)
+
+    assert count_closed() == 2
+    _run_job(people)
+    assert count_closed() == 5
+
+
+def test_W22_a_mark_that_was_set_again_stays(people: People, db: Any) -> None:
+    ann = people.join("ann")
+    [entry] = people.blog([ann], 1)
+    feed_id, marks = _feed_of(db, entry), people.services.gateways.secrecy
+    first, again = clock.now(), clock.now() + dt.timedelta(seconds=1)
+    marks.mark_feed(feed_id, first)
+    marks.mark_feed(feed_id, again)
+    marks.remove_mark(feed_id, first)
+    assert [found for found, _ in marks.find_left_over(again + dt.timedelta(minutes=9), 9)] == [feed_id]
+
+
+def test_W22_an_upgrade_checks_all_shared_feeds(people: People, db: Any) -> None:
+    """Shares may be of feeds that are secret only by rules that came later."""
+    ann = people.join("ann")
+    [entry] = people.blog([ann], 1)
+    share = people.services.sharing.share(ann, entry).share
+    feed_id = _feed_of(db, entry)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"url": f"https://blog.example.org/{KEY}/feed"}})
+    db[COLLECTION].update_one({}, {"$set": {"version": 1}})
+    Migrator(people.services.store, "9.9").run()
+    assert _run_job(people) == 1
+    assert _is_closed(people, share.id)

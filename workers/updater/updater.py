@@ -310,8 +310,8 @@ def queue_due_work(services: bootstrap.Services) -> None:
     """Queue all due work other than pulls of due feeds.
 
     That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
-    account deletions, personal exports and the deletion of feeds without readers. A job that is queued
-    already isn't queued twice.
+    account deletions, personal exports, the deletion of feeds without readers, and shares of secret feeds.
+    A job that is queued already isn't queued twice.
     """
     for due in (
         lambda now: services.websub.find_due_jobs(now, HUBS_AT_ONCE),
@@ -321,6 +321,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.erasure.find_due_jobs,
         services.personal_exports.find_due_jobs,
         services.orphans.find_due_jobs,
+        services.secrecy.find_due_jobs,
     ):
         with contextlib.suppress(DrainingError):  # the other queues still accept their jobs
             services.jobs.enqueue_many(due(clock.now()))

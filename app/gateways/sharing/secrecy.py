@@ -17,6 +17,7 @@ from app.feeds.urls import has_access_key
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.shares import SharingGateway
+from app.mappers.sharing.secrecy_marks import SecrecyMarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry
@@ -24,6 +25,8 @@ from app.models.sharing.sharing import Audience, Share
 
 #: Most re-shares of one share that close with it.
 RESHARES = 10_000
+#: Age of a mark that is left over. No pull takes longer than that.
+LEFT_OVER = dt.timedelta(minutes=2)
 #: A link in sanitized HTML.
 _HREF = re.compile(r'\shref="([^"]+)"')
 
@@ -39,8 +42,9 @@ class SecrecyGateway:
         shares: ShareMapper,
         sharing: SharingGateway,
         profiles: ProfileGateway,
+        marks: SecrecyMarkMapper,
     ) -> None:
-        self._feeds, self._subscriptions = feeds, subscriptions
+        self._feeds, self._subscriptions, self._marks = feeds, subscriptions, marks
         self._shares, self._sharing, self._profiles = shares, sharing, profiles
 
     def is_secret(self, user_id: int, feed_id: int) -> bool:
@@ -66,6 +70,18 @@ class SecrecyGateway:
         """
         if not self._subscriptions.set_private(user_id, feed_id, private):
             raise NotFoundError(feed_id=feed_id)
+
+    def mark_feed(self, feed_id: int, now: dt.datetime) -> None:
+        """Remember that a feed's shares are to be checked, until :meth:`remove_mark`."""
+        self._marks.add([feed_id], now)
+
+    def find_left_over(self, now: dt.datetime, limit: int) -> list[tuple[int, dt.datetime]]:
+        """Return feeds with marks that are left over, and the times of these marks."""
+        return self._marks.find_until(now - LEFT_OVER, limit)
+
+    def remove_mark(self, feed_id: int, marked_at: dt.datetime) -> None:
+        """Forget a mark, after all shares of the feed were checked; a later mark stays."""
+        self._marks.remove([feed_id], marked_at)
 
     def apply(
         self, feed_id: int, now: dt.datetime, user_id: int | None = None

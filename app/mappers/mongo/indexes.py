@@ -37,6 +37,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
         # The hub: only streams with changes to deliver.
         IndexModel([("hub_at", _UP)], name="hub", sparse=True),
+        # Feeds whose shares wait to be closed or opened; few at any time.
+        IndexModel([("secrecy_at", _UP)], name="secrecy", sparse=True),
         # Shared streams by owner.
         IndexModel([("owner", _UP)], name="owner", sparse=True),
         # Collection of orphans: only feeds of sites without subscribers; and feeds that were merged into one.

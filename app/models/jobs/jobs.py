@@ -32,6 +32,7 @@ class Task(enum.StrEnum):
     IMPORT = "import.run"
     RETAIN = "maintenance.retain"
     COLLECT = "maintenance.collect"
+    SECRECY = "maintenance.secrecy"
     REPORT = "maintenance.report"
     INDEX = "search.index"
     OLD_INDEX = "maintenance.index"  # queued by an earlier version

@@ -26,7 +26,7 @@ from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
 from app.models.feeds.fetched import FetchRequest, Validators
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
-from app.services.feeds.pull_batch import Progress, PullBatch, PullResult, has_condition
+from app.services.feeds.pull_batch import Progress, PullBatch, PullResult, SecrecyPort, has_condition
 from app.services.fetch_budget import FetchBudget, get_seconds_left
 from app.services.free_space import FreeSpace
 
@@ -54,13 +54,13 @@ class PullService:
         *,
         budget: HostBudget | None = None,
         events: EventPort | None = None,
-        apply_secrecy: Callable[[int], None] | None = None,
+        secrecy: SecrecyPort | None = None,
         free_space: FreeSpace | None = None,
         fetch_budget: FetchBudget | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
-        self._apply_secrecy = apply_secrecy
+        self._secrecy = secrecy
         self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
         self._full_ms = int(settings.fetch_full_days * _DAY_MS)
@@ -135,7 +135,7 @@ class PullService:
             claim=claim,
             progress=progress,
             announce=self._announce,
-            apply_secrecy=self._apply_secrecy,
+            secrecy=self._secrecy,
         )
         batch.result.put_off = put_off
         batch.result.skipped = len(feed_ids) - len(polls) - put_off
@@ -221,9 +221,11 @@ class PullService:
                 await asyncio.to_thread(self._move, feed_id, url)
 
     def _move(self, feed_id: int, url: str) -> None:
+        if self._secrecy:
+            self._secrecy.mark_feed(feed_id)
         moved = self._feeds.move(feed_id, url)
-        if self._apply_secrecy:
-            self._apply_secrecy(moved)
+        if self._secrecy:
+            self._secrecy.update_shares(moved)
 
     def _look(
         self, feed_ids: Sequence[int], dead_tokens: Sequence[str], only_due: bool, urgent: bool | None

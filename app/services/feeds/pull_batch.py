@@ -8,7 +8,7 @@ import dataclasses
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from app import clock, logs
 from app.errors import StoreError
@@ -27,7 +27,18 @@ FLUSH_BYTES: Final = 2 << 20
 FLUSH_SECONDS: Final = 1.0
 
 Progress = Callable[[dict[str, int]], None]
-ApplySecrecy = Callable[[int], None]
+
+
+class SecrecyPort(Protocol):
+    """Closes or opens the shares of feeds that are, or were, secret."""
+
+    def mark_feed(self, feed_id: int) -> None:
+        """Remember that a feed's shares are to be checked."""
+
+    def update_shares(self, feed_id: int) -> None:
+        """Close or open the shares of a feed."""
+
+
 Announce = Callable[[Mapping[int, int]], None]
 Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
 Answer = tuple[Feed, Fetched, dt.datetime]
@@ -75,12 +86,12 @@ class PullBatch:
         claim: Claim,
         progress: Progress | None,
         announce: Announce | None,
-        apply_secrecy: ApplySecrecy | None = None,
+        secrecy: SecrecyPort | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._digester, self._claim = digester, claim
         self._progress, self._announce = progress, announce
-        self._apply_secrecy = apply_secrecy
+        self._secrecy = secrecy
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
         self._records: list[FetchRecord] = []
@@ -172,6 +183,7 @@ class PullBatch:
 
     def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
         """Store entries first, then feed states, then the log; runs in a thread."""
+        self._mark_secrecy(answers, digests)
         try:
             results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
         except Exception as error:  # noqa: BLE001 — one bad answer must not fail the others
@@ -186,8 +198,8 @@ class PullBatch:
                 self._respell(feed, feed.other_url, digest)
             if digest.moved_to:
                 self._feeds.move(stored.feed_id, digest.moved_to)
-            if self._apply_secrecy and (digest.moved_to or _changes_secrecy(feed, digest)):
-                self._apply_secrecy(stored.feed_id)
+            if self._secrecy and _may_change_secrecy(feed, digest):
+                self._secrecy.update_shares(stored.feed_id)
             if stored.excess > 0 or stored.too_big:
                 self._retention.apply_retention(stored.feed_id)
         # Only the store knows which entries are new and which were listed before.
@@ -196,6 +208,12 @@ class PullBatch:
         )
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+
+    def _mark_secrecy(self, answers: list[Answer], digests: list[Digest]) -> None:
+        """Mark feeds whose shares :meth:`_store` may have to close, in case that this process dies."""
+        for (feed, _, _), digest in zip(answers, digests, strict=True):
+            if self._secrecy and _may_change_secrecy(feed, digest):
+                self._secrecy.mark_feed(feed.id)
 
     def _respell(self, feed: Feed, other: str, digest: Digest) -> None:
         """Have another spelling tried if the stored one failed just now, or if the other one is https."""
@@ -238,6 +256,6 @@ def has_condition(validators: Validators) -> bool:
     return bool(validators.etag or validators.last_modified)
 
 
-def _changes_secrecy(feed: Feed, digest: Digest) -> bool:
+def _may_change_secrecy(feed: Feed, digest: Digest) -> bool:
     unlisted = digest.update.fields.unlisted
-    return unlisted is not UNSET and unlisted != feed.unlisted
+    return bool(digest.moved_to) or (unlisted is not UNSET and unlisted != feed.unlisted)

@@ -32,6 +32,7 @@ from app.ports import EventPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.hub import HubService
+from app.services.sharing.secrecy import AT_ONCE
 from app.services.validation import check_id, check_text, check_words
 
 log = logs.get(__name__)
@@ -140,19 +141,29 @@ class SharingService:
             NotFoundError: the actor isn't subscribed to this feed.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        self._secrecy.set_private(actor.user_id, check_id(feed_id, "feed_id"), private)
-        self.apply_secrecy(feed_id, actor.user_id)
+        now = clock.now()
+        self._secrecy.mark_feed(check_id(feed_id, "feed_id"), now)  # in case that this process dies
+        self._secrecy.set_private(actor.user_id, feed_id, private)
+        if self.apply_secrecy(feed_id, actor.user_id):
+            self._secrecy.remove_mark(feed_id, now)
         log.info("feed_private", user_id=actor.user_id, feed_id=feed_id, private=private)
 
-    def apply_secrecy(self, feed_id: int, user_id: int | None = None) -> None:
+    def apply_secrecy(self, feed_id: int, user_id: int | None = None) -> bool:
         """Close or open the shares of a feed that became secret, or that isn't secret anymore.
 
         Args:
             user_id: the subscriber whose choice changed; None: for everyone.
+
+        Returns:
+            Whether that's all; a job changes the rest of very many shares.
         """
-        for was, share in self._secrecy.apply(feed_id, clock.now(), user_id):
+        changed = self._secrecy.apply(feed_id, clock.now(), user_id)
+        for count, (was, share) in enumerate(changed, 1):
             self._tell(was, new=0)
             self._tell(share, new=0)
+            if count == AT_ONCE:
+                return False
+        return True
 
     def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
         """Publish a post of the actor.
