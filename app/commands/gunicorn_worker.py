@@ -326,6 +326,8 @@ class PatientWorker(ThreadWorker):
         self.poller.register(conn.sock, EVENT_READ, partial(self._on_more, conn))
 
     def _on_more(self, conn: TConn, _: Any) -> None:
+        if conn not in self._arriving:
+            return  # an earlier event of the same round has dropped it
         self._look(conn, self._forget(conn, self._arriving))
 
     def _forget(self, conn: TConn, table: dict[TConn, float]) -> float:

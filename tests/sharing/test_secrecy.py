@@ -15,7 +15,7 @@ from app.mappers.mongo.migrations.schema import COLLECTION
 from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import Task
 from app.models.sharing.sharing import Audience
-from app.services.sharing import sharing
+from app.services.sharing import secrecy, sharing
 from tests.sharing.conftest import FOLLOWING, People
 
 KEY = "4f8a91c2d7e03b56a1f09c8e"
@@ -206,6 +206,47 @@ def test_W22_a_job_closes_the_shares_that_are_too_many_for_a_request(
     assert count_closed() == 2
     _run_job(people)
     assert count_closed() == 5
+
+
+def test_W22_the_choice_of_one_subscriber_keeps_the_mark_for_the_shares_of_others(
+    people: People, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "AT_ONCE", 2)
+    ann, ben, eve = people.join("ann"), people.join("ben"), people.join("eve")
+    entries = people.blog([ann, ben], 5)
+    shares = [people.services.sharing.share(ann, entry).share.id for entry in entries]
+    feed_id = _feed_of(db, entries[0])
+    people.services.sharing.set_feed_private(ann, feed_id, True)
+    left = db.feeds.find_one({"_id": feed_id})["secrecy_at"]
+    with pytest.raises(NotFoundError):
+        people.services.sharing.set_feed_private(eve, feed_id, True)
+    assert db.feeds.find_one({"_id": feed_id})["secrecy_at"] == left, "who isn't subscribed changes nothing"
+    people.services.sharing.set_feed_private(ben, feed_id, True)
+    _run_job(people)
+    assert all(_is_closed(people, share_id) for share_id in shares)
+
+
+def test_W22_a_reshare_that_cannot_open_does_not_keep_the_job_busy(
+    people: People, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrecy, "AT_ONCE", 1)
+    ann, ben, cem = people.join("ann"), people.join("ben"), people.join("cem")
+    entries = people.blog([ann, cem], 2)
+    source = people.services.sharing.share(ann, entries[0]).share
+    people.follow(ben, "ann")
+    again = people.services.sharing.share(ben, source.id).share
+    other = people.services.sharing.share(cem, entries[1]).share
+    feed_id = _feed_of(db, entries[0])
+    for unlisted in (True, False):
+        db.feeds.update_one({"_id": feed_id}, {"$set": {"unlisted": unlisted}})
+        people.services.secrecy.mark_feed(feed_id)
+        assert _run_job(people) == 1
+        people.services.secrecy._next = None
+        if unlisted:
+            assert all(_is_closed(people, share.id) for share in (source, again, other))
+            people.services.sharing.unshare(ann, source.id)
+    assert _is_closed(people, again.id), "its source is gone"
+    assert not _is_closed(people, other.id)
 
 
 def test_W22_a_mark_that_was_set_again_stays(people: People, db: Any) -> None:

@@ -142,3 +142,14 @@ def test_other_apps_hear_of_many_stars(reader: Reader, services: Services, entri
     _star(reader, entries)
     docs = list(services.store.database["changes"].find())
     assert len(docs) == before + 1
+
+
+def test_a_star_shows_no_other_entry_of_a_feed_that_was_left(
+    reader: Reader, services: Services, ann: Actor, entries: list[int]
+) -> None:
+    """Ids of one pull follow each other, so that they are easy to guess."""
+    _star(reader, entries[:1])
+    for feed_id in services.gateways.subscriptions.find_feed_ids(ann.user_id):
+        services.subscriptions.unsubscribe(ann, feed_id)
+    _star(reader, entries[:3])
+    assert _count_stars(services) == {entries[0]: 1}

@@ -266,8 +266,10 @@ class ArrivalOrder:
         Raises:
             StoreError: another thread has been loading a lot for :data:`SHARED_SECONDS`.
         """
-        _, missing = self._look(feeds, low)
-        if sum(feed.total for feed in missing if feed.feed_id not in volatile) < SHARED_ROWS:
+        known, missing = self._look(feeds, low)
+        now = time.monotonic()
+        cached = [feed for feed in missing if feed.feed_id not in volatile]
+        if sum(_count_new(known[feed.feed_id], feed, low, now) for feed in cached) < SHARED_ROWS:
             return self._fetch(feeds, low, volatile)
         if not self._loading.acquire(timeout=SHARED_SECONDS):
             raise StoreError
@@ -295,7 +297,7 @@ class ArrivalOrder:
         grown = {
             feed.feed_id: (feed, before)
             for feed in missing
-            if (before := known[feed.feed_id]) is not None and before.low <= low and now < before.until
+            if (before := known[feed.feed_id]) is not None and _can_grow(before, low, now)
         }
         fresh = self._append(grown) if grown else {}
         self._remember({f: keys for f, keys in fresh.items() if f not in volatile})
@@ -374,6 +376,15 @@ def _split(feeds: Sequence[SourceFeed]) -> Iterator[list[SourceFeed]]:
 
 def _weigh(keys: FeedIds) -> int:
     return FEED_PLACES + len(keys.ids)
+
+
+def _can_grow(known: FeedIds, low: int, now: float) -> bool:
+    return known.low <= low and now < known.until
+
+
+def _count_new(known: FeedIds | None, feed: SourceFeed, low: int, now: float) -> int:
+    """Return how many entries of a feed have to be read."""
+    return feed.last_seq - known.last_seq if known is not None and _can_grow(known, low, now) else feed.total
 
 
 def _covers(known: FeedIds | None, feed: SourceFeed, low: int, now: float) -> bool:

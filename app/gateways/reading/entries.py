@@ -274,8 +274,14 @@ class EntryGateway:
         marks or deletes one of the entries at the same time.
         """
         known = self._marks.find_marks(user_id, entry_ids)
-        feed_ids = {*self._subscriptions.find_feed_ids(user_id), *(mark.feed_id for mark in known.values())}
-        found = self._keys.find_by_ids(entry_ids, list(feed_ids)) if feed_ids else []
+        mine = set(self._subscriptions.find_feed_ids(user_id))
+        feed_ids = mine | {mark.feed_id for mark in known.values()}
+        # A mark lets its user see that entry, and no other one of the same feed.
+        found = [
+            key
+            for key in (self._keys.find_by_ids(entry_ids, list(feed_ids)) if feed_ids else [])
+            if key.feed_id in mine or (key.id in known and known[key.id].feed_id == key.feed_id)
+        ]
         shares = self._entries.find_origins(found) if found else {}
         keys = {key.id: key for key in found if key.id not in shares}
 

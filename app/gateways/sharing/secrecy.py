@@ -71,9 +71,21 @@ class SecrecyGateway:
         if not self._subscriptions.set_private(user_id, feed_id, private):
             raise NotFoundError(feed_id=feed_id)
 
-    def mark_feed(self, feed_id: int, now: dt.datetime) -> None:
-        """Remember that a feed's shares are to be checked, until :meth:`remove_mark`."""
-        self._marks.add([feed_id], now)
+    def mark_feed(self, feed_id: int, now: dt.datetime, user_id: int | None = None) -> bool:
+        """Remember that a feed's shares are to be checked, until :meth:`remove_mark`.
+
+        Args:
+            user_id: the subscriber who is about to decide about the feed.
+
+        Returns:
+            Whether the mark is new. Only a job removes an earlier one, which stands for other shares, too.
+
+        Raises:
+            NotFoundError: the user isn't subscribed to this feed.
+        """
+        if user_id is not None and self._subscriptions.find(user_id, feed_id) is None:
+            raise NotFoundError(feed_id=feed_id)
+        return self._marks.add(feed_id, now)
 
     def find_left_over(self, now: dt.datetime, limit: int) -> list[tuple[int, dt.datetime]]:
         """Return feeds with marks that are left over, and the times of these marks."""
@@ -103,6 +115,8 @@ class SecrecyGateway:
             closes = is_secret or self._is_kept_private(share)
             profile = self._profiles.find(share.user_id)
             if closes == bool(share.closed) or profile is None:
+                continue
+            if not closes and not self._sharing.can_open(share):
                 continue
             with contextlib.suppress(NotFoundError):  # it was just unshared, or its entry is gone
                 yield self._sharing.update_share(profile, share_id, now, audience=share.closed, closes=closes)

@@ -260,6 +260,10 @@ class SharingGateway:
             self._pass_on(edited, now)
         return edited
 
+    def can_open(self, share: Share) -> bool:
+        """Return whether the source of a closed share lets it open."""
+        return share.closed is not None and self._widened(share, share.closed) is not share.audience
+
     def _widened(self, was: Share, audience: Audience) -> Audience:
         """Return the audience that a share gets if ``audience`` is requested.
 

@@ -19,9 +19,12 @@ class SecrecyMarkMapper:
         self._feeds: Collection[Doc] = database["feeds"]
 
     @translate_errors
-    def add(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Mark feeds."""
-        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"secrecy_at": now}})
+    def add(self, feed_id: int, now: dt.datetime) -> bool:
+        """Mark a feed; return whether it had no mark. An earlier mark is replaced, so its owner leaves it."""
+        doc = self._feeds.find_one_and_update(
+            {"_id": feed_id}, {"$set": {"secrecy_at": now}}, projection={"secrecy_at": 1}
+        )
+        return doc is not None and doc.get("secrecy_at") is None
 
     @translate_errors
     def find_until(self, until: dt.datetime, limit: int) -> list[tuple[int, dt.datetime]]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from app import clock, logs
-from app.errors import NotFoundError
+from app.errors import ConflictError, NotFoundError
 from app.gateways.sharing.secrecy import SecrecyGateway
 from app.models.jobs.jobs import Job, Queue, Task
 from app.ports import EventPort
@@ -45,8 +45,10 @@ class SecrecyService:
             user_id: the subscriber whose choice changed; None: for everyone.
         """
         now = clock.now()
-        self._secrecy.mark_feed(feed_id, now)
-        if self._update(feed_id, now, user_id, AT_ONCE):
+        is_new = self._secrecy.mark_feed(feed_id, now)
+        if not self._update(feed_id, now, user_id, AT_ONCE):
+            self._secrecy.mark_feed(feed_id, clock.now())  # another request may have removed ours
+        elif is_new:
             self._secrecy.remove_mark(feed_id, now)
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -71,9 +73,12 @@ class SecrecyService:
         """
         end, done = time.monotonic() + seconds, 0
         for feed_id, marked_at in self._secrecy.find_left_over(clock.now(), FEEDS):
-            while not self._update(feed_id, clock.now(), None, AT_ONCE):
-                if is_stopping() or time.monotonic() >= end:
-                    return done
+            try:
+                while not self._update(feed_id, clock.now(), None, AT_ONCE):
+                    if is_stopping() or time.monotonic() >= end:
+                        return done
+            except ConflictError:
+                continue  # people change these shares all the time; the next run continues
             self._secrecy.remove_mark(feed_id, marked_at)
             done += 1
             if is_stopping() or time.monotonic() >= end:

@@ -142,9 +142,12 @@ class SharingService:
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         now = clock.now()
-        self._secrecy.mark_feed(check_id(feed_id, "feed_id"), now)  # in case that this process dies
+        # The mark is for the case that this process dies.
+        is_new = self._secrecy.mark_feed(check_id(feed_id, "feed_id"), now, actor.user_id)
         self._secrecy.set_private(actor.user_id, feed_id, private)
-        if self.apply_secrecy(feed_id, actor.user_id):
+        if not self.apply_secrecy(feed_id, actor.user_id):
+            self._secrecy.mark_feed(feed_id, clock.now())  # another request may have removed ours
+        elif is_new:
             self._secrecy.remove_mark(feed_id, now)
         log.info("feed_private", user_id=actor.user_id, feed_id=feed_id, private=private)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from app import clock, logs
-from app.errors import InvalidError, RateLimitedError, StoreError
+from app.errors import InvalidError, RateLimitedError
 from app.gateways.sync.idempotency import IdempotencyGateway
 from app.models.accounts.actor import Actor
 from app.models.sync.idempotency import Answer
@@ -84,7 +84,14 @@ class _Leases:
             if self._pid == os.getpid():
                 return
             self._pid = os.getpid()
-        threading.Thread(target=self._renew_all, name="idempotency", daemon=True).start()
+        try:
+            threading.Thread(target=self._renew_all, name="idempotency", daemon=True).start()
+        except (
+            RuntimeError
+        ):  # too many threads: the lease holds for a while, and the next request tries again
+            log.warning("lease_not_renewed", user_id=user_id, error="RuntimeError")
+            with self._lock:
+                self._pid = 0
 
     def remove(self, run_id: str) -> None:
         with self._lock:
@@ -113,5 +120,5 @@ class _Leases:
     def _renew(self, user_id: int, key: str, run_id: str, now: dt.datetime) -> None:
         try:
             self._kept.renew(user_id, key, run_id, now)
-        except StoreError:
-            log.warning("lease_not_renewed", user_id=user_id)
+        except Exception as error:  # noqa: BLE001 — the thread must go on for the other requests
+            log.warning("lease_not_renewed", user_id=user_id, error=type(error).__name__)
