@@ -15,8 +15,8 @@ from app.models.feeds.parsed import ParsedEntry
 ROW = 16
 HALF = 8
 KEY = 4
-#: The part of a key that doesn't depend on the link's query and fragment.
-PLACE = 3
+#: The part of a key that doesn't depend on the link's query and fragment. The rest is for these two.
+PLACE = 2
 PLAIN = "http:"
 #: Parameters of sessions and against caches, which differ at each fetch. ``sid`` often means "story".
 _PASSING = re.compile(
@@ -50,6 +50,14 @@ def hash_name(url: str | None, title: str) -> bytes:
     place, rest = _split_link(link)
     name = _hash("k", place, title)
     return name[:PLACE] + _hash("q", rest)[: KEY - PLACE] if rest else name[:KEY]
+
+
+def has_weak_key(url: str | None) -> bool:
+    """Return whether a key has only two bytes to tell entries of one place and title apart.
+
+    That is so where links differ in their query, as those of many forums do.
+    """
+    return url is not None and ("?" in url or "#" in url or ";" in url) and bool(_split_link(url)[1])
 
 
 def hash_former_name(url: str, title: str) -> bytes:

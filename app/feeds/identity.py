@@ -41,6 +41,7 @@ from app.feeds.entry_hashes import (
     KEY,
     PLACE,
     has_same_place,
+    has_weak_key,
     hash_content,
     hash_guid,
     hash_lasting,
@@ -109,10 +110,10 @@ def diff_feed(
     if len(known.by_guid) == 1:
         then = find_guid_alone(then, contents, known)
     elif volatile:
-        return _diff_volatile(entries, own, then, contents, known)
+        return _diff_volatile(entries, own, then, contents, known, since)
     identities = _identities(entries, then, contents, known)
     if _guids_changed(identities, contents, known) or (then != own and are_apart(then, contents, known)):
-        return _diff_volatile(entries, own, then, contents, known)
+        return _diff_volatile(entries, own, then, contents, known, since)
     found = _Findings()
     for entry, guid, identity, content in zip(entries, own, identities, contents, strict=True):
         if (
@@ -179,6 +180,7 @@ def _diff_volatile(
     then: Sequence[bytes],
     contents: Sequence[bytes],
     known: KnownEntries,
+    since: dt.datetime | None,
 ) -> Diff:
     """Compare a feed whose guids change at each fetch, or changed once.
 
@@ -187,7 +189,7 @@ def _diff_volatile(
     """
     keys = [content[:KEY] for content in contents]
     steady, counts, owners = known.has_stable_guids(then, keys), Counter(keys), Counter(own)
-    predecessors = _predecessors(entries, own, then, contents, known, steady=steady)
+    predecessors = _predecessors(entries, own, then, contents, known, steady=steady, since=since)
     found = _Findings()
     last: dict[bytes, bytes] = {}
     for entry, guid, before, content in zip(entries, own, predecessors, contents, strict=True):
@@ -219,8 +221,8 @@ def _diff_volatile(
 def _has_passing_link(row: bytes, before: bytes, known: KnownEntries) -> bool:
     """Return whether only the link of an entry has changed, and will again.
 
-    That is so for a counter in its query, or if the link differed at the last fetch, too. If it is the same
-    at the next fetch, it is stored then: a site has moved for the second time.
+    That is so for a counter in its query, or if the link differed at the last fetch, too. In the second case,
+    a link that is the same at the next fetch is stored then: a site has moved for the second time.
     """
     if row[KEY:] != before[KEY:]:
         return False
@@ -235,6 +237,7 @@ def _predecessors(
     known: KnownEntries,
     *,
     steady: bool,
+    since: dt.datetime | None,
 ) -> list[bytes | None]:
     """Return for each entry its row of the last fetch, found by guid where guids hold, else by its text."""
     taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
@@ -246,7 +249,9 @@ def _predecessors(
         if before and mine == guid and guid in shared and before[:KEY] != content[:KEY]:
             before = None  # the guid is that of another entry, too
         if before is None:
-            before = known.find_by_text(hash_lasting(entry), content)
+            date = entry.published or entry.updated
+            is_new = since is not None and date is not None and date > since and has_weak_key(entry.url)
+            before = known.find_by_text(hash_lasting(entry), content, is_new=is_new)
             before = None if before in taken else before
         found.append(before)
     return found

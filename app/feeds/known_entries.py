@@ -166,11 +166,18 @@ class KnownEntries:
         """The rows of entries that left the document, by content."""
         return {row[:HALF]: row for row in self.rows[self.listed :]}
 
-    def find_by_text(self, lasting: bytes, content: bytes) -> bytes | None:
-        """Return the row of an entry whose guid can't identify it."""
+    def find_by_text(self, lasting: bytes, content: bytes, *, is_new: bool = False) -> bytes | None:
+        """Return the row of an entry whose guid can't identify it.
+
+        Args:
+            is_new: whether its key may be that of another entry, and its date is after the last fetch. Then
+                it's known only by its text.
+        """
         row = self.by_guid.get(lasting)
         if row is None or self.unlisted.get(row[:HALF]) == row:
             row = self.by_key.get(content[:KEY])
+            if is_new and row is not None and row[KEY:HALF] != content[KEY:]:
+                row = None
         return row or self.unlisted.get(content)
 
     def is_known_by_guid(self, guid: bytes, content: bytes) -> bool:

@@ -13,6 +13,7 @@ from app.feeds.entry_hashes import (
     PLACE,
     PLAIN,
     has_same_place,
+    has_weak_key,
     hash_content,
     hash_lasting,
     hash_with_http,
@@ -95,7 +96,8 @@ def _find_reissued(
         is_permalink = entry.url is not None and links[entry.url] == 1 and not _is_home(entry.url, site)
         has_same_text = known.by_alias[was][KEY:HALF] == content[KEY:]
         is_repeated = has_same_text and _has_text(entry) and not _is_young(ages[at])
-        if is_repeated or (is_permalink and (has_same_text or has_others)):
+        has_key = has_others and not has_weak_key(entry.url)
+        if is_repeated or (is_permalink and (has_same_text or has_key)):
             found[at] = was
     return _replaced(then, found)
 

@@ -22,6 +22,7 @@ from app.models.jobs.jobs import Task
 from tests.feeds.test_pull import rss
 from tests.imports.test_imports import Pulling
 from tests.imports.test_imports import run as run_import
+from tests.sharing.conftest import People
 from tests.support.database import NOW, World
 
 DAY = dt.timedelta(days=1)
@@ -160,6 +161,25 @@ def test_a_feed_waits_anew_after_each_subscriber(
     undo = services.subscriptions.unsubscribe(alice, left)
     assert run(services)["feeds"] == 0
     assert services.subscriptions.restore(alice, undo)
+    assert find_left(db, left) == (1, 5)
+
+
+def test_an_undo_brings_a_share_of_a_feed_without_readers_back(
+    world: World, left: int, time: list[dt.datetime], db: Any
+) -> None:
+    services = world.services
+    ann = People(services).join("ann")
+    services.subscriptions.subscribe(ann, ADDRESS)
+    entry_id = db.entries.find_one({"feed_id": left})["_id"]
+    services.sharing.share(ann, entry_id)
+    services.subscriptions.unsubscribe(ann, left)
+    run(services)
+    time[0] += 30 * DAY - dt.timedelta(hours=1)
+    undo = services.sharing.unshare(ann, entry_id)
+    assert undo
+    time[0] += dt.timedelta(hours=2)
+    assert run(services)["feeds"] == 0
+    assert services.sharing.restore_share(ann, undo)
     assert find_left(db, left) == (1, 5)
 
 

@@ -234,3 +234,24 @@ def test_a_document_that_shrank_is_read_in_part_and_brings_nothing_back() -> Non
     assert len(news.parsed.entries) == 2, "only the new one, after the empty one in front"
     found = _read(news, _item(20, "g20"), *items[:19])
     assert (found.diff.new, found.diff.changed) == ((), ())
+
+
+@pytest.mark.parametrize("is_volatile", [False, True])
+def test_entries_that_differ_only_in_their_links_query_are_all_new_once(is_volatile: bool) -> None:
+    """Untitled posts of a forum, whose keys differ in two bytes."""
+    count, window, found = 25, 30, Diff((), (), b"")
+    seen: list[str] = []
+    for poll in range(400):
+        count += 5
+        entries = [
+            entry(n, title="", content=f"text {n}", url=f"https://e.org/show?p={n}", guid=f"g{n}")._replace(
+                published=LAST + dt.timedelta(minutes=n)
+            )
+            for n in range(count, max(0, count - window), -1)
+        ]
+        if is_volatile:
+            entries = [one._replace(guid=f"{one.guid}-{poll}") for one in entries]
+        found = follow(found, *entries, since=LAST + dt.timedelta(minutes=count - 5, seconds=1))
+        assert not found.changed
+        seen += [one.content for one in found.new]
+    assert sorted(seen) == sorted({f"text {n}" for n in range(1, count + 1)})

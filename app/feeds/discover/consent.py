@@ -29,7 +29,10 @@ def find_page_behind(asked: str, landed: str) -> str | None:
         return None
     if not _is_consent_page(asked):
         return asked
-    values = parse_qsl(urlsplit(landed).query, max_num_fields=50)
+    try:
+        values = parse_qsl(urlsplit(landed).query, max_num_fields=50)
+    except ValueError:
+        return None
     named = (value for name, value in values if name.lower().replace("_", "") in _BEHIND)
     return next((url for url in named if _is_web_address(url) and not _is_consent_page(url)), None)
 

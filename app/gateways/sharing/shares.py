@@ -377,6 +377,7 @@ class SharingGateway:
         self._count(was, -1, session)
         if not was.is_post:
             self._entries.change_star_count(was.of.feed_id, was.of.entry_id, -1, session)
+            self._feeds.restart_orphan_wait(was.of.feed_id, now, session)
         return was
 
     def remove_undo(self, user_id: int, share_id: int) -> None:

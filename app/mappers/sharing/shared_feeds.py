@@ -101,6 +101,12 @@ class SharedFeedMapper:
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translate_errors
+    def restart_orphan_wait(self, feed_id: int, now: dt.datetime, session: Session) -> None:
+        """Let a feed without readers wait anew for its deletion: an undo may restore a share of it."""
+        query = {"_id": feed_id, "orphan_at": {"$type": "date"}}
+        self._feeds.update_one(query, {"$max": {"orphan_at": now}}, session=session)
+
+    @translate_errors
     def remove_number(self, feed_id: int, seq: int, session: Session) -> None:
         """Record that the entry with this number was removed."""
         ((word, mask),) = build_word_masks([seq]).items()

@@ -201,9 +201,9 @@ class SubscriptionMapper:
 
     @translate_errors
     def find_readers(self, feed_ids: Iterable[int]) -> dict[int, list[int]]:
-        """Return the users who subscribe to these feeds, by feed."""
+        """Return the users who subscribe to these feeds and haven't paused them, by feed."""
         readers: dict[int, list[int]] = {}
-        query = {"feed_id": {"$in": list(feed_ids)}}
+        query = {"feed_id": {"$in": list(feed_ids)}, "paused": None}
         for doc in self._subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
             readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
         return readers
