@@ -110,10 +110,10 @@ def diff_feed(
     if len(known.by_guid) == 1:
         then = find_guid_alone(then, contents, known)
     elif volatile:
-        return _diff_volatile(entries, own, then, contents, known, since)
+        return _diff_volatile(entries, own, then, contents, known, since=since)
     identities = _identities(entries, then, contents, known)
     if _guids_changed(identities, contents, known) or (then != own and are_apart(then, contents, known)):
-        return _diff_volatile(entries, own, then, contents, known, since)
+        return _diff_volatile(entries, own, then, contents, known, since=since)
     found = _Findings()
     for entry, guid, identity, content in zip(entries, own, identities, contents, strict=True):
         if (
@@ -180,6 +180,7 @@ def _diff_volatile(
     then: Sequence[bytes],
     contents: Sequence[bytes],
     known: KnownEntries,
+    *,
     since: dt.datetime | None,
 ) -> Diff:
     """Compare a feed whose guids change at each fetch, or changed once.
