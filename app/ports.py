@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.spent_bytes import SpentBytes
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
+from app.models.media.store import Piece, StoredFile, StoreSpace
 from app.models.reading.search import IndexPart, SearchDocument, SearchRequest, SearchResult
 
 
@@ -265,6 +266,65 @@ class SearchIndexPort(Protocol):
 
     def close(self) -> None:
         """Release the index; changes since the last commit are lost."""
+        ...
+
+
+class MediaStore(Protocol):
+    """A place for files by key; ``app.adapters.media.disk.DiskStore`` and its siblings.
+
+    All methods raise:
+        MediaStoreError: the store isn't responding, or refuses.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the store in :attr:`Blob.copies`, the same after each start."""
+        ...
+
+    def put(self, key: str, source: BinaryIO, size: int) -> None:
+        """Store a file durably: afterwards it is there as a whole, after an error or a crash not at all.
+
+        Raises:
+            NoSpaceError: the store is full.
+        """
+        ...
+
+    def open(self, key: str, first: int = 0, last: int | None = None) -> Piece:
+        """Return a file, or its bytes from ``first`` to ``last`` inclusive.
+
+        Raises:
+            NotFoundError: there is no such file.
+        """
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete a file; a missing one is a success."""
+        ...
+
+    def list_files(self, shard: str) -> Iterator[StoredFile]:
+        """Yield all files of a shard, the first two digits of their keys; temporary ones, too."""
+        ...
+
+    def measure_space(self) -> StoreSpace | None:
+        """Return the store's space, None: it has no limit that it knows of."""
+        ...
+
+
+class LaterPort(Protocol):
+    """Delayed tasks, of which only the last of several counts; ``app.adapters.redis.later.RedisLater``.
+
+    Nothing lives here alone: after Redis was emptied, each kind's ``rebuild`` says again what is pending.
+    """
+
+    def touch(self, kind: str, key: str, args: Mapping[str, Any], *, delay: float, limit: float) -> None:
+        """Run a task after ``delay`` seconds without another touch of the same kind and key.
+
+        Args:
+            limit: seconds after the first touch at which it runs in any case.
+
+        Raises:
+            StoreError: Redis isn't responding.
+        """
         ...
 
 

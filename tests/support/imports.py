@@ -107,6 +107,7 @@ DOMAINS = (
     "reading",
     "subscriptions",
     "feeds",
+    "media",
     "accounts",
 )
 #: What breaks the order today: module and the domain it imports. This list may only shrink.
@@ -159,6 +160,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     # Another search engine takes its place behind the port.
     "tantivy": ("app.adapters.search.tantivy_index",),
     "Stemmer": ("app.models.reading.stems",),
+    # Decoders of pictures are only met in one place, in a child process with limits.
+    "PIL": ("app.adapters.media.drawing",),
     # Its addresses are secrets, and it takes much memory.
     "apprise": ("app.adapters.apprise",),
     "httpx": (),
