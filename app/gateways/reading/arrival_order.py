@@ -9,6 +9,7 @@ without a step of Python for each entry. People's shares can be removed and rest
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import itertools
 import threading
 import time
@@ -197,10 +198,18 @@ class ArrivalOrder:
     ) -> tuple[list[_Part], int, int] | list[EntryKey]:
         """Return the feeds' places, and the range of ids that holds a page; or the page's keys."""
         sources = [feed for feed in feeds if wanted.count_entries(feed)]
+        number = sum(map(wanted.count_entries, sources))
+        is_page = wanted.newest_first and wanted.count > 0 and number > max(SORTED, 2 * wanted.count)
         for low in _propose_lows(sources, wanted):
             known = self._load(sources, low, volatile)
             if known is None:
                 break
+            if is_page:
+                newest = _find_newest(sources, known, wanted, low)
+                if newest is not None:
+                    return newest
+                if low:
+                    continue
             parts = [part for f in sources if (part := _select_places(f, known[f.feed_id], wanted)).bits]
             first, end = max(low, wanted.above + 1), wanted.below
             number = sum(part.count_ids(first, end) for part in parts)
@@ -267,6 +276,8 @@ class ArrivalOrder:
             StoreError: another thread has been loading a lot for :data:`SHARED_SECONDS`.
         """
         known, missing = self._look(feeds, low)
+        if not missing:
+            return known  # type: ignore[return-value]  # none is missing
         now = time.monotonic()
         cached = [feed for feed in missing if feed.feed_id not in volatile]
         if sum(_count_new(known[feed.feed_id], feed, low, now) for feed in cached) < SHARED_ROWS:
@@ -437,6 +448,54 @@ def _select_places(feed: SourceFeed, keys: FeedIds, wanted: ArrivalRequest) -> _
     if wanted.below < MAX_ID and keys.tops is keys.ids:
         bits &= (1 << bisect_left(keys.ids, wanted.below)) - 1
     return _Part(feed.feed_id, keys, bits >> skipped << skipped)
+
+
+def _find_newest(
+    feeds: Sequence[SourceFeed], known: Mapping[int, FeedIds], wanted: ArrivalRequest, low: int
+) -> tuple[list[_Part], int, int] | None:
+    """Return the feeds with entries of the newest page, and the range of ids that holds it; None: too few.
+
+    Takes a few entries at a time from the feed with the newest one left. So feeds and entries that are older
+    than the page cost one comparison.
+    """
+    low = max(low, wanted.above + 1)
+    rows = [(feed, known[feed.feed_id]) for feed in feeds]
+    # The newest id of a feed, and how many of its places are left.
+    heap = [(-keys.tops[-1], n, len(keys.ids)) for n, (_, keys) in enumerate(rows) if keys.ids]
+    heapq.heapify(heap)
+    places = sum(size for *_, size in heap)
+    wished = sum(wanted.count_entries(feed) for feed in feeds)
+    step = max(1, 2 * wanted.count * places // max(1, wished * len(heap)))
+    parts: dict[int, _Part] = {}
+    found: list[int] = []
+    while heap and len(found) < wanted.count and -heap[0][0] >= low:
+        _, n, end = heap[0]
+        part = parts.get(n)
+        if part is None:
+            part = parts[n] = _select_places(*rows[n], wanted)
+        keys = part.keys
+        if keys.tops is not keys.ids:
+            found += part.list_ids(low, wanted.below)
+            heapq.heappop(heap)
+            continue
+        if wanted.below < MAX_ID:
+            end = min(end, bisect_left(keys.ids, wanted.below))
+        start = max(0, end - step)
+        digits = bin(part.bits >> start & (1 << end - start) - 1)[:1:-1].encode().translate(_SELECTORS)
+        found += itertools.compress(keys.ids[start:end], digits)
+        if start:
+            heapq.heapreplace(heap, (-keys.ids[start - 1], n, start))
+        else:
+            heapq.heappop(heap)
+    if len(found) < wanted.count:
+        return None
+    found.sort(reverse=True)
+    border = found[wanted.count - 1]
+    if border < low:
+        return None
+    newer = (n for n, (_, keys) in enumerate(rows) if keys.ids and keys.tops[-1] >= border)
+    chosen = [parts.get(n) or _select_places(*rows[n], wanted) for n in newer]
+    return [part for part in chosen if part.bits], border, wanted.below
 
 
 def _narrow(parts: Sequence[_Part], wanted: ArrivalRequest, low: int, high: int) -> tuple[int, int]:

@@ -81,7 +81,9 @@ def is_liferea() -> bool:
 
 def is_newsflash() -> bool:
     """Return whether the app is NewsFlash, which rejects a list of feeds with a null icon."""
-    return "newsflash" in request.headers.get("User-Agent", "").lower()
+    if "is_newsflash" not in g:  # once, as each feed of a list asks
+        g.is_newsflash = "newsflash" in request.headers.get("User-Agent", "").lower()
+    return bool(g.is_newsflash)
 
 
 def read_fields() -> MultiDict[str, str]:
