@@ -635,7 +635,7 @@ def test_what_a_check_for_new_entries_brings_is_said(
     expect(say).to_have_text("Checking 3 feeds")
 
     def told() -> bool:
-        # The page asks for counts on its own account, too: what it says ends the check, not how often it asked.
+        # The page also asks for counts on its own: what it says ends the check, not how often it asked.
         page.clock.run_for(6000)
         return say.inner_text() == "Nothing new yet"
 
