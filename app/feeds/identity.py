@@ -47,8 +47,17 @@ from app.feeds.entry_hashes import (
     hash_lasting,
     hash_with_http,
 )
-from app.feeds.known_entries import AWAY, FEWEST, KnownEntries, has_enough_known, join_rows, renew_names
-from app.feeds.moved_entries import are_apart, find_former_guids, find_guid_alone
+from app.feeds.known_entries import (
+    AWAY,
+    FEWEST,
+    KnownEntries,
+    append_counted,
+    has_enough_known,
+    join_rows,
+    renew_names,
+)
+from app.feeds.linked_entries import LinkedEntries, may_be_other
+from app.feeds.moved_entries import are_apart, find_former_guids, find_guid_alone, is_after
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 
 #: Rows kept of a volatile feed, as a multiple of its listed entries.
@@ -114,25 +123,39 @@ def diff_feed(
     identities = _identities(entries, then, contents, known)
     if _guids_changed(identities, contents, known) or (then != own and are_apart(then, contents, known)):
         return _diff_volatile(entries, own, then, contents, known, since=since)
-    found = _Findings()
-    for entry, guid, identity, content in zip(entries, own, identities, contents, strict=True):
-        if (
-            not known.is_known_by_guid(identity, content)
-            and (lasting := hash_lasting(entry)) in known.by_guid
-        ):
-            identity = lasting  # it shared its guid at the last fetch
-        if identity in found.rows:
-            continue
+    return _diff_steady(entries, own, identities, contents, known, since=since)
+
+
+def _diff_steady(
+    entries: Sequence[ParsedEntry],
+    own: Sequence[bytes],
+    identities: Sequence[bytes],
+    contents: Sequence[bytes],
+    known: KnownEntries,
+    *,
+    since: dt.datetime | None,
+) -> Diff:
+    """Compare a feed whose guids hold. ``identities`` are the guids, or what replaces shared ones."""
+    found, others = _Findings(), LinkedEntries(entries, own, contents, known, since)
+    for at, (entry, guid, identity, content) in enumerate(
+        zip(entries, own, identities, contents, strict=True)
+    ):
         before = known.by_guid.get(identity)
         row = content + identity
+        if row != before:
+            identity = others.find_identity(at, identity)
+            before, row = known.by_guid.get(identity), content + identity
+        if identity in found.rows:
+            continue
         if before and identity != guid and has_same_place(row, before):
             row = before  # the store has one of its links, and the next fetch brings another one
         found.rows[identity] = row
         if row != before:
             found.add(entry, identity, before)
-    found.leave_counters(known.listed)
+    found.leave_counters(known)
     rows = found.rows
-    return found.get_diff(join_rows(list(rows.values()), known.rows), is_aligned=list(rows) == own)
+    seen = join_rows(list(rows.values()), known.rows, shared_links=others.shared_links)
+    return found.get_diff(seen, is_aligned=list(rows) == own)
 
 
 class _Findings:
@@ -144,6 +167,8 @@ class _Findings:
         self._changed: list[tuple[bytes, ParsedEntry]] = []
         #: The former rows of entries of which only the link's query has changed.
         self._counted: dict[bytes, bytes] = {}
+        #: The new keys of two of them, if they stay as they are.
+        self._sight: tuple[bytes, ...] = ()
 
     def add(self, entry: ParsedEntry, identity: bytes, before: bytes | None) -> None:
         """Add an entry whose row isn't the same as ``before``, at the last fetch; None: it is new."""
@@ -154,14 +179,19 @@ class _Findings:
         if has_same_place(self.rows[identity], before):
             self._counted[identity] = before
 
-    def leave_counters(self, known: int) -> None:
+    def leave_counters(self, known: KnownEntries) -> None:
         """Leave entries as they are whose links have changed in the query alone, if most have.
 
         Their links carry a counter: without this, each fetch rewrites all of them. But where one link of
-        ``known`` ones changes, its publisher has corrected it.
+        many changes, its publisher has corrected it. And links that are the same as at the last fetch carry
+        none: their publisher has added something to all of them, once.
         """
-        if len(self._counted) < FEWEST or 2 * len(self._counted) < min(known, len(self.rows)):
+        if len(self._counted) < FEWEST or 2 * len(self._counted) < min(known.listed, len(self.rows)):
             return
+        keys = [self.rows[identity][:KEY] for identity in self._counted]
+        if not known.counted.isdisjoint(keys):
+            return
+        self._sight = tuple(keys[:FEWEST])
         self._changed = [pair for pair in self._changed if pair[0] not in self._counted]
         self.rows |= self._counted
 
@@ -169,6 +199,9 @@ class _Findings:
         self, seen: bytes, *, volatile: bool = False, is_aligned: bool = False, guids: bytes = b""
     ) -> Diff:
         """Return the diff, with what is to be stored."""
+        if self._sight:
+            # The next fetch must see these links again, even if their bytes stay the same.
+            seen, is_aligned = append_counted(seen, self._sight, is_split=not volatile), False
         hashes = {id(entry): identity for identity, entry in (*self._new, *self._changed)}
         new, changed = (tuple(entry for _, entry in pairs) for pairs in (self._new, self._changed))
         return Diff(new, changed, seen, volatile, is_aligned, guids, hashes)
@@ -207,7 +240,7 @@ def _diff_volatile(
         if row != before:
             found.add(entry, identity, before)
         last[identity] = guid
-    found.leave_counters(known.listed)
+    found.leave_counters(known)
     is_plain = steady and list(last) == list(own)
     listed = list(found.rows.values())
     rows = {identity: (row, last[identity]) for identity, row in found.rows.items()}
@@ -250,8 +283,7 @@ def _predecessors(
         if before and mine == guid and guid in shared and before[:KEY] != content[:KEY]:
             before = None  # the guid is that of another entry, too
         if before is None:
-            date = entry.published or entry.updated
-            is_new = since is not None and date is not None and date > since and has_weak_key(entry.url)
+            is_new = is_after(entry, since) and has_weak_key(entry.url)
             before = known.find_by_text(hash_lasting(entry), content, is_new=is_new)
             before = None if before in taken else before
         found.append(before)
@@ -266,14 +298,20 @@ def _carry_over(rows: dict[bytes, tuple[bytes, bytes]], known: KnownEntries) -> 
             rows.setdefault(row[HALF:], (row, guid))
 
 
-def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], seen: bytes) -> Diff | None:
+def diff_partial(
+    rows: Sequence[bytes | None],
+    unseen: Sequence[ParsedEntry],
+    seen: bytes,
+    *,
+    since: dt.datetime | None = None,
+) -> Diff | None:
     """Compare a feed of which only some entries were parsed; the last diff was aligned.
 
     Args:
         rows: for each entry, in feed order, its row in ``seen``, or None for a parsed entry.
             Enough rows must be known (:func:`has_enough_known`).
         unseen: the parsed entries, in the same order.
-        seen: as for :func:`diff_feed`.
+        seen, since: as for :func:`diff_feed`.
 
     Returns:
         The result of :func:`diff_feed` for all entries. None if entries share guids, come back under other
@@ -294,6 +332,8 @@ def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], se
                 return None
             places.append(content[:PLACE])
         elif row != before:
+            if may_be_other(entry, row, before) and is_after(entry, since):
+                return None
             before = renew_names(before, [entry], [content])
         found.rows[identity] = row
         if row != before:
@@ -303,7 +343,7 @@ def diff_partial(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], se
     # A new entry may be one that left the document under another guid.
     if places and any(row[:PLACE] in places and row[HALF:] not in found.rows for row in known.rows):
         return None
-    found.leave_counters(known.listed)
+    found.leave_counters(known)
     return found.get_diff(join_rows(list(found.rows.values()), known.rows), is_aligned=True)
 
 

@@ -14,7 +14,11 @@ from app.models.feeds.parsed import ParsedEntry
 _MARKS = re.compile(r"[?#;]")
 #: Separates, in ``seen``, the rows of listed entries from those of entries that left a shorter document.
 GONE = bytes(ROW)
-#: Most such rows.
+#: Begins the row of a link behind which one entry follows the other; its identity follows.
+SHARED = bytes(KEY) + b"next"
+#: Begins the last row of ``seen`` if links changed in their queries alone: the keys of two of them follow.
+_COUNTED = bytes(HALF)
+#: Most rows of entries that left.
 REMEMBERED = 500
 #: Separates, in ``Diff.guids``, the listed entries' guids from those of entries that left the document.
 AWAY = bytes(HALF)
@@ -35,7 +39,13 @@ def count_listed(seen: bytes) -> int:
     return rows.index(GONE) if GONE in rows else len(rows)
 
 
-def join_rows(listed: Sequence[bytes], before: Sequence[bytes], room: int | None = None) -> bytes:
+def join_rows(
+    listed: Sequence[bytes],
+    before: Sequence[bytes],
+    room: int | None = None,
+    *,
+    shared_links: Sequence[bytes] = (),
+) -> bytes:
     """Return ``seen`` for these listed rows.
 
     Where a document is shorter than the last one, the entries that left it stay known: such documents are
@@ -45,14 +55,29 @@ def join_rows(listed: Sequence[bytes], before: Sequence[bytes], room: int | None
         listed: the rows of entries that the document lists.
         before: the rows of the last fetch.
         room: how many rows of entries that left to keep; None: as many as keep the number of rows.
+        shared_links: identities that belonged to one entry after the other; they stay known as well.
     """
     if room is None:
         room = min(len(before) - len(listed), REMEMBERED)
+    if shared_links:
+        shared = [SHARED + identity for identity in shared_links]
+        before = [*shared, *(row for row in before if row[HALF:] not in shared_links)]
+        room = max(room, len(shared))
     if room <= 0:
         return b"".join(listed)
     guids = {row[HALF:] for row in listed}
     gone = [row for row in before if row[HALF:] not in guids and row != GONE][:room]
     return b"".join([*listed, GONE, *gone]) if gone else b"".join(listed)
+
+
+def append_counted(seen: bytes, keys: Sequence[bytes], *, is_split: bool) -> bytes:
+    """Return ``seen`` with the keys of two entries whose links changed in their queries alone.
+
+    Args:
+        is_split: whether the listed rows must end before this one, as they do where there are no ``guids``.
+    """
+    split = GONE if is_split and count_listed(seen) * ROW == len(seen) else b""
+    return seen + split + _COUNTED + b"".join(keys)
 
 
 def renew_names(seen: bytes, entries: Sequence[ParsedEntry], contents: Sequence[bytes]) -> bytes:
@@ -80,6 +105,11 @@ class KnownEntries:
 
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         rows = split_rows(seen)
+        #: The keys that :func:`append_counted` added.
+        self.counted: set[bytes] = set()
+        if rows and rows[-1][:HALF] == _COUNTED and rows[-1] != GONE:
+            row = rows.pop()
+            self.counted = {row[HALF:-KEY], row[-KEY:]}
         last = [guids[at : at + HALF] for at in range(0, len(guids), HALF)]
         if GONE in seen and GONE in rows:
             self.listed = rows.index(GONE)

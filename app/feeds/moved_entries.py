@@ -23,6 +23,8 @@ from app.models.feeds.parsed import ParsedEntry
 
 #: Fewer texts than this can't show that links changed, unless dates prove the entries older.
 _FEWEST_YOUNG = 5
+#: Entries that were older at the last fetch may be pinned.
+_PINNED = dt.timedelta(days=14)
 
 
 def find_former_guids(
@@ -83,9 +85,10 @@ def _find_reissued(
     found = _find_counted(entries, then, contents, known, since)
     keys = Counter(content[:KEY] for content in contents)
     links = Counter(entry.url for entry in entries)
-    ages = _ages(entries, since)
-    # A feed with a pinned entry and the comic of the day has one known guid, and a new comic each day.
-    has_others = len(then) - len(unknown) >= FEWEST
+    ages = get_ages(entries, since)
+    # A feed with pinned entries and the comic of the day has known guids, too, and a new comic each day.
+    kept = [at for at, guid in enumerate(then) if guid in known.by_alias and not is_pinned(ages[at])]
+    has_others = len(kept) >= FEWEST
     for at in unknown:
         entry, content = entries[at], contents[at]
         if at in found or keys[content[:KEY]] > 1 or hash_lasting(entry) in known.by_guid:
@@ -95,7 +98,7 @@ def _find_reissued(
             continue
         is_permalink = entry.url is not None and links[entry.url] == 1 and not _is_home(entry.url, site)
         has_same_text = known.by_alias[was][KEY:HALF] == content[KEY:]
-        is_repeated = has_same_text and _has_text(entry) and not _is_young(ages[at])
+        is_repeated = has_same_text and _has_text(entry) and not is_young(ages[at])
         has_key = has_others and not has_weak_key(entry.url)
         if is_repeated or (is_permalink and (has_same_text or has_key)):
             found[at] = was
@@ -114,14 +117,14 @@ def _find_counted(
     Many links carry a counter, or the number of a session.
     """
     listed, places = set(then), [content[:PLACE] + content[KEY:] for content in contents]
-    counts, ages = Counter(places), _ages(entries, since)
+    counts, ages = Counter(places), get_ages(entries, since)
     found: dict[int, bytes] = {}
     for at, (entry, guid, place) in enumerate(zip(entries, then, places, strict=True)):
         was = known.guids_by_place.get(place)
         if was is None or was in listed or guid in known.by_alias or counts[place] > 1:
             continue
         has_other_query = known.by_alias[was][:KEY] != contents[at][:KEY]
-        if has_other_query and _has_text(entry) and not _is_young(ages[at]):
+        if has_other_query and _has_text(entry) and not is_young(ages[at]):
             found[at] = was
     return found
 
@@ -135,9 +138,20 @@ def _has_text(entry: ParsedEntry) -> bool:
     return bool(entry.title or entry.content or entry.summary)
 
 
-def _is_young(age: dt.timedelta | None) -> bool:
+def is_after(entry: ParsedEntry, since: dt.datetime | None) -> bool:
+    """Return whether an entry is dated after the last fetch; False if either time is unknown."""
+    date = entry.published or entry.updated
+    return since is not None and date is not None and date > since
+
+
+def is_young(age: dt.timedelta | None) -> bool:
     """Return whether an entry is dated after the last fetch."""
     return age is not None and age.days < 0
+
+
+def is_pinned(age: dt.timedelta | None) -> bool:
+    """Return whether an entry is so old that it tells nothing of how a feed treats its newest ones."""
+    return age is not None and age > _PINNED
 
 
 def _is_home(url: str, site: str | None) -> bool:
@@ -190,7 +204,7 @@ def _telling(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> dict[
     texts = Counter((entry.content, entry.summary) for entry in entries)
     titles = Counter(entry.title for entry in entries)
     found: dict[int, bool] = {}
-    for at, (entry, age) in enumerate(zip(entries, _ages(entries, since), strict=True)):
+    for at, (entry, age) in enumerate(zip(entries, get_ages(entries, since), strict=True)):
         text = entry.content, entry.summary
         is_old = age is not None and age.days >= 1
         has_title = bool(entry.title) and titles[entry.title] == 1
@@ -203,7 +217,7 @@ def _telling(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> dict[
     return found
 
 
-def _ages(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> list[dt.timedelta | None]:
+def get_ages(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> list[dt.timedelta | None]:
     """Return how old each entry was at the last fetch, by its date; None if its date tells nothing."""
     dates = [entry.published or entry.updated for entry in entries]
     if since is None or (len(entries) > 1 and len(set(dates)) == 1):

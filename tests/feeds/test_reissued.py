@@ -220,8 +220,10 @@ def test_a_document_that_is_read_in_part_rewrites_no_counters() -> None:
     found = read(first, 1, 1, 1, 1, 0, 0)
     assert len(found.parsed.entries) == 5, "four, after the empty one in front"
     assert (found.diff.new, found.diff.changed) == ((), ())
-    last = read(found, 7, 1, 1, 1, 0, 0)
-    assert [e.url for e in last.diff.changed] == ["https://e.org/p0?n=7"], "one alone is a correction"
+    last = read(found, 7, 2, 3, 4, 0, 0)
+    assert (last.diff.new, last.diff.changed) == ((), ())
+    last = read(last, 0, 2, 0, 0, 0, 0)
+    assert [e.url for e in last.diff.changed] == ["https://e.org/p1?n=2"], "one alone is a correction"
 
 
 def test_a_document_that_shrank_is_read_in_part_and_brings_nothing_back() -> None:
@@ -255,3 +257,125 @@ def test_entries_that_differ_only_in_their_links_query_are_all_new_once(is_volat
         assert not found.changed
         seen += [one.content for one in found.new]
     assert sorted(seen) == sorted({f"text {n}" for n in range(1, count + 1)})
+
+
+LATEST = "https://comic.example/latest.html"
+
+
+def comics(*numbers: int, guid: str | None = None) -> list[ParsedEntry]:
+    """Return what a feed listed behind one link in each of these weeks."""
+    return [
+        entry(n, guid=guid, url=LATEST, title=f"Comic {n}", published=LAST + (n * 7 - 1) * 24 * HOUR)
+        for n in numbers
+    ]
+
+
+def follow_weeks(
+    found: Diff, weeks: list[ParsedEntry], *others: ParsedEntry, start: int = 0
+) -> tuple[Diff, list[tuple[ParsedEntry, bytes]]]:
+    """Fetch once a week; return the last diff, and the entries that were stored, with their identities."""
+    stored = []
+    for week, one in enumerate(weeks, start):
+        found = follow(found, one, *others, since=LAST + (week * 7 - 7) * 24 * HOUR)
+        assert found.changed == (), f"{found.changed[0].title} overwrites another entry"
+        stored += [(new, found.get_hash(new)) for new in found.new]
+        assert follow(found, one, *others, since=LAST + week * 7 * 24 * HOUR).new == ()
+    return found, stored
+
+
+@pytest.mark.parametrize("guid", [None, "", LATEST])
+@pytest.mark.parametrize("pinned", [0, 1, 3])
+def test_a_weekly_entry_behind_one_link_overwrites_none(guid: str | None, pinned: int) -> None:
+    weeks = comics(*range(6), guid=guid)
+    others = [
+        entry(90 + n, url=f"https://comic.example/about{n}", published=LAST - 400 * 24 * HOUR)
+        for n in range(pinned)
+    ]
+    found, stored = follow_weeks(Diff((), (), b""), weeks, *others)
+    assert [new for new, _ in stored if new.url == LATEST] == weeks
+    assert len({identity for _, identity in stored}) == 6 + pinned, "each has an identity of its own"
+
+    # Corrections of the newest one belong to it, and another one follows.
+    identity = stored[-1][1]
+    for changes in ({"content": "corrected"}, {"title": "Comic 5, corrected", "content": "corrected"}):
+        right = weeks[5]._replace(**changes)  # type: ignore[arg-type]
+        found = follow(found, right, *others, since=LAST + 36 * 24 * HOUR)
+        assert (found.new, found.changed) == ((), (right,))
+        assert found.get_hash(right) == identity
+    _, stored = follow_weeks(found, comics(6, 7, guid=guid), *others, start=6)
+    assert [new.title for new, _ in stored] == ["Comic 6", "Comic 7"]
+
+
+def test_an_article_that_is_written_on_stays_one_entry() -> None:
+    """A news site changes its title, text and date beside other articles of the day."""
+    entries = [one._replace(guid=one.url) for one in stories(*range(8))]
+    found = follow(Diff((), (), b""), *entries)
+    again = entries[3]._replace(title="More", content="More is known", published=LAST + HOUR)
+    found = follow(found, *with_one(entries, 3, again))
+    assert (found.new, found.changed) == ((), (again,))
+
+
+@pytest.mark.parametrize("change", ["title", "published"])
+def test_a_single_entry_behind_one_link_that_keeps_something_is_an_edit(change: str) -> None:
+    old, new = comics(0, 1)
+    found = follow(Diff((), (), b""), old)
+    edited = new._replace(**{change: getattr(old, change)})
+    assert follow(found, edited, since=LAST).new == ()
+
+
+@pytest.mark.parametrize("pinned", [2, 5])
+def test_a_weekly_column_beside_pinned_entries_is_new_each_week(pinned: int) -> None:
+    """Its link and its title stay the same, and its guid doesn't."""
+    others = [entry(n, published=LAST - 300 * 24 * HOUR) for n in range(pinned)]
+    column = entry(50, url="https://e.org/column", title="The column", published=LAST)
+    found = follow(Diff((), (), b""), column._replace(guid="w1", content="one"), *others)
+    other = column._replace(guid="w2", content="two", published=LAST + 24 * HOUR)
+    found = follow(found, other, *others)
+    assert (found.new, found.changed) == ((other,), ())
+
+
+@pytest.mark.parametrize("kind", ["guid", "link", "both"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_query_that_is_added_to_all_links_once_is_stored(kind: str, more: int) -> None:
+    entries = stories(*range(8))
+    if kind != "guid":
+        entries = [one._replace(guid=one.url if kind == "both" else None) for one in entries]
+    found = follow(Diff((), (), b""), *entries)
+    stored = {one.title: one.url for one in entries}
+    for count in range(1, 5):
+        news = [entry(20 + count * 2 + n, published=LAST + HOUR) for n in range(more)]
+        now = [
+            one._replace(
+                url=f"{one.url}?from=feed", guid=f"{one.url}?from=feed" if kind == "both" else one.guid
+            )
+            for one in entries
+        ]
+        found = follow(found, *news, *now, since=LAST)
+        assert len(found.new) == more
+        stored |= {one.title: one.url for one in found.changed}
+    assert all(stored[one.title] == one.url for one in now), "never stored"
+    assert follow(found, *news, *now).changed == ()
+
+
+def test_a_query_that_is_added_once_is_stored_where_only_other_bytes_are_parsed() -> None:
+    limits = Limits()
+
+    def read(known: FeedChanges | None, query: str, *numbers: int) -> FeedChanges:
+        last = LastFetch(known.diff.seen, known.diff.volatile, known.chunks) if known else LastFetch()
+        body = rss(
+            *(
+                f"<item><guid>g{n}</guid><title>T{n}</title><link>https://e.org/{n}{query}</link>"
+                f"<description>text {n}</description></item>"
+                for n in numbers
+            )
+        )
+        return find_changes(body, last, url="https://e.org/", content_type=None, limits=limits)
+
+    found = read(read(None, "", *range(10)), "?a=1", *range(10))
+    assert found.diff.changed == ()
+    found = read(found, "?a=1", 10, *range(10))
+    assert [one.title for one in found.diff.new] == ["T10"]
+    assert len(found.diff.changed) == 10
+    found = read(found, "?a=1", 11, *range(11))
+    assert (len(found.diff.new), found.diff.changed) == (1, ())
+    assert found.chunks, "from now on, known bytes aren't parsed again"

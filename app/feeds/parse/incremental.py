@@ -99,8 +99,10 @@ def _of_unseen(
     entries = parsed.entries[1:]
     if not _is_sure(parsed) or parsed.setting != known.chunks[:HASH] or len(entries) != len(unseen):
         return None
-    diff = identity.diff_partial(items, entries, known.seen)
-    return FeedChanges(parsed, diff, parsed.setting + b"".join(hashes)) if diff else None
+    diff = identity.diff_partial(items, entries, known.seen, since=known.since)
+    if diff is None:
+        return None
+    return FeedChanges(parsed, diff, parsed.setting + b"".join(hashes) if diff.is_aligned else b"")
 
 
 def _has_all_chunks(last: LastFetch) -> bool:
