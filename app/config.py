@@ -397,6 +397,21 @@ class Settings:
     fetch_total_timeout: float = _row(
         30.0, "Timeout for a whole fetch including redirects, in seconds", _between(0.1, 300)
     )
+    fetch_slow_first_byte_timeout: float = _row(
+        45.0,
+        "The same as EVENTR_FETCH_FIRST_BYTE_TIMEOUT, for feeds that answered slowly before",
+        _between(0.1, 300),
+    )
+    fetch_slow_total_timeout: float = _row(
+        60.0,
+        "The same as EVENTR_FETCH_TOTAL_TIMEOUT, for feeds that answered slowly before",
+        _between(0.1, 600),
+    )
+    fetch_slow_percent: int = _row(
+        10,
+        "Most of a worker's connections that wait for feeds that answered slowly before, in percent",
+        _between(1, 100),
+    )
     fetch_redirects: int = _row(5, "Redirects followed per fetch", _between(0, 20))
     fetch_full_days: float = _row(
         3.0,
@@ -507,7 +522,7 @@ class Settings:
         30,
         (
             "Days after which a feed that nobody subscribes to is deleted, "
-            "unless an entry of it is starred, tagged or shared; 0: never"
+            "unless an entry of it is starred, tagged, liked or shared; 0: never"
         ),
         _between(0, 3650),
     )

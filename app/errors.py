@@ -296,7 +296,7 @@ FEED_MESSAGES: dict[str, str] = {
     ),
     "no_feed_found": N_("No feed was found at this address."),
     "consent_page": N_(
-        "The site asks for consent to cookies before it shows this page, so Eventr couldn't look for a feed."
+        "The site asks for consent to cookies before it shows this page, so Eventr can't read a feed there."
     ),
 }
 

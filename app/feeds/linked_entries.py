@@ -47,7 +47,7 @@ class LinkedEntries:
         """Return the identity of the entry at a place, whose row isn't the same as at the last fetch.
 
         Args:
-            identity: what it is without this rule.
+            identity: the identity that the entry has otherwise.
         """
         entry, content, known = self._entries[at], self._contents[at], self._known
         before = known.by_guid.get(identity)

@@ -8,8 +8,8 @@ budgets.
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from app import clock
@@ -17,7 +17,8 @@ from app.config import Settings
 from app.errors import RateLimitedError
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import FeedPoll
-from app.ports import ByteLedger
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.ports import ByteLedger, FetchStreamer
 
 #: Feeds with more readers cost nobody: each share would be small, and finding the readers takes long.
 FEW: Final = 10
@@ -105,6 +106,25 @@ class FetchBudget:
         if self._is_limited and size:
             payer = self._ledger.find_payer(search)
             self._ledger.add(clock.now().date(), size, {payer: size} if payer else {})
+
+
+class CountingFetcher:
+    """A :class:`FetchStreamer` that counts the bytes it receives, by the key of the request."""
+
+    def __init__(self, fetcher: FetchStreamer) -> None:
+        self._fetcher = fetcher
+        self._received: Counter[int] = Counter()
+
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Fetch addresses, and yield each result as it arrives."""
+        async for fetched in self._fetcher.stream_fetches(requests):
+            self._received[fetched.request.key] += fetched.wire_bytes
+            yield fetched
+
+    def take_received(self) -> dict[int, int]:
+        """Return key → bytes received since the last call."""
+        taken, self._received = dict(self._received), Counter()
+        return taken
 
 
 def get_seconds_left(now: dt.datetime) -> int:

@@ -18,7 +18,7 @@ from app.errors import RateLimitedError
 from app.models.accounts.actor import Actor
 from app.services.feeds.pull_batch import PullResult
 from app.services.fetch_budget import FEW, get_seconds_left
-from tests.support.rawserver import RawServer, Reply
+from tests.support.rawserver import RawServer, Reply, Request
 from tests.support.world import World
 
 NOON = dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC)
@@ -152,3 +152,38 @@ def test_discoveries_count_for_the_user_who_starts_them(services: Services, alic
 )
 def test_the_day_ends_at_midnight(now: dt.datetime, seconds: int) -> None:
     assert get_seconds_left(now) == seconds
+
+
+@pytest.mark.parametrize("kind", ["spelling", "move", "validators"])
+@pytest.mark.parametrize("site", [{"fetch_bytes_per_user": MB}], indirect=True)
+def test_what_a_pull_fetches_besides_the_feeds_costs_too(site: Site, alice: Actor, kind: str) -> None:
+    """Other spellings of an address, addresses that a feed moves to, and tests of validators."""
+    feed_id = site.follow("/a", alice)
+    gateway, db = site.services.gateways.feeds, site.services.store.database
+    if kind == "spelling":
+        site.server.set("/a", Reply(status=404))
+        site.server.set("/b", Reply(body=b"<p>No feed" + b" " * (2 * MB)))
+        db.feeds.update_one({"_id": feed_id}, {"$set": {"other_url": site.server.url("/b")}})
+        site.pull(feed_id)
+    elif kind == "move":
+        head = b"<rss version='2.0' xmlns:i='http://www.itunes.com/dtds/podcast-1.0.dtd'><channel>"
+        moved = b"<i:new-feed-url>%s</i:new-feed-url>" % site.server.url("/b").encode()
+        for number in range(3):
+            body = head + b"<title>T</title>" + moved + b"<item><title>%d</title></item></channel></rss>"
+            site.server.set("/a", Reply(body=body % number))
+            site.server.set("/b", Reply(body=RSS % 1 + b" " * (2 * MB)))
+            site.pull(feed_id)
+    else:
+        db.feeds.update_one(
+            {"_id": feed_id}, {"$set": {"validators": {"etag": '"1"', "last_modified": None}}}
+        )
+        db.feeds.update_one({"_id": feed_id}, {"$set": {"distrusted_at": NOON}})
+        site.server.set("/a", _answer_long_to_a_condition)
+        site.pull(feed_id)
+    assert gateway.get(feed_id)
+    with pytest.raises(RateLimitedError):
+        site.services.subscriptions.refresh(alice)
+
+
+def _answer_long_to_a_condition(request: Request) -> Reply:
+    return Reply(body=RSS % 1 + b" " * (2 * MB if "if-none-match" in request.headers else 10))

@@ -19,7 +19,7 @@ from app.config import Settings
 from app.errors import FetchError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.headers import read_lines
-from app.feeds.fetch.transfer import HopResult, Transfer
+from app.feeds.fetch.transfer import HopResult, Transfer, get_first_byte_timeout
 from app.models.feeds.fetched import Purpose
 
 #: Tests only: ``(ip, port)`` → a connected socket, or None to refuse.
@@ -190,8 +190,12 @@ class Slot:
             return None if self._error is None else "end of the headers"
         if now < self._quiet_until:
             return None
-        if self._phase == "connect" and (asked := self.curl.getinfo(pycurl.PRETRANSFER_TIME)):
-            patience = self._setup.settings.fetch_first_byte_timeout
+        if (
+            self._phase == "connect"
+            and self.transfer
+            and (asked := self.curl.getinfo(pycurl.PRETRANSFER_TIME))
+        ):
+            patience = get_first_byte_timeout(self.transfer.request, self._setup.settings)
             self._phase, self._quiet_until = "first byte", self._began + asked + patience
         return None if now < self._quiet_until else self._phase
 

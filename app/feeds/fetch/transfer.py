@@ -75,6 +75,7 @@ class Transfer:
         "_chain_is_permanent",
         "_cookies",
         "_hops",
+        "_most",
         "_own_headers",
         "_permanent_url",
         "_refreshed",
@@ -97,8 +98,8 @@ class Transfer:
         self.endpoint = Endpoint("", "", 0, request.url, is_ip_literal=False)  # until begin()
         self.requested = True
         self.pinned: tuple[str, ...] = ()
-        most = settings.fetch_total_timeout
-        self.left = min(request.within or most, most)
+        most = get_total_timeout(request, settings)
+        self.left = self._most = min(request.within or most, most)
         self.deadline = self.dns_until = self.started = 0.0
         self._settings, self.policy = settings, policy
         self._hops = 0
@@ -283,6 +284,9 @@ class Transfer:
                 # They're those of the feed. The page that leads to it would answer 304 to them for ever.
                 validators = Validators(body_hash=body_hash)
         fields = head.fields if head is not None else _NO_FIELDS
+        now = time.monotonic()
+        # No deadline is set before the first hop has a connection.
+        spent = self._most + now - self.deadline if self.deadline else 0.0
         return Fetched(
             self.request,
             status,
@@ -294,11 +298,24 @@ class Transfer:
             validators,
             fields,
             headers.read_retry_after(head) if head is not None else None,
-            round((time.monotonic() - self.started) * 1000),
+            round((now - self.started) * 1000),
             self._wire_bytes,
             error,
             limit,
+            spent,
         )
+
+
+def get_total_timeout(request: FetchRequest, settings: Settings) -> float:
+    """Return the seconds that a whole fetch may take."""
+    most = settings.fetch_total_timeout
+    return max(most, settings.fetch_slow_total_timeout) if request.slow else most
+
+
+def get_first_byte_timeout(request: FetchRequest, settings: Settings) -> float:
+    """Return the seconds that the first byte of a response may take."""
+    most = settings.fetch_first_byte_timeout
+    return max(most, settings.fetch_slow_first_byte_timeout) if request.slow else most
 
 
 def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None:

@@ -25,7 +25,8 @@ from app.feeds.parse.dates import clamp
 from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes
 from app.feeds.websub import subscriber
 from app.gateways.feeds import entry_bodies
-from app.models.feeds.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
+from app.gateways.feeds.fetching import is_consent_page
+from app.models.feeds.feed import UNSET, Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.feeds.fetched import Fetched, Validators
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from app.models.feeds.schedule import Hints, Plan
@@ -46,6 +47,9 @@ LIMITED: Final = "read_in_part"
 PARTIAL: Final = frozenset([CUT, LIMITED])
 #: Known entries after such a cut that ``seen`` keeps; the store knows the others.
 BEHIND: Final = 500
+#: A fetch that took this part of the time for the first byte marks its feed as slow; one that took less than
+#: half of that doesn't.
+SLOW: Final = 0.75
 _TICK: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 
@@ -100,6 +104,7 @@ class Digester:
         self._limits = Limits.from_settings(settings)
         self._bounds = schedule.Limits.from_settings(settings)
         self._max_html = settings.entry_max_html
+        self._slow = SLOW * min(settings.fetch_first_byte_timeout, settings.fetch_total_timeout)
         self._hubs = subscriber.is_enabled(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._parse = parse
@@ -169,6 +174,7 @@ class Digester:
             checked_at=now,
             **({} if feed.error == LIMITED else _recovered(feed)),
             **_moved(feed, fetched, feed.new_url),
+            **self._pace(feed, fetched),
         )
         validators = _kept(feed, fetched)
         if validators != feed.validators:
@@ -194,6 +200,7 @@ class Digester:
             **_described(feed, found, hub, topic, cut),
             **(_cut_off(feed, now, fetched.limit) if cut else _recovered(feed)),
             **_moved(feed, fetched, parsed.new_url),
+            **self._pace(feed, fetched),
         }
         if not cut or limited:  # else the next fetch must get the whole document
             says["validators"] = fetched.validators
@@ -266,6 +273,8 @@ class Digester:
             if fetched.limit and e.word == "broken_feed":
                 # JSON, for example, can't be read without its end.
                 raise FetchError("too_large", f"more than {fetched.limit} bytes") from e
+            if is_consent_page(fetched):
+                raise FetchError("consent_page", urls.redact_url(fetched.url)) from e
             raise
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
@@ -281,11 +290,22 @@ class Digester:
             error=error.word,
             error_detail=error.detail[:DETAIL],
             error_since=feed.error_since or now,
+            slow=UNSET if feed.slow or fetched.seconds < self._slow else True,
         )
         if fetched.retry_after:
             seconds = min(fetched.retry_after, self._bounds.error_backoff_max)
             fields = dataclasses.replace(fields, retry_at=now + dt.timedelta(seconds=seconds))
         return _digest(feed, fetched, now, plan=plan, fields=fields, error=error.word)
+
+    def _pace(self, feed: Feed, fetched: Fetched) -> dict[str, Any]:
+        """Return whether a feed's server answers slowly, if that has changed.
+
+        A poll without news doesn't store it: that would be a write for every feed of a server that is
+        sometimes slow. Such a feed is marked when it times out.
+        """
+        if feed.slow:
+            return {"slow": False} if fetched.seconds < self._slow / 2 else {}
+        return {"slow": True} if fetched.seconds >= self._slow else {}
 
     def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
         return schedule.plan(history, now, hints, self._bounds, rng=self._rng, lateness=late)

@@ -48,6 +48,7 @@ class FeedListGateway:
             dead=self._lists.count(FeedFilter.DEAD),
             never=self._lists.count(FeedFilter.NEVER),
             paused=self._lists.count(FeedFilter.PAUSED),
+            orphaned=self._lists.count(FeedFilter.ORPHANED),
             words=tuple(words),
         )
 

@@ -33,7 +33,7 @@ from app.models.subscriptions.read_state import RemovedEntries, from_words
 from app.runtime import identity_map
 from app.runtime.version_cache import VersionCache
 
-_DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
+_DUE = dict.fromkeys(("url", "next_check_at", "subscribers", "slow"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1, "stored_bytes": 1}
 _CARD = dict.fromkeys(
     (
@@ -46,12 +46,12 @@ _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
-        *("other_url", "retry_at", "checked_at", "subscribers", "distrusted_at"),
+        *("other_url", "retry_at", "checked_at", "subscribers", "distrusted_at", "slow"),
     ),
     1,
 )
-#: Unset for a new address: other validators hold there.
-_NO_VALIDATORS = {"validators": "", "distrusted_at": ""}
+#: Unset for a new address: another server may answer there, and other validators hold.
+_OF_ADDRESS = {"validators": "", "distrusted_at": "", "slow": ""}
 #: Times as milliseconds: converting to datetime cost more than reading the rest of the document.
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
@@ -159,7 +159,7 @@ class FeedMapper:
         """Return feeds that are due and not being polled, longest overdue first."""
         found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)
         return [
-            DueFeed(d["_id"], parse_host(d["url"]), d["next_check_at"], d["subscribers"])
+            DueFeed(d["_id"], parse_host(d["url"]), d["next_check_at"], d["subscribers"], bool(d.get("slow")))
             for d in bson.decode_all(b"".join(found), self._feeds.codec_options)
         ]
 
@@ -382,7 +382,7 @@ class FeedMapper:
             ExistsError: another feed has this address; the two should be merged.
         """
         try:
-            change = {"$set": {"url": url, "url_key": url_key}, "$unset": _NO_VALIDATORS}
+            change = {"$set": {"url": url, "url_key": url_key}, "$unset": _OF_ADDRESS}
             self._feeds.update_one({"_id": feed_id}, change)
         except DuplicateKeyError as e:
             raise ExistsError("This feed already exists.", feed_id=feed_id) from e
@@ -398,7 +398,7 @@ class FeedMapper:
         change: Doc = {"$unset": {"other_url": ""}}
         if accepted:
             change["$set"] = {"url": url, "next_check_at": now}
-            change["$unset"] |= _NO_VALIDATORS
+            change["$unset"] |= _OF_ADDRESS
         self._feeds.update_one({"_id": feed_id, "other_url": url}, change)
 
     @translate_errors
@@ -475,6 +475,7 @@ def _poll(doc: Doc) -> FeedPoll:
         int(get("checked_at") or 0),
         get("subscribers", 0),
         int(get("distrusted_at") or 0),
+        bool(get("slow")),
     )
 
 

@@ -13,7 +13,7 @@ from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.models.feeds.feed import Feed
+from app.models.feeds.feed import Feed, FeedKind
 from app.models.operations.feed_list import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
 
 _FIELDS = dict.fromkeys(
@@ -35,6 +35,7 @@ _MATCHES: dict[FeedFilter, Doc] = {
     FeedFilter.DEAD: {**_IN_ERROR, "next_check_at": None},
     FeedFilter.NEVER: {"last_seq": 0, "checked_at": None},
     FeedFilter.PAUSED: {"paused": True},
+    FeedFilter.ORPHANED: {"subscribers": 0, "kind": FeedKind.WEB.value},
 }
 
 

@@ -46,12 +46,14 @@ class DueFeed(NamedTuple):
         host: batches are sorted by it.
         due_at: when it became due.
         readers: the number of its subscribers.
+        slow: as in :class:`Feed`.
     """
 
     id: int
     host: str
     due_at: dt.datetime | None = None
     readers: int = 1
+    slow: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Feed:
         unlisted: the publisher wants the feed in no directory (``itunes:block``).
         distrusted_at: when the server last answered 304 although there were new entries; None: its validators
             are trusted.
+        slow: its server needed almost all of the time that a fetch may take, so the next one may take longer.
         read_at: the day on which someone last read one of its entries.
         claim_token, claimed_until: the claim of the current poll.
         topic: the name that :attr:`hub` uses for the feed. push_until: pushes replace polls until then.
@@ -125,6 +128,7 @@ class Feed:
     new_url: str | None = None
     unlisted: bool = False
     distrusted_at: dt.datetime | None = None
+    slow: bool = False
     claim_token: str | None = None
     claimed_until: dt.datetime | None = None
     read_at: dt.datetime | None = None
@@ -217,6 +221,7 @@ class FeedPoll(NamedTuple):
     checked_ms: int = 0
     readers: int = 0
     distrusted_ms: int = 0
+    slow: bool = False
 
 
 class NextCheck(NamedTuple):
@@ -256,6 +261,7 @@ class FeedFields:
     moved_times: int | Unset = UNSET
     new_url: str | Unset | None = UNSET
     unlisted: bool | Unset = UNSET
+    slow: bool | Unset = UNSET
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

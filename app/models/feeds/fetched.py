@@ -49,6 +49,7 @@ class FetchRequest:
             redirects that keep the method (307, 308) are followed.
         follow: False: a redirect is the end, and an error like ``http_301``.
         within: most seconds of the whole fetch, if less than the setting; 0: the setting.
+        slow: the server answered slowly before, so the longer limits apply.
         purpose: private addresses are allowed by the list for this purpose alone.
     """
 
@@ -61,6 +62,7 @@ class FetchRequest:
     form: bytes | None = None
     follow: bool = True
     within: float = 0.0
+    slow: bool = False
     purpose: Purpose = Purpose.FETCH
 
 
@@ -78,6 +80,7 @@ class Fetched:
         headers: of the last response, names in lower case, values of equal names joined by ", ".
         retry_after: seconds that the server asked to wait (429, 503), at most 24 h.
         ms: wall time of the whole fetch in milliseconds.
+        seconds: the part of it that counts for the time limit: without waiting for a free connection.
         wire_bytes: body bytes received, before decoding.
         limit: the size limit in bytes if the body is only the start of a longer one, else 0.
     """
@@ -96,3 +99,4 @@ class Fetched:
     wire_bytes: int = 0
     error: FetchError | None = None
     limit: int = 0
+    seconds: float = 0.0

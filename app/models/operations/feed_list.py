@@ -12,6 +12,7 @@ class FeedFilter(enum.StrEnum):
 
     DEAD: in error and never polled again automatically. NEVER: never fetched successfully. SLOW: a response
     of the last day took longer than :data:`SLOW_MS`. POPULAR: all feeds, those with the most readers first.
+    ORPHANED: nobody subscribes to them, so they aren't polled and are deleted if nothing else needs them.
     """
 
     ALL = "all"
@@ -21,6 +22,7 @@ class FeedFilter(enum.StrEnum):
     POPULAR = "popular"
     NEVER = "never"
     PAUSED = "paused"
+    ORPHANED = "orphaned"
 
 
 #: A longer fetch counts as slow, ms.
@@ -86,4 +88,5 @@ class FeedCounts:
     dead: int
     never: int
     paused: int
+    orphaned: int
     words: tuple[tuple[str, int], ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -16,11 +16,10 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
 from app.models.feeds.feed import Feed, count_shown_readers
-from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
-from app.ports import FetchStreamer, JobPort
+from app.ports import JobPort
 from app.services.access import Limiter, require_permission, throttle
-from app.services.fetch_budget import FetchBudget
+from app.services.fetch_budget import CountingFetcher, FetchBudget
 from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
@@ -110,11 +109,12 @@ class DiscoveryService:
         if row is None:
             return {"feeds": 0, "error": "gone"}
         if row.result is None:
-            counted = _CountingFetcher(fetcher)
+            counted = CountingFetcher(fetcher)
             try:
                 found = await self._discoveries.search(row, counted, lambda step: progress(step=step))
             finally:
-                await asyncio.to_thread(self._fetch_budget.charge_search, key, counted.size)
+                size = sum(counted.take_received().values())
+                await asyncio.to_thread(self._fetch_budget.charge_search, key, size)
             await asyncio.to_thread(self._discoveries.store_result, key, found, clock.now())
             log.info("discovered", key=key, feeds=len(found.feeds), error=found.error)
         else:
@@ -164,18 +164,6 @@ class DiscoveryService:
 
     def _step(self, ticket: Ticket) -> str:
         return str(self._jobs.get_status(ticket.id).progress.get("step", ""))
-
-
-class _CountingFetcher:
-    """A :class:`FetchStreamer` that counts the bytes it receives."""
-
-    def __init__(self, fetcher: FetchStreamer) -> None:
-        self._fetcher, self.size = fetcher, 0
-
-    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
-        async for fetched in self._fetcher.stream_fetches(requests):
-            self.size += fetched.wire_bytes
-            yield fetched
 
 
 def _known(feed: Feed, rate: float | None) -> FoundFeed:

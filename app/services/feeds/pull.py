@@ -12,7 +12,6 @@ import datetime as dt
 import functools
 import itertools
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -21,13 +20,15 @@ from app.config import Settings
 from app.errors import StoreError
 from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.fetching import fetch_feeds
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
 from app.models.feeds.fetched import FetchRequest, Validators
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import Progress, PullBatch, PullResult, SecrecyPort, has_condition
-from app.services.fetch_budget import FetchBudget, get_seconds_left
+from app.services.feeds.slow_lane import SlowLane
+from app.services.fetch_budget import CountingFetcher, FetchBudget, get_seconds_left
 from app.services.free_space import FreeSpace
 
 log = logs.get(__name__)
@@ -65,6 +66,7 @@ class PullService:
         self._settings = settings
         self._full_ms = int(settings.fetch_full_days * _DAY_MS)
         self._courtesy = HostLimits(feeds, budget) if budget else None
+        self._lane = SlowLane(settings)
         self._digester = digester or Digester(settings)
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
@@ -82,8 +84,16 @@ class PullService:
         return self._feeds.count_due(now, limit)
 
     def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
-        """Return the ids of these feeds in batches, one batch per job."""
-        return make_batches(feeds, self._settings.pull_batch)
+        """Return the ids of these feeds in batches, one batch per job.
+
+        Slow feeds have batches of their own: a job ends with its slowest feed.
+        """
+        size = self._settings.pull_batch
+        slow = [feed for feed in feeds if feed.slow]
+        if not slow:
+            return make_batches(feeds, size)
+        others = [feed for feed in feeds if not feed.slow]
+        return make_batches(others, size) + make_batches(slow, min(size, self._lane.room))
 
     def postpone_checks(self, delays: Mapping[int, float], now: dt.datetime) -> None:
         """Make feeds due the given number of seconds from now."""
@@ -125,6 +135,7 @@ class PullService:
         """
         # All store calls run in threads: a slow answer must not stop the process's other jobs or heartbeat.
         polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead_tokens, only_due, urgent)
+        polls, late = self._lane.admit_polls(polls)
         claim = functools.partial(
             self._claim, token=token or uuid.uuid4().hex, dead_tokens=dead_tokens, is_held=is_held
         )
@@ -137,35 +148,44 @@ class PullService:
             announce=self._announce,
             secrecy=self._secrecy,
         )
-        batch.result.put_off = put_off
-        batch.result.skipped = len(feed_ids) - len(polls) - put_off
+        batch.result.put_off = put_off + len(late)
+        batch.result.skipped = len(feed_ids) - len(polls) - batch.result.put_off
         courtesy = self._courtesy
         flusher = asyncio.create_task(batch.keep_flushing())
-        received: Counter[int] = Counter()
+        # All bytes of this pull count, also those of the tests below.
+        counted = CountingFetcher(fetcher)
         try:
+            if late:
+                waits = dict.fromkeys(late, self._lane.wait)
+                await asyncio.to_thread(self.postpone_checks, waits, clock.now())
             now_ms = int(clock.now().timestamp() * 1000)
             requests = [build_request(p, now_ms, self._full_ms) for p in polls.values()]
-            async for fetched in fetcher.stream_fetches(requests):
-                received[fetched.request.key] += fetched.wire_bytes
+            async for fetched in fetch_feeds(counted, requests):
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
                     await asyncio.to_thread(courtesy.record_backoff, polls[fetched.request.key], fetched)
                 if flusher.done():
                     break  # only after an error, which result() raises below
         finally:
+            self._lane.release_polls(polls)
             batch.close()
             # Not "await flusher": a second cancellation must not interrupt the storing.
-            await asyncio.wait({flusher, asyncio.create_task(self._charge(polls, received))})
+            await asyncio.wait({flusher, asyncio.create_task(self._charge(polls, counted))})
             flusher.result()
-        await self._test_validators(batch.doubted, fetcher)
-        await self._follow_moves(batch.announced, fetcher)
-        if taken := await self._try_spellings(batch.respelled, fetcher):
+        try:
+            await self._test_validators(batch.doubted, counted)
+            await self._follow_moves(batch.announced, counted)
+            taken = await self._try_spellings(batch.respelled, counted)
+        finally:
+            await asyncio.wait({asyncio.create_task(self._charge(polls, counted))})
+        if taken:
             # The tried address is already stored, so this pull's own repetition has none left to try.
             await self.pull(taken, fetcher, dead_tokens=dead_tokens, is_held=is_held, urgent=urgent)
         return batch.result
 
-    async def _charge(self, polls: Mapping[int, FeedPoll], received: Mapping[int, int]) -> None:
-        """Count the received bytes. A failure costs nothing but the count."""
+    async def _charge(self, polls: Mapping[int, FeedPoll], counted: CountingFetcher) -> None:
+        """Charge the bytes received since the last call. A failure costs nothing but the count."""
+        received = counted.take_received()
         if self._fetch_budget and any(received.values()):
             with contextlib.suppress(StoreError):
                 await asyncio.to_thread(self._fetch_budget.charge_feeds, polls, received)
@@ -350,7 +370,7 @@ def build_request(poll: FeedPoll, now_ms: int, full_ms: int) -> FetchRequest:
     if has_condition(known) and (poll.distrusted_ms or _is_full_due(poll, now_ms, full_ms)):
         # An equal body is still found by its hash.
         known = Validators(body_hash=known.body_hash)
-    return FetchRequest(poll.url, validators=known, key=poll.id)
+    return FetchRequest(poll.url, validators=known, key=poll.id, slow=poll.slow)
 
 
 def _is_full_due(poll: FeedPoll, now_ms: int, full_ms: int) -> bool:

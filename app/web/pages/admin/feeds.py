@@ -27,6 +27,7 @@ FILTERS = {
     FeedFilter.POPULAR: lazy_gettext("Most subscribers"),
     FeedFilter.NEVER: lazy_gettext("Never fetched"),
     FeedFilter.PAUSED: lazy_gettext("Paused"),
+    FeedFilter.ORPHANED: lazy_gettext("Without subscribers"),
 }
 
 
