@@ -327,3 +327,26 @@ def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, 
         failed.message == "Something went wrong on our side while looking for feeds. Try again in a minute."
     )
     assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait is True
+
+
+@pytest.mark.parametrize("was_read", [True, False])
+@pytest.mark.parametrize(
+    "spelling", ["http://blog.example/rss", "blog.example/rss", "https://blog.example/rss#x"]
+)
+def test_a_feed_whose_site_wants_no_requests_is_found_without_one(
+    services: Services, redis_client: redis.Redis, was_read: bool, spelling: str
+) -> None:
+    feed_id = services.subscriptions.subscribe(READER, "http://blog.example/rss").subscription.feed_id
+    until = clock.now().replace(microsecond=0) + dt.timedelta(hours=2)
+    state = {"retry_at": until, "error": "http_429", "errors": 1, "last_seq": 7 if was_read else 0}
+    services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": state})
+    before = redis_client.dbsize()
+    for reader in (READER, Actor(user_id=9)):
+        found = services.discovery.discover(reader, spelling, wait=0)
+        assert not found.wait
+        [feed] = found.feeds
+        assert (feed.feed_id, feed.rests_until, feed.mine) == (feed_id, until, reader == READER)
+        assert FoundFeed.from_json(feed.to_json()) == feed
+    assert redis_client.dbsize() == before, "no job was queued"
+    with clock.set_source(lambda: until):
+        assert services.discovery.discover(READER, spelling, wait=0).wait, "it is searched again afterwards"

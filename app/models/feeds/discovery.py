@@ -46,6 +46,7 @@ class FoundFeed:
         feed_id: the stored feed, if this server already has it.
         readers: the number of its readers here, 0 if few; mine: whether the requester is one. Only set in
             responses.
+        rests_until: its site limits requests until then; also only set in responses.
     """
 
     url: str
@@ -58,17 +59,19 @@ class FoundFeed:
     feed_id: int | None = None
     readers: int = 0
     mine: bool = False
+    rests_until: dt.datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the feed with JSON values only; the time in RFC 3339 format."""
         data = dataclasses.asdict(self)
-        return data | {"last_published": self.last_published and self.last_published.isoformat()}
+        times = (("last_published", self.last_published), ("rests_until", self.rests_until))
+        return data | {name: time and time.isoformat() for name, time in times}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the feed that :meth:`to_json` wrote."""
-        last = data["last_published"]
-        return cls(**data | {"last_published": dt.datetime.fromisoformat(last) if last else None})
+        times = {name: data.get(name) for name in ("last_published", "rests_until")}
+        return cls(**data | {name: time and dt.datetime.fromisoformat(time) for name, time in times.items()})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

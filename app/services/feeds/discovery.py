@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,8 +69,9 @@ class DiscoveryService:
         now = clock.now()
         for url in parse_addresses(address):
             known = self._feeds.find_by_url(url)
-            # A feed in error is searched again: the site may have fixed it or moved it.
-            if known is not None and known.last_seq and not known.error:
+            # A feed in error is searched again: the site may have fixed it or moved it. But nothing is
+            # fetched while the site limits requests.
+            if known is not None and (_find_rest(known, now) or (known.last_seq and not known.error)):
                 rate = self._feeds.find_rates([known.id], now).get(known.id)
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
         is_new = False
@@ -149,13 +151,14 @@ class DiscoveryService:
         stored = [self._feeds.find_by_url(feed.url) for feed in found]
         ids = [known.id for known in stored if known]
         mine = {own.feed_id for own in self._subscriptions.find_by_user(actor.user_id, ids)} if ids else set()
-        admin = actor.has_permission(Permission.ADMIN_SEE)
+        admin, now = actor.has_permission(Permission.ADMIN_SEE), clock.now()
         return tuple(
             dataclasses.replace(
                 feed,
                 feed_id=known.id,
                 readers=count_shown_readers(known.subscribers, admin=admin),
                 mine=known.id in mine,
+                rests_until=_find_rest(known, now),
             )
             if known
             else feed
@@ -164,6 +167,11 @@ class DiscoveryService:
 
     def _step(self, ticket: Ticket) -> str:
         return str(self._jobs.get_status(ticket.id).progress.get("step", ""))
+
+
+def _find_rest(feed: Feed, now: dt.datetime) -> dt.datetime | None:
+    """Return until when a feed's site wants no requests; None: it said nothing, or the time is over."""
+    return feed.retry_at if feed.retry_at is not None and feed.retry_at > now else None
 
 
 def _known(feed: Feed, rate: float | None) -> FoundFeed:

@@ -31,7 +31,7 @@ class FoundFeed(Shape, frozen=True):
     """A feed found.
 
     `feed_id`: its ID if this server already has it. `readers`: its subscribers here, 0 if fewer than five.
-    `mine`: you subscribe to it.
+    `mine`: you subscribe to it. `rests_until`: its site limits requests until then.
     """
 
     url: str
@@ -43,6 +43,7 @@ class FoundFeed(Shape, frozen=True):
     feed_id: Id | None
     readers: int
     mine: bool
+    rests_until: dt.datetime | None
 
 
 class Discovery(Shape, frozen=True):
@@ -73,6 +74,7 @@ _FOUND = add_example(
         feed_id=FEED,
         readers=12,
         mine=True,
+        rests_until=None,
     )
 )
 add_example(
@@ -111,6 +113,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
             feed_id=f.feed_id,
             readers=f.readers,
             mine=f.mine,
+            rests_until=f.rests_until,
         )
         for f in found.feeds
     )
