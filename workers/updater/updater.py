@@ -49,6 +49,8 @@ HUBS_AT_ONCE = 100
 #: A longer backlog is counted every ten seconds, up to this maximum.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
+#: A clock that is corrected by less than this makes no feed late.
+_CLOCK_ERROR = dt.timedelta(minutes=1)
 
 
 class DueFeedSource(Protocol):
@@ -56,6 +58,7 @@ class DueFeedSource(Protocol):
 
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
     def count_due(self, now: dt.datetime, limit: int) -> int: ...
+    def correct_late_times(self, now: dt.datetime) -> None: ...
     def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]: ...
     def postpone_checks(self, delays: Mapping[int, float], now: dt.datetime) -> None: ...
 
@@ -109,6 +112,7 @@ class Updater:
         self._least = batching.compute_host_share(
             settings.job_timeout, settings.fetch_total_timeout, settings.fetch_per_host
         )
+        self._last_time = clock.now()
         self._known = False  # whether the known in-flight jobs match Redis
         #: Whether it held the lease at the last look.
         self.holds = False
@@ -153,6 +157,7 @@ class Updater:
             self._hand.load()
             self._hand.count()  # work that earlier updaters saw done says nothing about the pace since then
             self._forget()
+        self._watch_clock()
         elapsed = self._timer() - self._looked
         self._looked += elapsed
         count = self._hand.count()
@@ -173,6 +178,13 @@ class Updater:
             _log.info("feeds_queued", batches=len(batches), feeds=len(choice.feeds))
         self._backlog = sight.backlog
         return sight
+
+    def _watch_clock(self) -> None:
+        """Correct the times of feeds after a start, and after the clock was set back."""
+        now = clock.now()
+        if not self._known or now < self._last_time - _CLOCK_ERROR:
+            self._pulls.correct_late_times(now)
+        self._last_time = now
 
     def _choose(self, count: InFlightCount, elapsed: float) -> tuple[BatchChoice, UpdaterStats]:
         settings, now = self._settings, clock.now()

@@ -226,6 +226,17 @@ class FeedGateway:
         if next_checks:
             self._feeds.postpone_checks(next_checks, now)
 
+    def correct_late_times(self, now: dt.datetime, longest: float, longest_claim: float) -> int:
+        """Correct times that are too late because the clock was set back; return how many feeds changed.
+
+        Args:
+            longest, longest_claim: the most seconds between two checks, and of a claim.
+        """
+        longest *= 1 + schedule.JITTER
+        return self._feeds.correct_late_times(
+            now, dt.timedelta(seconds=longest), dt.timedelta(seconds=longest_claim)
+        )
+
     def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """Make feeds due now, even those that are gone."""
         if feed_ids:

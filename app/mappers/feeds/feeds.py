@@ -52,6 +52,8 @@ _POLL = dict.fromkeys(
 )
 #: Unset for a new address: another server may answer there, and other validators hold.
 _OF_ADDRESS = {"validators": "", "distrusted_at": "", "slow": ""}
+#: Clocks of several servers may differ by as much.
+CLOCK_ERROR = dt.timedelta(minutes=1)
 #: Times as milliseconds: converting to datetime cost more than reading the rest of the document.
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
@@ -274,6 +276,42 @@ class FeedMapper:
         """Make unclaimed feeds due now, except those that aren't polled."""
         later = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "next_check_at": {"$gt": now}}
         self._feeds.update_many(later, {"$set": {"next_check_at": now}})
+
+    @translate_errors
+    def correct_late_times(self, now: dt.datetime, longest: dt.timedelta, longest_claim: dt.timedelta) -> int:
+        """Correct times that are too late because the clock was set back; return how many feeds changed.
+
+        A feed that was checked in the future is due after the same time from now on. No feed is due, and no
+        server's own time is, later than ``longest`` from now.
+        """
+        later, last, claim = now + CLOCK_ERROR, now + longest, now + longest_claim
+        latest = last + CLOCK_ERROR
+        # One statement, because it reads all feeds.
+        query: Doc = {
+            "$or": [
+                {
+                    "next_check_at": {"$gt": now},
+                    "checked_at": {"$gt": later},
+                    "$expr": {"$gt": ["$next_check_at", "$checked_at"]},
+                },
+                {"next_check_at": {"$gt": latest}},
+                {"retry_at": {"$gt": latest}},
+                {"claimed_until": {"$gt": claim + CLOCK_ERROR}},
+            ]
+        }
+        interval = {"$subtract": ["$next_check_at", "$checked_at"]}
+        is_ahead = {"$and": [{"$gt": ["$checked_at", later]}, {"$gt": ["$next_check_at", "$checked_at"]}]}
+        due = {"$cond": [is_ahead, {"$add": [now, interval]}, "$next_check_at"]}
+        change = {
+            "next_check_at": {
+                "$cond": [{"$gt": ["$next_check_at", now]}, {"$min": [due, last]}, "$next_check_at"]
+            },
+            "retry_at": {"$cond": [{"$gt": ["$retry_at", latest]}, last, "$retry_at"]},
+            "claimed_until": {
+                "$cond": [{"$gt": ["$claimed_until", claim + CLOCK_ERROR]}, claim, "$claimed_until"]
+            },
+        }
+        return self._feeds.update_many(query, [{"$set": change}]).modified_count
 
     @translate_errors
     def force_due(self, feed_ids: Sequence[int], now: dt.datetime) -> None:

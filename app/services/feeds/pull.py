@@ -83,6 +83,13 @@ class PullService:
         """Return how many feeds are due, counted up to ``limit``."""
         return self._feeds.count_due(now, limit)
 
+    def correct_late_times(self, now: dt.datetime) -> None:
+        """Make feeds due no later than their longest interval from now, in case the clock was set back."""
+        settings = self._settings
+        intervals = settings.poll_max, settings.poll_push, settings.poll_unread, settings.error_backoff_max
+        if count := self._feeds.correct_late_times(now, max(intervals), settings.claim_seconds):
+            log.warning("clock_set_back", count=count)
+
     def make_batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
         """Return the ids of these feeds in batches, one batch per job.
 
