@@ -273,17 +273,7 @@ class EntryGateway:
         Shares, whose star belongs to the shared entry, are handled one by one. So are all if another request
         marks or deletes one of the entries at the same time.
         """
-        known = self._marks.find_marks(user_id, entry_ids)
-        mine = set(self._subscriptions.find_feed_ids(user_id))
-        feed_ids = mine | {mark.feed_id for mark in known.values()}
-        # A mark lets its user see that entry, and no other one of the same feed.
-        found = [
-            key
-            for key in (self._keys.find_by_ids(entry_ids, list(feed_ids)) if feed_ids else [])
-            if key.feed_id in mine or (key.id in known and known[key.id].feed_id == key.feed_id)
-        ]
-        shares = self._entries.find_origins(found) if found else {}
-        keys = {key.id: key for key in found if key.id not in shares}
+        keys = self.find_markable_keys(user_id, entry_ids)
 
         def write_stars(session: Session) -> None:
             if on:
@@ -302,6 +292,30 @@ class EntryGateway:
         for entry_id in single:
             with contextlib.suppress(NotFoundError):
                 self.set_starred(user_id, entry_id, on, now)
+
+    def find_markable_keys(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, EntryKey]:
+        """Return the keys, by id, of those entries that a user may see or has marked; shares are left out.
+
+        Marks of shares belong to the shared entry: see :meth:`get_key`.
+        """
+        known = self._marks.find_marks(user_id, entry_ids)
+        mine = set(self._subscriptions.find_feed_ids(user_id))
+        feed_ids = mine | {mark.feed_id for mark in known.values()}
+        # A mark lets its user see that entry, and no other one of the same feed.
+        found = [
+            key
+            for key in (self._keys.find_by_ids(entry_ids, list(feed_ids)) if feed_ids else [])
+            if key.feed_id in mine or (key.id in known and known[key.id].feed_id == key.feed_id)
+        ]
+        shares = self._entries.find_origins(found) if found else {}
+        return {key.id: key for key in found if key.id not in shares}
+
+    def set_many_liked(self, user_id: int, keys: Sequence[EntryKey], on: bool, now: dt.datetime) -> None:
+        """Store private likes of entries, as from :meth:`find_markable_keys`, or remove them."""
+        if on:
+            self._marks.like_many(user_id, keys, now)
+        else:
+            self._marks.unlike_many(user_id, [key.id for key in keys])
 
     def get_kept_key(self, user_id: int, entry_id: int) -> EntryKey:
         """Return the key of an entry whose marks a user may remove: one that they marked, or may see.

@@ -8,7 +8,7 @@ import functools
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.mappers.feeds.entries import EntryMapper
@@ -118,8 +118,7 @@ class TagGateway:
                 mine[make_tag_key(name)] = tag
                 wanted += [tag.id] if tag.id not in wanted else []
             if len(wanted) > self._limits.per_entry:
-                most = self._limits.per_entry
-                raise TooLargeError("An entry can have at most %(limit)s tags. Remove one first.", limit=most)
+                self._refuse_more_tags()
             hidden = [t for t in (mark.tags if mark else ()) if t not in alive]
             self._write(user_id, entry, mark, tags=[*wanted, *hidden], now=now, session=session)
             for tag_id in {*before, *wanted}:
@@ -130,6 +129,56 @@ class TagGateway:
             )
 
         return self._again(write_tags)
+
+    def tag_many(self, user_id: int, entries: Sequence[EntryKey], name: str, now: dt.datetime) -> None:
+        """Add a tag to many entries at once.
+
+        Raises:
+            TooLargeError: an entry or the user would have too many tags.
+            NotFoundError: an entry is gone; nothing has changed.
+        """
+
+        def write_tag(session: Session) -> None:
+            mine = [t for t in self._tags.find_by_user(user_id, session) if not t.deleted_at]
+            marks = self._marks.find_marks(user_id, [entry.id for entry in entries], session)
+            named = (t for t in mine if make_tag_key(t.name) == make_tag_key(name))
+            tag = next(named, None) or self._new(user_id, name, len(mine), session)
+            alive = {t.id for t in mine}
+            for mark in marks.values():
+                if tag.id not in mark.tags and len(alive.intersection(mark.tags)) >= self._limits.per_entry:
+                    self._refuse_more_tags()
+            added = [e for e in entries if e.id not in marks or tag.id not in marks[e.id].tags]
+            if added:
+                first = self._marks.tag_many(user_id, added, tag.id, now, session)
+                self._tags.change_count(user_id, tag.id, len(added), session)
+                if first and not self._entries.change_star_counts(first, 1, session):
+                    raise NotFoundError(user_id=user_id)  # retention was faster
+
+        self._again(write_tag)
+
+    def untag_many(self, user_id: int, entries: Sequence[EntryKey], tag_id: int) -> None:
+        """Remove a tag from many entries at once.
+
+        Raises:
+            NotFoundError: an entry is gone; nothing has changed.
+        """
+
+        def remove_tag(session: Session) -> None:
+            # Deletions count no entries, so a tag that is deleted meanwhile keeps its count.
+            if all(t.id != tag_id or t.deleted_at for t in self._tags.find_by_user(user_id, session)):
+                return
+            ids = [entry.id for entry in entries]
+            count, left = self._marks.untag_many(user_id, ids, tag_id, session)
+            if count:
+                self._tags.change_count(user_id, tag_id, -count, session)
+            if left and not self._entries.change_star_counts(left, -1, session):
+                raise NotFoundError(user_id=user_id)
+
+        self._again(remove_tag)
+
+    def _refuse_more_tags(self) -> NoReturn:
+        most = self._limits.per_entry
+        raise TooLargeError("An entry can have at most %(limit)s tags. Remove one first.", limit=most)
 
     def _new(self, user_id: int, name: str, number: int, session: Session) -> Tag:
         self._check_number(number)

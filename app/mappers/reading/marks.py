@@ -3,7 +3,7 @@
     {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, liked_at?}
 
 A document holds one or more marks, and is deleted with the last one. Stars and tags are counted in the entry
-and keep it from retention; likes don't.
+and keep it from retention; likes don't. All of them keep a feed that nobody reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, Doc, Session
+from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
 from app.models.reading.tag import Mark
@@ -126,6 +126,34 @@ class MarkMapper:
         return bool(self._marks.update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
 
     @translate_errors
+    def like_many(self, user_id: int, entries: Sequence[EntryKey], at: dt.datetime) -> None:
+        """Store likes of many entries; those that have one keep it."""
+        known = self._find(user_id, [entry.id for entry in entries])
+        fresh = [e for e in entries if e.id not in known]
+        others = any("liked_at" not in doc for doc in known.values())
+        if fresh:
+            rows = [
+                {"user_id": user_id, "entry_id": e.id, "feed_id": e.feed_id, "liked_at": at} for e in fresh
+            ]
+            try:
+                self._marks.insert_many(rows, ordered=False)
+            except BulkWriteError as e:
+                refused = any(error["code"] != DUPLICATE_KEY for error in e.details["writeErrors"])
+                if refused or e.details.get("writeConcernErrors"):
+                    raise
+                others = True  # marked by another request meanwhile
+        if others:
+            query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in entries]}, "liked_at": None}
+            self._marks.update_many(query, {"$set": {"liked_at": at}})
+
+    @translate_errors
+    def unlike_many(self, user_id: int, entry_ids: Sequence[int]) -> None:
+        """Delete the likes of many entries."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
+        self._marks.delete_many({**query, "starred_at": None, "tags": None})
+        self._marks.update_many(query, {"$unset": {"liked_at": ""}})
+
+    @translate_errors
     def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
         """Return which of these entries the user likes."""
         return {i for i, doc in self._find(user_id, entry_ids).items() if "liked_at" in doc}
@@ -188,6 +216,59 @@ class MarkMapper:
         gone = {"$unset": {"tags": "", "tagged_at": ""}}
         was = self._marks.find_one_and_update(query, gone, session=session)
         return was is not None and "tags" in was and "starred_at" not in was
+
+    @translate_errors
+    def tag_many(
+        self, user_id: int, entries: Sequence[EntryKey], tag: int, at: dt.datetime, session: Session
+    ) -> list[EntryKey]:
+        """Add a tag to many entries without it; return those of which it is the first mark that keeps them.
+
+        Raises:
+            ConflictError: an entry was marked elsewhere at the same time; the transaction has ended.
+        """
+        known = self._find(user_id, [entry.id for entry in entries], session)
+        fresh = [e for e in entries if e.id not in known]
+        more = [e for e in entries if e.id in known]
+        try:
+            if fresh:
+                shared = {"user_id": user_id, "tagged_at": at}
+                rows = [{**shared, "tags": [tag], "entry_id": e.id, "feed_id": e.feed_id} for e in fresh]
+                self._marks.insert_many(rows, session=session)
+            if more:
+                query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in more]}}
+                tags = {"$concatArrays": [{"$ifNull": ["$tags", []]}, [tag]]}
+                change = {"tags": tags, "tagged_at": {"$ifNull": ["$tagged_at", at]}}
+                self._marks.update_many(query, [{"$set": change}], session=session)
+        except BulkWriteError as e:
+            if e.has_error_label("TransientTransactionError"):
+                raise
+            raise ConflictError(user_id=user_id) from e
+        return [*fresh, *(e for e in more if not ("starred_at" in known[e.id] or "tags" in known[e.id]))]
+
+    @translate_errors
+    def untag_many(
+        self, user_id: int, entry_ids: Sequence[int], tag: int, session: Session
+    ) -> tuple[int, list[EntryKey]]:
+        """Remove a tag from many entries.
+
+        Returns:
+            How many had it, and those of which no mark that keeps them is left.
+        """
+        known = self._find(user_id, entry_ids, session)
+        tagged = {i: doc for i, doc in known.items() if tag in (doc.get("tags") or ())}
+        last = {i: doc for i, doc in tagged.items() if set(doc["tags"]) == {tag}}
+        alone = [i for i, doc in last.items() if not ("starred_at" in doc or "liked_at" in doc)]
+        marked = [i for i in last if i not in set(alone)]
+        if alone:
+            query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
+            self._marks.delete_many(query, session=session)
+        if marked:
+            query = {"user_id": user_id, "entry_id": {"$in": marked}}
+            self._marks.update_many(query, {"$unset": {"tags": "", "tagged_at": ""}}, session=session)
+        if len(last) < len(tagged):
+            self.remove_tag(user_id, tag, [i for i in tagged if i not in last], session)
+        left = [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in last.items() if "starred_at" not in doc]
+        return len(tagged), left
 
     @translate_errors
     def find_feed(self, user_id: int, entry_id: int) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
 from app import clock, logs
-from app.errors import InvalidError, NotFoundError
+from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
@@ -23,6 +24,7 @@ from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share
 from app.services.access import Limiter, require_permission, throttle
 from app.services.notifications.notifier import Notifier
+from app.services.reading.reading import MARKS_MAX
 from app.services.validation import check_id, check_ids, check_text, check_words
 
 log = logs.get(__name__)
@@ -76,7 +78,7 @@ class DiscussionService:
         require_permission(actor, Permission.ENTRY_MARK)
         entry_id, now = check_id(entry_id, "entry"), clock.now()
         if on:
-            throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=clock.HOUR)
+            self._count_like(actor)
         share = self._talk.find_share(actor.user_id, entry_id)
         if share is not None:
             if self._talk.set_liked(actor.user_id, share, on, now):
@@ -86,6 +88,41 @@ class DiscussionService:
             self._entries.set_liked(actor.user_id, entry_id, on, now)
         if actor.synced:  # after the change, as in ReadingService.set_starred
             self._changes.record_changes(actor.user_id, {}, [entry_id])
+
+    def set_many_liked(self, actor: Actor, entry_ids: Sequence[int], on: bool) -> None:
+        """Like or unlike many entries as :meth:`set_liked` does; skip those that the actor may not see.
+
+        Raises:
+            InvalidError: more than :data:`MARKS_MAX` entries.
+            RateLimitedError: too many likes within the hour; those before the limit are stored.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
+        keys = self._entries.find_markable_keys(actor.user_id, wanted)
+        if on:
+            liked = self._entries.find_liked(actor.user_id, list(keys))
+            keys = {i: key for i, key in keys.items() if i not in liked}
+            wanted = [i for i in wanted if i not in liked]
+        entries, refused = list(keys.values()), None
+        for count in range(len(entries) if on else 0):
+            try:
+                self._count_like(actor)
+            except RateLimitedError as e:
+                entries, refused = entries[:count], e
+                break
+        if entries:
+            self._entries.set_many_liked(actor.user_id, entries, on, clock.now())
+            if actor.synced:  # after the change, as in ReadingService.set_starred
+                self._changes.record_changes(actor.user_id, {}, [key.id for key in entries])
+        if refused is not None:
+            raise refused
+        for entry_id in wanted:
+            if entry_id not in keys:
+                with contextlib.suppress(NotFoundError):
+                    self.set_liked(actor, entry_id, on)
+
+    def _count_like(self, actor: Actor) -> None:
+        throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=clock.HOUR)
 
     def set_share_liked(self, actor: Actor, share_id: int, on: bool = True) -> ShareReactions:
         """Like or unlike a share; return its likes and comments after that.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Collection, Sequence
 
 from app import clock, logs
-from app.errors import InvalidError
+from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.tags import TagGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
 from app.models.reading.search import QUERY_MAX, normalise_query, parse_query
 from app.models.reading.tag import SavedSearch, Tag, make_tag_key, normalise_tag
 from app.ports import EventPort
 from app.services.access import require_permission
+from app.services.reading.reading import MARKS_MAX
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -71,16 +74,52 @@ class TagService:
             TooLargeError: more tags than the entry or the user may have.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        find = self._entries.get_key if add else self._entries.get_kept_key
-        entry = find(actor.user_id, check_id(entry_id, "entry_id"))
-        names = tuple({make_tag_key(name): self._name(name) for name in add}.values())
         gone = check_ids(remove, "remove", 1000)
-        found = self._tags.change_tags(actor.user_id, entry, names, gone, clock.now())
-        if actor.synced:  # after the change, as in ReadingService.set_starred
-            self._changes.record_changes(actor.user_id, {}, {entry_id, entry.id})
-        self._events.notify_counts(actor.user_id)
+        entry, found = self._change(actor, check_id(entry_id, "entry_id"), add, gone)
+        self._publish(actor, {entry_id, entry.id})
         log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))
         return found
+
+    def _change(
+        self, actor: Actor, entry_id: int, add: Sequence[str], remove: Sequence[int]
+    ) -> tuple[EntryKey, tuple[Tag, ...]]:
+        find = self._entries.get_key if add else self._entries.get_kept_key
+        entry = find(actor.user_id, entry_id)
+        names = tuple({make_tag_key(name): self._name(name) for name in add}.values())
+        return entry, self._tags.change_tags(actor.user_id, entry, names, remove, clock.now())
+
+    def _publish(self, actor: Actor, entry_ids: Collection[int]) -> None:
+        if actor.synced:  # after the change, as in ReadingService.set_starred
+            self._changes.record_changes(actor.user_id, {}, entry_ids)
+        self._events.notify_counts(actor.user_id)
+
+    def change_many_tags(
+        self, actor: Actor, entry_ids: Sequence[int], *, add: str | None = None, remove: int | None = None
+    ) -> None:
+        """Add a tag by name to many entries, or remove one by id; skip entries that the actor may not see.
+
+        Raises:
+            InvalidError: the name is empty or too long, or there are more than :data:`MARKS_MAX` entries.
+            TooLargeError: more tags than an entry or the user may have.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
+        keys = self._entries.find_markable_keys(actor.user_id, wanted)
+        entries, changed = list(keys.values()), set(wanted)
+        try:
+            if entries and add is not None:
+                self._tags.tag_many(actor.user_id, entries, self._name(add), clock.now())
+            elif entries and remove is not None:
+                self._tags.untag_many(actor.user_id, entries, remove)
+        except NotFoundError:
+            keys = {}  # an entry was deleted meanwhile
+        names, gone = ([add] if add is not None else []), ([remove] if remove is not None else [])
+        for entry_id in wanted:
+            if entry_id not in keys:
+                with contextlib.suppress(NotFoundError):
+                    changed.add(self._change(actor, entry_id, names, gone)[0].id)
+        self._publish(actor, changed)
+        log.info("tagged_many", user_id=actor.user_id, count=len(wanted))
 
     def check_name(self, actor: Actor, name: str) -> str:
         """Return the normalized name of a tag.

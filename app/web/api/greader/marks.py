@@ -123,7 +123,11 @@ def _star(who: Actor, ids: Sequence[int], on: bool) -> None:
 
 
 def _like(who: Actor, ids: Sequence[int], on: bool) -> None:
-    _each(ids, lambda i: get_services().discussion.set_liked(who, i, on))
+    if len(ids) == 1:
+        return _each(ids, lambda i: get_services().discussion.set_liked(who, i, on))
+    for start in range(0, len(ids), MARKS_MAX):
+        get_services().discussion.set_many_liked(who, ids[start : start + MARKS_MAX], on)
+    return None
 
 
 def _share(who: Actor, ids: Sequence[int], on: bool) -> None:
@@ -150,11 +154,16 @@ _CHANGES: dict[SyncStreamKind, Change] = {
 
 def _labelling(name: str) -> Change:
     def change_label(actor: Actor, ids: Sequence[int], on: bool) -> None:
-        if on:
-            wanted = _label_for(actor, name)
-            _each(ids, lambda i: get_services().tags.change_tags(actor, i, add=[wanted]))
-        elif (tag := _tag(name)) is not None:
-            _each(ids, lambda i: get_services().tags.change_tags(actor, i, remove=[tag]))
+        tags, wanted = get_services().tags, _label_for(actor, name) if on else None
+        tag = None if on else _tag(name)
+        if wanted is None and tag is None:
+            return
+        if len(ids) == 1:
+            gone = [] if tag is None else [tag]
+            _each(ids, lambda i: tags.change_tags(actor, i, add=[wanted] if wanted else [], remove=gone))
+            return
+        for start in range(0, len(ids), MARKS_MAX):
+            tags.change_many_tags(actor, ids[start : start + MARKS_MAX], add=wanted, remove=tag)
 
     return change_label
 
