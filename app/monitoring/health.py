@@ -25,6 +25,7 @@ from app.config import Settings
 from app.embedded import known_holes, programs
 from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
+from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.mongo import indexes, refusals
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
@@ -57,6 +58,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_redis(settings)
     yield check_search(settings)
     yield from check_standby_indexes(settings)
+    yield from check_orphans(settings)
 
 
 def check_settings(settings: Settings) -> Iterator[CheckResult]:
@@ -172,6 +174,29 @@ def check_standby_indexes(settings: Settings) -> Iterator[CheckResult]:
         return  # the check of the search has said it
     for state in found:
         yield _judge_standby(state, now)
+
+
+def check_orphans(settings: Settings) -> Iterator[CheckResult]:
+    """Report the feeds that nobody subscribes to."""
+    try:
+        with pymongo.MongoClient[dict[str, Any]](
+            settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
+        ) as client:
+            count = OrphanMapper(client[settings.mongodb_name]).count()
+    except (PyMongoError, StoreError, ValueError):
+        return  # the check of MongoDB has said it, or the one of its indexes
+    then = (
+        f"Eventr deletes each after {settings.orphan_days:g} days, if nobody marked or shared an entry of it."
+        if settings.orphan_days
+        else "Eventr keeps them (EVENTR_ORPHAN_DAYS)."
+    )
+    if count:
+        text = (
+            f"{count} feeds have no subscribers. {then}"
+            if count > 1
+            else f"1 feed has no subscribers. {then}"
+        )
+        yield CheckResult("feeds", Severity.OK, text)
 
 
 def _judge_standby(state: StandbyState, now: dt.datetime) -> CheckResult:

@@ -16,9 +16,12 @@ from app.bootstrap.services import Services
 from app.errors import ConflictError, StoreError
 from app.feeds.opml import opml
 from app.gateways.feeds import orphans as gateway
-from app.models.accounts.actor import Actor
+from app.models.accounts.actor import Actor, Role
 from app.models.imports.opml import Outline
 from app.models.jobs.jobs import Task
+from app.models.operations.check_result import Severity
+from app.models.operations.feed_list import FeedFilter, FeedQuery
+from app.monitoring import health
 from tests.feeds.test_pull import rss
 from tests.imports.test_imports import Pulling
 from tests.imports.test_imports import run as run_import
@@ -27,6 +30,7 @@ from tests.support.database import NOW, World
 
 DAY = dt.timedelta(days=1)
 ADDRESS = "https://old.example.org/feed"
+ADMIN = Actor(8, role=Role.ADMIN)
 
 
 @pytest.fixture
@@ -99,6 +103,13 @@ def tag(world: World, alice: Actor, feed_id: int) -> None:
     world.services.subscriptions.unsubscribe(alice, feed_id)
 
 
+def like(world: World, alice: Actor, feed_id: int) -> None:
+    world.services.subscriptions.subscribe(alice, ADDRESS)
+    entry_id = world.services.store.database.entries.find_one({"feed_id": feed_id})["_id"]
+    world.services.discussion.set_liked(alice, entry_id)
+    world.services.subscriptions.unsubscribe(alice, feed_id)
+
+
 def pause(world: World, alice: Actor, feed_id: int) -> None:
     world.services.subscriptions.subscribe(alice, ADDRESS)
     world.services.subscriptions.set_paused(alice, feed_id, True)
@@ -114,7 +125,7 @@ def ask_hub(world: World, alice: Actor, feed_id: int) -> None:
     rows.insert_one({"_id": 1, "feed_id": feed_id, "current": True, "topic": "t", "token": "t"})
 
 
-@pytest.mark.parametrize("need", [star, tag, pause, share, ask_hub])
+@pytest.mark.parametrize("need", [star, tag, like, pause, share, ask_hub])
 def test_a_feed_that_someone_needs_stays(
     world: World,
     left: int,
@@ -128,6 +139,18 @@ def test_a_feed_that_someone_needs_stays(
         assert run(world.services)["feeds"] == 0
         time[0] += 31 * DAY
     assert find_left(db, left) == (1, 5)
+
+
+def test_likes_of_entries_that_are_gone_keep_no_feed(
+    world: World, left: int, time: list[dt.datetime], db: Any, alice: Actor
+) -> None:
+    like(world, alice, left)
+    liked = db.marks.find_one()["entry_id"]
+    db.entries.delete_one({"_id": liked})  # as retention does
+    time[0] += 31 * DAY
+    run(world.services)
+    time[0] += 31 * DAY
+    assert run(world.services)["feeds"] == 1
 
 
 def test_a_feed_is_deleted_after_those_that_were_merged_into_it(
@@ -391,3 +414,28 @@ def test_a_silent_store_ends_a_run(world: World, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(world.services.gateways.orphans._orphans, "mark_new", refuse)
     with pytest.raises(StoreError):
         run(world.services)
+
+
+def test_administrators_see_how_many_feeds_nobody_subscribes_to(
+    world: World, left: int, alice: Actor
+) -> None:
+    services = world.services
+    services.subscriptions.subscribe(alice, "https://read.example.org/feed")
+    found = services.feed_lists.count_feeds(ADMIN)
+    assert (found.total, found.orphaned) == (2, 1)
+    listed = services.feed_lists.list_feeds(ADMIN, FeedQuery(FeedFilter.ORPHANED)).rows
+    assert [(row.id, row.subscribers) for row in listed] == [(left, 0)]
+
+
+@pytest.mark.parametrize(
+    ("days", "then"), [(30, "Eventr deletes each after 30 days"), (0, "Eventr keeps them")]
+)
+def test_doctor_says_how_many_feeds_nobody_subscribes_to(
+    world: World, left: int, days: int, then: str
+) -> None:
+    settings = dataclasses.replace(world.services.settings, orphan_days=days)
+    (found,) = health.check_orphans(settings)
+    assert found.word is Severity.OK
+    assert found.text.startswith(f"1 feed has no subscribers. {then}")
+    world.services.subscriptions.subscribe(Actor(9), ADDRESS)
+    assert list(health.check_orphans(settings)) == []

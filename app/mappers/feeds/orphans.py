@@ -20,6 +20,8 @@ from app.models.feeds.feed import FeedKind
 
 #: Feeds of web sites that nobody reads: the condition of the index ``orphan``.
 _UNREAD: Doc = {"subscribers": 0, "kind": FeedKind.WEB.value}
+#: Likes of a feed's entries that are looked at. More of entries that are all gone would be unusual.
+_LIKES = 1000
 
 
 class OrphanMapper:
@@ -30,6 +32,7 @@ class OrphanMapper:
         self._entries: Collection[Doc] = database["entries"]
         self._subscriptions: Collection[Doc] = database["subscriptions"]
         self._shares: Collection[Doc] = database["shares"]
+        self._marks: Collection[Doc] = database["marks"]
         self._websubs: Collection[Doc] = database["websubs"]
         self._orphans: Collection[Doc] = database["orphans"]
         self._old_index: Collection[Doc] = database[OLD_INDEX]
@@ -65,7 +68,7 @@ class OrphanMapper:
         """Return whether someone or something still needs a feed or one of its entries.
 
         That is a subscription, paused ones too; a star, tag or share, which entries count as ``stars``; a
-        share in a chain; a subscription at a hub, which ends first; or a feed that was merged into it.
+        like; a share in a chain; a subscription at a hub, which ends first; or a feed merged into it.
         """
         needed: tuple[tuple[Collection[Doc], Doc], ...] = (
             (self._subscriptions, {"feed_id": feed_id}),
@@ -74,7 +77,17 @@ class OrphanMapper:
             (self._feeds, {"merged_into": feed_id}),
             (self._entries, {"feed_id": feed_id, "stars": {"$gt": 0}}),
         )
-        return any(table.find_one(query, {"_id": 1}, session=session) for table, query in needed)
+        if any(table.find_one(query, {"_id": 1}, session=session) for table, query in needed):
+            return True
+        return self._has_liked_entry(feed_id, session)
+
+    def _has_liked_entry(self, feed_id: int, session: Session | None) -> bool:
+        """Return whether someone likes an entry of a feed; likes of entries that are gone don't count."""
+        query = {"feed_id": feed_id, "liked_at": {"$type": "date"}}
+        found = self._marks.find(query, {"_id": 0, "entry_id": 1}, session=session).hint("liked_feed")
+        entry_ids = list({doc["entry_id"] for doc in found.limit(_LIKES)})
+        kept = {"feed_id": feed_id, "_id": {"$in": entry_ids}}
+        return bool(entry_ids) and self._entries.find_one(kept, {"_id": 1}, session=session) is not None
 
     @translate_errors
     def postpone_deletion(self, feed_id: int, now: dt.datetime) -> None:

@@ -208,6 +208,10 @@ INDEXES: dict[str, list[IndexModel]] = {
             name="liked",
             partialFilterExpression={"liked_at": {"$type": "date"}},
         ),
+        # Whether someone likes an entry of a feed that nobody reads.
+        IndexModel(
+            [("feed_id", _UP)], name="liked_feed", partialFilterExpression={"liked_at": {"$type": "date"}}
+        ),
         # The stream of a tag, keyset (tagged_at, entry_id).
         IndexModel(
             [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -14,13 +16,18 @@ from flask import Flask
 from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
+from app import create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
+from app.errors import NoSpaceError
 from app.models.imports.imports import ItemChange, ItemState
 from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi
 from app.web.api.rest.shapes import DISCOVERY, FEED, IMPORT, SHARE
 from app.web.api.rest.table import OPERATIONS, Operation
 from tests.sharing.conftest import People
-from tests.sync.rest.conftest import Program
+from tests.support.small_disk import mount_small_disk, with_mounts
+from tests.sync.rest.conftest import Program, token_for
 from tests.sync.rest.world import World, world
 
 Make = Callable[..., Program]
@@ -123,6 +130,40 @@ def test_every_example_is_answered_as_documented(
             if problem := _differs(answer, each, document):
                 wrong.append(f"{each.method} {each.path}: {problem}")
     assert not wrong, "\n".join(wrong)
+
+
+@with_mounts
+def test_F09_operations_that_a_full_disk_stops_say_so(
+    services: Services, people: People, document: dict[str, Any]
+) -> None:
+    w = world(people, 0)
+    token = token_for(services, w.who)
+    with mount_small_disk(8 << 20) as disk:
+        own = dataclasses.replace(services.settings, home=disk.folder, disk_min_free=5.0)
+        disk.fill()
+        with contextlib.closing(bootstrap.build(own)) as here:
+            caller = Program(create_app(own, here), token)
+            answers = [
+                (each.name, answer)
+                for each in OPERATIONS
+                if each.writes and not _takes_away(each)
+                for answer in _sent(caller, each, document, w)
+            ]
+            bulk = {"do": "refresh", "feed_ids": [w.real[FEED]]}
+            answers.append(("changeMany", caller.post("/subscriptions/bulk", bulk)))
+    stopped = {
+        name
+        for name, answer in answers
+        if answer.status_code == 503 and answer.get_json()["word"] == NoSpaceError.code
+    }
+    documented = {
+        operation["operationId"]
+        for ways in document["paths"].values()
+        for operation in ways.values()
+        if operation["responses"]["503"]["$ref"].endswith(openapi.NO_SPACE)
+    }
+    assert stopped == documented
+    assert "no_space" in document["components"]["responses"][openapi.NO_SPACE]["description"]
 
 
 def _takes_away(each: Operation) -> bool:

@@ -152,6 +152,7 @@ def get_pack(actor: Actor, slug: str) -> Pack:
     scope=Scope.SUBSCRIBE,
     tag=TAG,
     status=202,
+    needs_space=True,
 )
 def subscribe_pack(actor: Actor, slug: str, body: PackChoice) -> Reply[Import]:
     """Starts an import of the feeds and returns it."""

@@ -164,7 +164,8 @@ def list_imports(actor: Actor) -> ImportList:
 
 
 @add_operation("POST", "/imports", "Upload an OPML file", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
-           request_headers=(OPML, "application/xml", "text/xml"), raw_body="opml")  # fmt: skip
+           request_headers=(OPML, "application/xml", "text/xml"), raw_body="opml",
+           needs_space=True)  # fmt: skip
 def make_import(actor: Actor, body: NewImport) -> Reply[Import]:
     """Accepts OPML inside JSON, or the file itself. Nothing is subscribed to until you start the import."""
     kept = get_services().imports.preview(actor, body.opml.encode("utf-8", "surrogateescape"), body.name)

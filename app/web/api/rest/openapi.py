@@ -30,7 +30,8 @@ MEANINGS = {
     500: "An internal error. The server has logged it.",
     503: "MongoDB or Redis isn't responding. Try again in a moment.",
 }
-
+#: The name of the error 503 of operations that a full disk stops.
+NO_SPACE = "ProblemNoSpace"
 
 #: Headers of answers, and their meaning.
 HEADERS = {
@@ -240,7 +241,8 @@ def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     if not o.writes:
         found["304"] = {"description": "Not modified."}
     for status in list_error_statuses(o):
-        found[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
+        name = NO_SPACE if status == 503 and o.needs_space else f"Problem{status}"
+        found[str(status)] = {"$ref": f"#/components/responses/{name}"}
     return found
 
 
@@ -249,8 +251,13 @@ def _problems(known: dict[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"Problem{status}": {"description": said, "content": content} for status, said in MEANINGS.items()
     }
-    for status in (429, 503):
-        found[f"Problem{status}"]["headers"] = _told("Retry-After")
+    full = (
+        "The word is `no_space`: a disk of the server is almost full, so it fetches and imports nothing. "
+        f"Reading still works. With another word: {MEANINGS[503]}"
+    )
+    found[NO_SPACE] = {"description": full, "content": content}
+    for name in ("Problem429", "Problem503", NO_SPACE):
+        found[name]["headers"] = _told("Retry-After")
     return found
 
 

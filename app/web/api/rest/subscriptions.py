@@ -311,7 +311,7 @@ def move_feed(actor: Actor, feed_id: int, body: FeedMove) -> Undo:
 
 
 @add_operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
-           status=202)  # fmt: skip
+           status=202, needs_space=True)  # fmt: skip
 def refresh_feed(actor: Actor, feed_id: int) -> Reply[Tickets]:
     """Returns at once, without waiting for the fetch. If the feed waits for its site, `Retry-After` says how
     long.
@@ -320,7 +320,7 @@ def refresh_feed(actor: Actor, feed_id: int) -> Reply[Tickets]:
 
 
 @add_operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
-           status=202)  # fmt: skip
+           status=202, needs_space=True)  # fmt: skip
 def refresh_all(actor: Actor) -> Reply[Tickets]:
     """Returns at once, without waiting for the fetches. Feeds after the first 100 don't get a ticket."""
     return _refresh(actor)
@@ -343,7 +343,7 @@ def _refresh(actor: Actor, feed_id: int | None = None) -> Reply[Tickets]:
 
 
 @add_operation("POST", "/subscriptions/bulk", "Update many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
-           errors=(404,))  # fmt: skip
+           errors=(404,), needs_space=True)  # fmt: skip
 def change_many(actor: Actor, body: Bulk) -> BulkDone:
     """`add`, `remove` and `move` need a folder. Without one, `move` takes the feeds out of all folders."""
     if body.do == "refresh":

@@ -57,6 +57,7 @@ class Operation:
         errors: Error statuses beyond those that all operations may answer.
         guarded: ``If-Match`` is compared with the answer of GET at the same path.
         once: The operation accepts an Idempotency-Key; False if its answer is soon worthless.
+        needs_space: It answers 503 with the word ``no_space`` while a disk of the server is almost full.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Operation:
     gives: str | None = None
     guarded: bool = False
     once: bool = True
+    needs_space: bool = False
 
     @property
     def writes(self) -> bool:
@@ -134,6 +136,7 @@ def add_operation(
     answer_type: str | None = None,
     guarded: bool = False,
     once: bool = True,
+    needs_space: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler as an operation."""
 
@@ -164,6 +167,7 @@ def add_operation(
                 gives=answer_type,
                 guarded=guarded,
                 once=once and method in WRITES,
+                needs_space=needs_space,
             )
         )
         return handler
