@@ -34,7 +34,7 @@ def copy_this_process(preload: Sequence[str]) -> bool:
     Raises:
         OSError: the process couldn't be created.
     """
-    if not _is_python_known() or not _has_one_thread():
+    if not is_python_known() or not _has_one_thread():
         return False
     server: Any = forkserver
     functions: Any = util
@@ -48,8 +48,8 @@ def copy_this_process(preload: Sequence[str]) -> bool:
     return True
 
 
-def _is_python_known() -> bool:
-    """Say whether multiprocessing is as expected; a later release of a known version may change it, too."""
+def is_python_known() -> bool:
+    """Return whether multiprocessing is as expected; even a later release of a version may change it."""
     return (
         sys.implementation.name == "cpython"
         and sys.version_info[:2] in _TRIED

@@ -28,7 +28,7 @@ from controller.main import ControllerParts
 from controller.messages import get_handover_path
 from tests.support.imports import REPO
 from tests.support.manager import environment
-from tests.support.up import free_port
+from tests.support.up import free_port, is_listening
 
 START = 60.0
 
@@ -126,9 +126,8 @@ def web(settings: Settings) -> Part:
     part = Part("web", settings)
 
     def ready() -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", settings.port), 1):
-            return True
-        return part.process.poll() is not None
+        # Somebody else's server may answer there, if the port was taken meanwhile.
+        return is_listening(part.pid, settings.port) or part.process.poll() is not None
 
     assert poll(ready, START, step=0.05), part.log.read_text()
     assert part.process.poll() is None, part.log.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import http.client
 import os
 import random
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -140,7 +142,7 @@ def free_port(count: int = 1) -> int:
     """Return the first of so many ports in a row on which nobody listens.
 
     Not one that the system would choose: those it hands out to any connection of anybody, so that they may
-    be taken before they are used.
+    be taken before they are used. Until this process ends, no other run of the tests gets the same ports.
     """
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     dice = random.SystemRandom()
@@ -151,7 +153,47 @@ def free_port(count: int = 1) -> int:
                 probe = probes.enter_context(socket.socket())
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
                 probe.bind(("127.0.0.1", first + number))
+            _reserve_ports(range(first, first + count))
             return first
+
+
+#: Descriptors of the locks of the ports that this process was given.
+_reserved: list[int] = []
+
+
+def _reserve_ports(ports: range) -> None:
+    """Lock ports against other runs of the tests on this machine, until this process ends.
+
+    Raises:
+        OSError: another run has one of them.
+    """
+    folder = Path(tempfile.gettempdir()) / f"eventr-test-ports-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        locks = []
+        for port in ports:
+            locks.append(os.open(folder / str(port), os.O_WRONLY | os.O_CREAT, 0o600))
+            opened.callback(os.close, locks[-1])
+            fcntl.flock(locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        opened.pop_all()
+        _reserved.extend(locks)
+
+
+def release_ports(count: int) -> None:
+    """Give back the last ports that this process was given."""
+    for _ in range(count):
+        os.close(_reserved.pop())
+
+
+def is_listening(pid: int, port: int) -> bool:
+    """Return whether a process or one of its descendants listens on a port, and not just anybody."""
+    try:
+        top = psutil.Process(pid)
+        processes = [top, *top.children(recursive=True)]
+        sockets = [each for process in processes for each in process.net_connections("tcp")]
+    except psutil.NoSuchProcess:
+        return False
+    return any(s.status == psutil.CONN_LISTEN and s.laddr.port == port for s in sockets)
 
 
 def kill_all(processes: list[psutil.Process]) -> None:
