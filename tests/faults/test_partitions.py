@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
+import redis
 
 from app import clock, create_app
 from app.bootstrap import services as bootstrap
@@ -19,12 +20,14 @@ from app.bootstrap.services import Services
 from app.embedded import EmbeddedServers
 from app.errors import EventrError
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Job, Queue, Task
 from app.services.accounts.sign_in import Client
 from app.services.feeds.pull import PullService
 from app.web.security.sessions import get_cookie_name
 from tests.faults import checks
 from tests.faults.relay import Relay
 from tests.faults.system import LONG
+from tests.jobs import support
 from tests.support.reader import PASSWORD, Canned, add_user, elsewhere
 from tests.web.conftest import Visitor
 
@@ -138,6 +141,42 @@ def test_F15_a_worker_that_loses_mongodb_stores_each_entry_once(
         _pull(network.services, feed_id, Canned({URL: FEED}))
     assert db.entries.count_documents({}) == 2
     assert checks.doubled(db) + checks.unsettled(db) == []
+
+
+@pytest.mark.parametrize("ways", WAYS, ids="-".join)
+def test_F15_a_manager_and_its_workers_that_lose_a_store_run_each_job_once(
+    network: Network, services: Services, redis_client: redis.Redis, ways: tuple[str, ...], eventually: Any
+) -> None:
+    """They lose Redis, which has their jobs, and then MongoDB, which has the data of the jobs."""
+    feed_ids = [
+        services.gateways.feeds.get_or_create(f"https://f{n}.invalid/", now=clock.now()).id for n in range(5)
+    ]
+    settings = dataclasses.replace(network.services.settings, stop_grace=1.0, job_backoff=0.05, worker_nice=0)
+    settings = dataclasses.replace(settings, queues_file=support.groups(settings))
+
+    def echo(*numbers: int) -> list[Any]:
+        return services.jobs.enqueue_many([Job(Task.ECHO, {"n": n}, Queue.PULL) for n in numbers])
+
+    def await_all(tickets: list[Any]) -> None:
+        outcomes = services.jobs.await_many(tickets, 90)
+        assert [outcome.error for outcome in outcomes] == [None] * len(tickets)
+        assert {services.jobs.get_status(ticket.id).crashes for ticket in tickets} == {0}
+
+    with support.running("queue_manager.main", settings, "manager"):
+        await_all(echo(*range(5)))
+        before = network.redis.connections
+        with network.redis.losing(*ways):
+            late = echo(*range(10, 20))
+            eventually(lambda: network.redis.connections > before, message="somebody connects anew")
+        await_all(late)
+        pulls = [Job(Task.PULL, {"feed_ids": [feed_id]}, Queue.PULL) for feed_id in feed_ids]
+        with network.mongodb.losing(*ways):
+            tickets = services.jobs.enqueue_many(pulls)
+            # Jobs that need no MongoDB go on.
+            await_all(echo(*range(20, 25)))
+        await_all(tickets)
+    assert set(support.ends(redis_client).values()) == {1}
+    assert {doc["error"] for doc in services.store.database.feeds.find()} == {"dns_failed"}
 
 
 def _pull(services: Services, feed_id: int, network: Canned) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager.child import measure_memory
 from tests.jobs import support
 from tests.jobs.conftest import Engine
@@ -33,8 +35,26 @@ sys.stdin.read()
 """
 
 
-def test_who_fills_the_memory_ends_dead_after_three_crashes_alone(engine: Engine) -> None:
+def test_F19_who_fills_the_memory_ends_dead_after_three_crashes_alone(engine: Engine) -> None:
     assert support.crash_to_death(engine.jobs, engine.client, "hog", first=1000) == {"memory"}
+
+
+def test_F19_who_takes_too_much_memory_at_once_is_refused_it_and_costs_no_worker(engine: Engine) -> None:
+    """The manager would see it too late; the kernel refuses it by the limit of the process."""
+    others = engine.jobs.enqueue_many(support.effects(20, seconds=0.2, start=2000))
+    greedy = engine.jobs.enqueue(Job(Task.CRASH, {"how": "grab"}, Queue.PULL))
+
+    def has_failed() -> bool:
+        return engine.jobs.get_status(greedy.id).failures > 0
+
+    ends = {outcome.id: outcome.error for outcome in engine.jobs.await_many([*others, greedy], 90)}
+    assert has_failed()
+    assert ends.pop(greedy.id) == "unexpected"
+    assert set(ends.values()) == {None}
+    assert {engine.jobs.get_status(ticket.id).crashes for ticket in [*others, greedy]} == {0}
+    history = engine.client.hget(redis_keys.make_job_key(greedy.id), "history")
+    assert isinstance(history, bytes)
+    assert b"MemoryError" in history
 
 
 @pytest.mark.parametrize(("kind", "counts"), [("own", True), ("shared", True), ("file", False)])

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from app import embedded
 from app.commands.up import PROCESSES, STOP_FIRST, STOP_LAST, LogFile
 from app.config import Settings
 from app.embedded import child
+from tests.platform.test_log_growth import PER_HOUR
 from tests.support.imports import REPO
 from tests.support.up import Up, free_port, kill_all, living
 
@@ -90,11 +92,55 @@ def _locks_are_free(home: Path) -> bool:
 
 
 def _assert_asleep(up: Up, eventually: Eventually) -> None:
-    """While nothing happens, eventr up hardly ever wakes up. Redis serves as clock: it wakes up ten times a
-    second."""
-    redis_before, up_before = _count_wakeups(up.pids()["redis"]), _count_wakeups(up.process.pid)
-    eventually(lambda: _count_wakeups(up.pids()["redis"]) > redis_before + 60, message="Redis wakes up")
-    assert _count_wakeups(up.process.pid) - up_before < 15
+    """While nothing happens, eventr up hardly ever wakes up, and the logs of all parts hardly grow."""
+    logs = _wait_for_quiet_logs(up, eventually)
+    before = _count_wakeups(up.process.pid)
+    _wait_tenths(up, eventually, _TENTHS)
+    assert _count_wakeups(up.process.pid) - before < _TENTHS / 4
+    _assert_logs_grow_slowly(logs, _read_logs(up))
+
+
+#: Tenths of a second in which a system at rest is watched.
+_TENTHS = 60
+
+
+def _wait_tenths(up: Up, eventually: Eventually, tenths: int) -> None:
+    """Wait; Redis serves as clock, since it wakes up ten times a second."""
+    before = _count_wakeups(up.pids()["redis"])
+    eventually(lambda: _count_wakeups(up.pids()["redis"]) > before + tenths, message="Redis wakes up")
+
+
+def _read_logs(up: Up) -> dict[str, list[str]]:
+    """Return the lines of all logs, by name: of each part of Eventr, of MongoDB and of Redis."""
+    found = sorted((up.home / "log").iterdir())
+    return {path.name: path.read_text("utf-8", "replace").splitlines() for path in found if path.is_file()}
+
+
+def _wait_for_quiet_logs(up: Up, eventually: Eventually) -> dict[str, list[str]]:
+    """Wait until the parts have said all about their start; return the logs."""
+    logs = _read_logs(up)
+    assert len(logs) >= len(PARTS), logs.keys()
+
+    def is_quiet() -> bool:
+        nonlocal logs
+        before, _ = logs, _wait_tenths(up, eventually, 10)
+        logs = _read_logs(up)
+        return logs == before
+
+    eventually(is_quiet, message="the start is over")
+    return logs
+
+
+def _assert_logs_grow_slowly(before: dict[str, list[str]], after: dict[str, list[str]]) -> None:
+    """Check R07 for all processes: at rest, their logs grow by 100 KB per hour in all.
+
+    A line that comes once in the few seconds of this test comes each minute at most. A kind of line that
+    comes twice would come hundreds of times an hour.
+    """
+    grown = [(name, line) for name, lines in after.items() for line in lines[len(before.get(name, ())) :]]
+    kinds = Counter((name, re.sub(r"[0-9a-f]*[0-9][0-9a-f]*", "", line)) for name, line in grown)
+    assert not [kind for kind, count in kinds.items() if count > 1], grown
+    assert sum(len(line) for _, line in grown) * 60 <= PER_HOUR, grown
 
 
 def _count_wakeups(pid: int) -> int:

@@ -101,4 +101,17 @@ def _hog() -> None:
         time.sleep(0.02)
 
 
-_WAYS = {"raise": _raise, "feed": _feed, "kill": _kill, "segfault": _segfault, "stall": _stall, "hog": _hog}
+def _grab() -> None:
+    # At once, faster than the manager looks: only the kernel's RLIMIT_DATA stops this.
+    bytearray(1 << 32)
+
+
+_WAYS = {
+    "raise": _raise,
+    "feed": _feed,
+    "kill": _kill,
+    "segfault": _segfault,
+    "stall": _stall,
+    "hog": _hog,
+    "grab": _grab,
+}
