@@ -194,3 +194,29 @@ class Publisher:
             # Not a part of any hash: it tells the test which article this is.
             categories=(str(article.number),),
         )
+
+
+class Series(Publisher):
+    """A site that shows one strip after the other behind the same link, above articles pinned long ago."""
+
+    def __init__(self, guids: Guids, pinned: int) -> None:
+        super().__init__(guids, pinned)
+        for article in self.articles:
+            article.date = START - 400 * DAY
+        self.articles.insert(0, self._draw())
+        self.window = self.full = pinned + 1
+
+    def replace(self, at: int) -> None:
+        """Show the next strip instead of the last one."""
+        self.articles[0] = self._draw()
+
+    def correct(self, at: int) -> None:
+        """Correct the newest strip."""
+        if at % 2:
+            self.articles[0].title += " (corrected)"
+        self.articles[0].text += " Corrected."
+
+    def _draw(self) -> Article:
+        self.count += 1
+        n, date = self.count, self.now - dt.timedelta(hours=1)
+        return Article(n, date, "/latest.html", f"Strip {n}", f"What happens in number {n}")

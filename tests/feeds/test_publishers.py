@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.feeds.identity import Diff, diff_feed
-from tests.feeds.publisher import DAY, Guids, Publisher
+from tests.feeds.publisher import DAY, Guids, Publisher, Series
 
 EVENTS = (
     *(Publisher.edit_title, Publisher.edit_text, Publisher.edit_link, Publisher.edit_date),
@@ -61,3 +61,20 @@ def test_each_article_is_new_once(guids: Guids, window: int, steps: list) -> Non
         publisher.publish(more)
         reader.fetch(publisher)
         assert sorted(reader.told) == sorted(publisher.listed_ever)
+
+
+STRIPS = st.lists(
+    st.tuples(st.sampled_from((Series.replace, Series.correct, Series.rest)), st.integers(0, 1))
+)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from((Guids.LINK, Guids.NONE, Guids.EMPTY)), st.integers(0, 3), STRIPS)
+def test_each_strip_behind_one_link_is_new_once(guids: Guids, pinned: int, steps: list) -> None:  # type: ignore[type-arg]
+    publisher, reader = Series(guids, pinned), Reader()
+    reader.fetch(publisher)
+    for event, at in steps:
+        event(publisher, at)
+        reader.fetch(publisher)
+        assert sorted(reader.told) == sorted(publisher.listed_ever)
+    assert len(reader.stored) == len(publisher.listed_ever), "each is stored under an identity of its own"
