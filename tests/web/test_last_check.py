@@ -59,3 +59,14 @@ def test_successful_check_is_named_once(services: Services, ann: Visitor, db: An
     said = facts(ann.get(f"/feeds/{feed_id}").text)
     assert "5 min ago" in said["Last check"]
     assert "Last successful check" not in said
+
+
+@pytest.mark.parametrize("error", [None, "timeout"])
+def test_S13_only_a_feed_that_is_read_is_called_slow(
+    services: Services, ann: Visitor, db: Any, feed_id: int, error: str | None
+) -> None:
+    """A refused connection, a closed port and one that swallows everything look alike."""
+    state = {"slow": True, "error": error, "errors": 1 if error else 0, "checked_at": clock.now()}
+    db.feeds.update_one({"_id": feed_id}, {"$set": state})
+    page = ann.get(f"/feeds/{feed_id}").text
+    assert ("This site answers slowly" in page) is (error is None)
