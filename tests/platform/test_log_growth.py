@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from pymongo.database import Database
 from app import clock, embedded
 from app.bootstrap.services import Services
 from app.embedded import mongodb
+from app.mappers.mongo.store import Session
+from app.models.reading.entry import EntryKey
 from workers.updater import updater as updater_module
 from workers.updater.updater import Updater, UpdaterStats, queue_due_work
 
@@ -56,6 +60,45 @@ def test_R07_the_embedded_mongodb_logs_no_line_per_operation(
     grown.pop("Slow query", None)
     assert sum(grown.values()) <= 10, grown
     assert mongodb.SLOW_MS >= 2000
+
+
+@pytest.mark.parametrize("change", ["subscribe", "star", "tag"])
+def test_R07_a_transaction_that_is_repeated_after_conflicts_logs_one_line_at_most(
+    services: Services,
+    servers: embedded.EmbeddedServers,
+    db: Database[Any],
+    change: str,
+    eventually: Callable[..., Any],
+) -> None:
+    """Another transaction holds the document, as that of a killed process does for some seconds."""
+    log = next(server.log_file for server in servers.servers if isinstance(server, embedded.MongoDB))
+    feed = services.gateways.feeds.get_or_create("https://a.example/", now=clock.now())
+    entry, marks = EntryKey(7, feed.id, 1, 0), services.mappers.marks
+    db.marks.insert_one({"user_id": 1, "entry_id": entry.id, "feed_id": feed.id, "liked_at": clock.now()})
+    held = db.feeds if change == "subscribe" else db.marks
+    runs: list[int] = []
+
+    def work(session: Session) -> object:
+        runs.append(1)
+        if change == "subscribe":
+            return services.mappers.feeds.change_subscriber_count(feed.id, 1, session)
+        if change == "star":
+            return marks.star(1, entry, clock.now(), session)
+        return marks.set_tags(1, entry, [5], clock.now(), session)
+
+    before = _count_lines(log)
+    with ThreadPoolExecutor() as threads, db.client.start_session() as holder:
+        holder.start_transaction()
+        held.update_one({}, {"$set": {"held": True}}, session=holder)
+        done = threads.submit(services.store.run_in_transaction, work)
+        eventually(lambda: len(runs) >= 5, message="it is repeated")
+        holder.abort_transaction()
+        assert done.result(60)
+    conflicts = {name: n for name, n in (_count_lines(log) - before).items() if "Plan executor" in name}
+    assert sum(conflicts.values()) <= 1, conflicts
+    assert db.feeds.find_one()["subscribers"] == (1 if change == "subscribe" else 0)  # type: ignore[index]
+    mark = db.marks.find_one() or {}
+    assert ("starred_at" in mark, mark.get("tags")) == (change == "star", [5] if change == "tag" else None)
 
 
 def _count_lines(log: Path) -> Counter[str]:

@@ -21,7 +21,7 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ConflictError
 from app.mappers.discussion.likes import find_people_by_share
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, Doc, Session
+from app.mappers.mongo.store import BATCH, Doc, Session, find_and_update
 from app.mappers.sharing.shares import pack_path, unpack_path
 from app.models.discussion.comments import Comment
 from app.runtime import identity_map
@@ -58,7 +58,7 @@ class CommentMapper:
         query: Doc = {"_id": comment_id, "share_id": share_id}
         if not include_removed:
             query["removed"] = None
-        found = self._comments.find_one_and_update(query, {"$set": {"answered": True}}, session=session)
+        found = find_and_update(self._comments, query, {"$set": {"answered": True}}, session)
         return parse_comment(found) if found else None
 
     @translate_errors
@@ -119,7 +119,7 @@ class CommentMapper:
         doc = self._comments.find_one_and_delete({**query, "answered": None}, session=session)
         if doc is None:
             gone = {"$set": {"removed": now, "text": ""}, "$unset": {"user_id": "", "edited": ""}}
-            doc = self._comments.find_one_and_update(query, gone, session=session)
+            doc = find_and_update(self._comments, query, gone, session)
             return parse_comment(doc) if doc else None
         self._prune(doc.get("parent"), session)
         return parse_comment(doc)

@@ -25,7 +25,7 @@ from app.mappers.feeds.feed_states import (
 )
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
+from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
@@ -233,12 +233,8 @@ class FeedMapper:
     @translate_errors
     def lock(self, feed_id: int, token: str, session: Session) -> Position | None:
         """Lock a feed for this transaction; return None if another pull has taken over the claim."""
-        doc = self._feeds.find_one_and_update(
-            {"_id": feed_id, "claim_token": token},
-            {"$inc": {"writes": 1}},
-            projection=_POSITION,
-            session=session,
-        )
+        query = {"_id": feed_id, "claim_token": token}
+        doc = find_and_update(self._feeds, query, {"$inc": {"writes": 1}}, session, projection=_POSITION)
         return _position(doc) if doc else None
 
     @translate_errors
@@ -375,7 +371,7 @@ class FeedMapper:
             update["$max"] = {"read_at": now}
         if now is not None and due:
             update["$min"] = {"next_check_at": now}
-        doc = self._feeds.find_one_and_update(query, update, projection=_POSITION, session=session)
+        doc = find_and_update(self._feeds, query, update, session, projection=_POSITION)
         return _position(doc) if doc else None
 
     @translate_errors

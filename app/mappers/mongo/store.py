@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -73,7 +75,7 @@ class Store:
             ):
                 try:
                     return session.with_transaction(
-                        operation,
+                        _mark_repeats(operation),
                         read_concern=ReadConcern("snapshot"),
                         write_concern=WriteConcern(w="majority", j=True),
                         read_preference=ReadPreference.PRIMARY,
@@ -133,6 +135,55 @@ def run_parts(parts: Sequence[Part]) -> list[Doc]:
 def run_pipelines(collection: Collection[Doc], pipelines: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
     """Return the results of pipelines on one collection, as :func:`run_parts` does."""
     return run_parts([Part(collection, pipeline, hint) for pipeline in pipelines])
+
+
+#: Sessions whose transaction is repeated after a write conflict.
+_repeated: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _mark_repeats(operation: Callable[[Session], T]) -> Callable[[Session], T]:
+    """Return an operation that remembers from its second run on that its transaction is repeated."""
+    runs = itertools.count()
+
+    def run(session: Session) -> T:
+        if next(runs):
+            _repeated.add(session)
+        return operation(session)
+
+    return run
+
+
+@translate_errors
+def find_and_update(
+    collection: Collection[Doc],
+    query: Doc,
+    update: Doc | list[Doc],
+    session: Session,
+    *,
+    projection: Doc | None = None,
+    after: bool = False,
+    upsert: bool = False,
+) -> Doc | None:
+    """Update a document in a transaction and return it as it was before, or after the update.
+
+    mongod logs a warning of a kilobyte for each conflict of findAndModify, and none for those of other
+    commands. So a transaction that is repeated after a conflict, perhaps many times, uses two of those.
+
+    Args:
+        upsert: insert the document if there is none; then None is returned.
+    """
+    if session not in _repeated:
+        return collection.find_one_and_update(
+            query, update, projection=projection, return_document=after, upsert=upsert, session=session
+        )
+    before = collection.find_one(query, projection, session=session)
+    if before is None:
+        if upsert:
+            collection.update_one(query, update, upsert=True, session=session)
+        return None
+    one = {"_id": before["_id"]}
+    collection.update_one(one, update, session=session)
+    return collection.find_one(one, projection, session=session) if after else before
 
 
 def is_duplicate(error: DuplicateKeyError, field: str) -> bool:

@@ -17,7 +17,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session
+from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session, find_and_update
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
 from app.models.reading.tag import Mark
@@ -45,7 +45,7 @@ class MarkMapper:
         query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
         update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         try:
-            was = self._marks.find_one_and_update(query, update, upsert=True, session=session)
+            was = find_and_update(self._marks, query, update, session, upsert=True)
         except DuplicateKeyError as e:
             raise ExistsError(entry_id=entry.id) from e
         return was is None or "tags" not in was
@@ -57,7 +57,7 @@ class MarkMapper:
         alone = {**query, "tags": None, "liked_at": None}
         if self._marks.delete_one(alone, session=session).deleted_count:
             return True
-        was = self._marks.find_one_and_update(query, {"$unset": {"starred_at": ""}}, session=session)
+        was = find_and_update(self._marks, query, {"$unset": {"starred_at": ""}}, session)
         return "tags" not in was if was else None
 
     @translate_errors
@@ -188,20 +188,12 @@ class MarkMapper:
         """
         query = {"user_id": user_id, "entry_id": entry.id}
         try:
-            was = self._marks.find_one_and_update(
-                query,
-                [
-                    {
-                        "$set": {
-                            "feed_id": entry.feed_id,
-                            "tags": {"$literal": list(tags)},
-                            "tagged_at": {"$ifNull": ["$tagged_at", at]},
-                        }
-                    }
-                ],
-                upsert=True,
-                session=session,
-            )
+            tagged = {
+                "feed_id": entry.feed_id,
+                "tags": {"$literal": list(tags)},
+                "tagged_at": {"$ifNull": ["$tagged_at", at]},
+            }
+            was = find_and_update(self._marks, query, [{"$set": tagged}], session, upsert=True)
         except DuplicateKeyError as e:
             raise ConflictError(entry_id=entry.id) from e
         return was is None or not ("starred_at" in was or "tags" in was)
@@ -214,7 +206,7 @@ class MarkMapper:
         if self._marks.delete_one(alone, session=session).deleted_count:
             return True
         gone = {"$unset": {"tags": "", "tagged_at": ""}}
-        was = self._marks.find_one_and_update(query, gone, session=session)
+        was = find_and_update(self._marks, query, gone, session)
         return was is not None and "tags" in was and "starred_at" not in was
 
     @translate_errors

@@ -15,14 +15,13 @@ import datetime as dt
 from collections.abc import Sequence
 
 from bson.int64 import Int64
-from pymongo import ReturnDocument
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, Session, is_duplicate
+from app.mappers.mongo.store import Doc, Session, find_and_update, is_duplicate
 from app.models.feeds.feed import FeedKind
 from app.models.subscriptions.read_state import build_word_masks
 
@@ -66,13 +65,8 @@ class SharedFeedMapper:
             "$max": {"last_entry_at": at},
             "$set": {"index_at": now, "news_at": now, "changed_at": now, "hub_at": now},
         }
-        doc = self._feeds.find_one_and_update(
-            {"_id": feed_id, "kind": FeedKind.SHARED.value},
-            update,
-            projection={"last_seq": 1},
-            return_document=ReturnDocument.AFTER,
-            session=session,
-        )
+        query = {"_id": feed_id, "kind": FeedKind.SHARED.value}
+        doc = find_and_update(self._feeds, query, update, session, projection={"last_seq": 1}, after=True)
         return int(doc["last_seq"]) if doc else None
 
     @translate_errors

@@ -26,7 +26,16 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ConflictError, ExistsError
 from app.mappers.feeds.entries import parse_entry
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import BATCH, Doc, Part, Session, is_duplicate, run_parts, run_pipelines
+from app.mappers.mongo.store import (
+    BATCH,
+    Doc,
+    Part,
+    Session,
+    find_and_update,
+    is_duplicate,
+    run_parts,
+    run_pipelines,
+)
 from app.models.reading.entry import Entry
 from app.models.sharing.sharing import Audience, Origin, Share
 from app.runtime import identity_map
@@ -209,7 +218,7 @@ class ShareMapper:
         """Remove a share and return it as it was, or None; its place in chains stays."""
         query = {"_id": share_id, "user_id": user_id, "live": True}
         gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
-        doc = self._shares.find_one_and_update(query, gone, session=session)
+        doc = find_and_update(self._shares, query, gone, session)
         return parse_share(doc) if doc else None
 
     @translate_errors
