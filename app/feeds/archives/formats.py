@@ -1,0 +1,334 @@
+"""Formats of archives: which one a file has, and the entries in it. Texts of entries aren't read (V23).
+
+The formats are those that the programs' own code writes:
+
+ FreshRSS    ZIP of ``feeds_DAY.opml.xml``, ``starred_DAY.json`` and ``feed_DAY_N_N.json``: Google Reader's
+             format with ``origin.feedUrl``, and with ``guid`` in newer versions
+ tt-rss      ZIP of ``00000000.json`` and so on with ``articles`` (plugin data_migration), or
+             ``<articles schema-version="…">`` of ``<article>``, packed with gzip or not (import_export)
+ Pocket      ``part_000000.csv`` with ``title,url,time_added,tags,status``, or the older HTML page
+ Instapaper  CSV with ``URL,Title,Selection,Folder`` and, in newer exports, ``Timestamp,Tags``
+ Eventr      ZIP with ``subscriptions.opml``, ``starred.json`` and ``tagged.json``
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import datetime as dt
+import enum
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from lxml import etree
+
+from app.feeds.archives.json_rows import iter_rows
+from app.feeds.archives.unpack import Readable, build_damage_error
+from app.models.imports.archives import NAME_MAX, ArchiveKind, SavedEntry
+
+#: Bytes that tell a format.
+HEAD: Final = 4096
+#: Longest line of a CSV file, characters.
+_LINE_MAX: Final = 1 << 20
+_READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("read", "unread", "starred"))
+_LABEL: Final = "user/-/label/"
+#: Ids that the program gave to its own rows.
+_OWN_ID: Final = "tag:google.com,2005:reader/item/"
+
+
+class Format(enum.StrEnum):
+    """The format of one file."""
+
+    OPML = "opml"
+    GOOGLE = "google"
+    TTRSS = "ttrss"
+    TTRSS_JSON = "ttrss_json"
+    POCKET_CSV = "pocket_csv"
+    POCKET_HTML = "pocket_html"
+    INSTAPAPER = "instapaper"
+    EVENTR = "eventr"
+
+
+#: Format of entries → the program that writes it.
+KINDS: Final = {
+    Format.GOOGLE: ArchiveKind.FRESHRSS,
+    Format.TTRSS: ArchiveKind.TTRSS,
+    Format.TTRSS_JSON: ArchiveKind.TTRSS,
+    Format.POCKET_CSV: ArchiveKind.POCKET,
+    Format.POCKET_HTML: ArchiveKind.POCKET,
+    Format.INSTAPAPER: ArchiveKind.INSTAPAPER,
+    Format.EVENTR: ArchiveKind.EVENTR,
+}
+
+_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]{0,30})([^>]{0,200})")
+_POCKET_PAGE = re.compile(r"<title>\s*Pocket Export\s*</title>", re.IGNORECASE)
+_READER_ID = re.compile(r'"id"\s*:\s*"user/')
+_BATCH = re.compile(r'"schema-version"\s*:[^"]{0,20},\s*"articles"\s*:')
+#: Names of Eventr's own lists.
+_OWN_LISTS = ("starred.json", "tagged.json")
+
+
+def detect_format(name: str, head: bytes) -> Format | None:
+    """Return the format of a file from its first bytes; None: it's none of these.
+
+    Args:
+        name: last part of its name, in lower case; it tells Eventr's own lists from others.
+    """
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    if text.startswith("{"):
+        if _BATCH.search(text):
+            return Format.TTRSS_JSON
+        return Format.GOOGLE if _READER_ID.search(text) else None
+    if text.startswith("["):
+        return Format.EVENTR if name in _OWN_LISTS else None
+    if text.startswith("<"):
+        return _detect_markup(text)
+    columns = {part.strip().strip('"').lower() for part in text.partition("\n")[0].split(",")}
+    if {"url", "time_added"} <= columns:
+        return Format.POCKET_CSV
+    return Format.INSTAPAPER if {"url", "title", "selection", "folder"} <= columns else None
+
+
+def _detect_markup(text: str) -> Format | None:
+    if _POCKET_PAGE.search(text):
+        return Format.POCKET_HTML
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        return Format.OPML if "<opml" in text else None
+    element = _ELEMENT.search(text)
+    if element and element[1] == "opml":
+        return Format.OPML
+    return Format.TTRSS if element and element[1] == "articles" and "schema-version" in element[2] else None
+
+
+def iter_entries(found: Format, source: Readable) -> Iterator[SavedEntry]:
+    """Yield the entries of a file.
+
+    Raises:
+        InvalidError: it is damaged, or something else.
+        TooLargeError: it unpacks to too much.
+    """
+    return _READERS[found](source)
+
+
+# -- FreshRSS, and others that write Google Reader's format
+
+
+def _iter_google(source: Readable) -> Iterator[SavedEntry]:
+    for row in iter_rows(source):
+        categories = [one for one in _list(row.get("categories")) if isinstance(one, str)]
+        origin = _dict(row.get("origin"))
+        own = _text(row.get("id"))
+        yield SavedEntry(
+            _unescape(_address(origin.get("feedUrl"))),
+            _text(row.get("guid")) or ("" if own.startswith(_OWN_ID) else own),
+            _first_link(row, "canonical") or _first_link(row, "alternate"),
+            _STARRED in categories,
+            True if _READ in categories else False if _UNREAD in categories else None,
+            tuple(_unescape(one.removeprefix(_LABEL)) for one in categories if one.startswith(_LABEL)),
+            _unescape(_text(origin.get("title"))),
+        )
+
+
+def _unescape(text: str) -> str:
+    """Return a text of FreshRSS, whose older versions wrote it as HTML; in addresses ``&copy`` stays."""
+    return text.replace("&amp;", "&")
+
+
+def _first_link(row: dict[str, Any], name: str) -> str:
+    return next(filter(None, (_address(_dict(link).get("href")) for link in _list(row.get(name)))), "")
+
+
+# -- tt-rss
+
+
+def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
+    parser = etree.XMLPullParser(
+        ("end",),
+        tag="article",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for article in _iter_elements(parser, source):
+            yield _read_article(article)
+            article.clear()
+            # The root would keep all empty articles.
+            root = article.getparent()
+            while root is not None and (before := article.getprevious()) is not None:
+                root.remove(before)
+        parser.close()
+    except etree.XMLSyntaxError as e:
+        raise build_damage_error() from e
+
+
+def _iter_elements(
+    parser: etree.XMLPullParser | etree.HTMLPullParser, source: Readable
+) -> Iterator[etree._Element]:
+    while piece := source.read():
+        parser.feed(piece)
+        for _, element in parser.read_events():
+            if isinstance(element, etree._Element):
+                yield element
+
+
+def _read_article(article: etree._Element) -> SavedEntry:
+    return _build_article({str(child.tag): child.text or "" for child in article if child.tag != "content"})
+
+
+def _iter_ttrss_json(source: Readable) -> Iterator[SavedEntry]:
+    return map(_build_article, iter_rows(source))
+
+
+def _build_article(fields: dict[str, Any]) -> SavedEntry:
+    return SavedEntry(
+        _address(fields.get("feed_url")),
+        _text(fields.get("guid")),
+        _address(fields.get("link")),
+        _is_true(fields.get("marked")),
+        None if fields.get("unread") is None else not _is_true(fields["unread"]),
+        _read_labels(fields.get("label_cache")),
+        _text(fields.get("feed_title")),
+    )
+
+
+def _is_true(value: object) -> bool:
+    """Return a value of PostgreSQL or MySQL: a number, or a word."""
+    return value is True or str(value).strip().lower() in ("1", "t", "true")
+
+
+def _read_labels(text: object) -> tuple[str, ...]:
+    """Return the names in a list of labels: number, name and colors of each."""
+    try:
+        found = json.loads(text) if isinstance(text, str) and text else []
+    except (ValueError, RecursionError):
+        return ()
+    rows = found if isinstance(found, list) else []
+    return tuple(row[1] for row in rows if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str))
+
+
+# -- lists of pages
+
+
+def _iter_csv(source: Readable) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file by the names of its columns, in lower case."""
+    try:
+        rows = csv.reader(_iter_lines(source))
+        names = [name.strip().lower() for name in next(rows, [])]
+        for row in rows:
+            yield dict(zip(names, row, strict=False))
+    except csv.Error as e:
+        raise build_damage_error() from e
+
+
+def _iter_lines(source: Readable) -> Iterator[str]:
+    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    rest, ended = "", False
+    while not ended:
+        piece = source.read()
+        ended = not piece
+        *lines, rest = (rest + decode(piece, ended)).split("\n")
+        if len(rest) > _LINE_MAX:
+            raise build_damage_error()
+        yield from (f"{line}\n" for line in lines)
+    if rest:
+        yield rest
+
+
+def _iter_pocket(source: Readable) -> Iterator[SavedEntry]:
+    for row in _iter_csv(source):
+        if link := _address(row.get("url")):
+            tags = tuple(filter(None, re.split(r"[|,]", row.get("tags", ""))))
+            yield SavedEntry(link=link, read=row.get("status") == "archive", tags=tags)
+
+
+def _iter_pocket_page(source: Readable) -> Iterator[SavedEntry]:
+    parser = etree.HTMLPullParser(("end",), no_network=True, remove_comments=True, encoding="utf-8")
+    is_read = False
+    for element in _iter_elements(parser, source):
+        if element.tag == "h1":
+            is_read = "read" in (element.text or "").lower().split()
+        elif element.tag == "a" and (link := _address(element.get("href"))):
+            tags = tuple(filter(None, (element.get("tags") or "").split(",")))
+            yield SavedEntry(link=link, read=is_read, tags=tags)
+        if element.tag in ("a", "li", "ul"):
+            element.clear()
+
+
+def _iter_instapaper(source: Readable) -> Iterator[SavedEntry]:
+    for row in _iter_csv(source):
+        if link := _address(row.get("url")):
+            folder = row.get("folder", "")
+            is_read = folder in ("Archive", "Starred")
+            yield SavedEntry(link=link, starred=folder == "Starred", read=is_read, tags=_read_tags(row))
+
+
+def _read_tags(row: dict[str, str]) -> tuple[str, ...]:
+    try:
+        found = json.loads(row.get("tags") or "[]")
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
+
+
+# -- Eventr
+
+
+def _iter_own(source: Readable) -> Iterator[SavedEntry]:
+    for row in iter_rows(source):
+        feed = _dict(row.get("feed"))
+        yield SavedEntry(
+            _address(feed.get("address")),
+            "",
+            _address(row.get("link")),
+            _time(row.get("starred")) or bool(row.get("starred")),
+            None,
+            tuple(name for name in _list(row.get("tags")) if isinstance(name, str)),
+            _text(feed.get("title")),
+        )
+
+
+def _time(value: object) -> dt.datetime | None:
+    try:
+        found = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo else found.replace(tzinfo=dt.UTC)
+
+
+# -- values of any type
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    """Return a text; empty if it is something else, or longer than anything that is compared."""
+    return value if isinstance(value, str) and len(value) <= NAME_MAX else ""
+
+
+def _address(value: object) -> str:
+    """Return a web address, empty if it is something else."""
+    found = _text(value).strip()
+    return found if found.lower().startswith(("http://", "https://")) else ""
+
+
+_READERS: Final[dict[Format, Callable[[Readable], Iterator[SavedEntry]]]] = {
+    Format.GOOGLE: _iter_google,
+    Format.TTRSS: _iter_ttrss,
+    Format.TTRSS_JSON: _iter_ttrss_json,
+    Format.POCKET_CSV: _iter_pocket,
+    Format.POCKET_HTML: _iter_pocket_page,
+    Format.INSTAPAPER: _iter_instapaper,
+    Format.EVENTR: _iter_own,
+}

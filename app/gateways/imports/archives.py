@@ -1,0 +1,429 @@
+"""Archives of other readers: reading them, and marking the entries that they name.
+
+An archive brings subscriptions, like an OPML file, and marks: stars, tags and read states of entries. The
+marks wait in the database until the feeds are imported. Then they are applied to those entries that the
+feeds still have. Texts of entries are not taken from archives: an entry belongs to all readers of its feed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import io
+import tempfile
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from app.config import Settings
+from app.errors import EventrError, InvalidError, NotFoundError, TooLargeError
+from app.feeds.archives.archive import is_archive, open_archive
+from app.feeds.archives.formats import HEAD
+from app.feeds.archives.unpack import Limits, build_damage_error
+from app.feeds.entry_hashes import fold_scheme, list_possible_hashes
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
+from app.feeds.urls import hash_url
+from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
+from app.gateways.media.blobs import BlobGateway
+from app.gateways.media.files import FileGateway
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.tags import TagGateway
+from app.mappers.feeds.entries import EntryLink, EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.imports.imports import ImportMapper
+from app.mappers.mongo.store import Session, Store
+from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
+from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
+from app.models.imports.opml import Outline, SubscriptionList
+from app.models.media.blob import ORIGINAL
+from app.models.reading.entry import EntryKey
+from app.models.reading.tag import make_tag_key, normalise_tag
+from app.runtime.pieces import read_piece
+
+#: Runs that may end with their worker before a file counts as damaged.
+_TRIES = 3
+_AT_ONCE = 1000
+#: Outlines whose entries can be marked.
+_SUBSCRIBED = (ItemState.ADDED, ItemState.ALREADY)
+
+
+class _LostError(Exception):
+    """The import was canceled or deleted, or another run has taken it over."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ArchiveContents:
+    """What an archive brings.
+
+    Attributes:
+        subscriptions: its lists, and the feeds of its entries that are in none.
+        marks: entries with marks, each once, feed by feed.
+        counts: :class:`MarkCount` → number.
+    """
+
+    subscriptions: SubscriptionList
+    marks: Sequence[MarkRow]
+    counts: Mapping[str, int]
+
+
+class ArchiveGateway:
+    """Reads archives into imports, and applies their marks."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        imports: ImportGateway,
+        import_mapper: ImportMapper,
+        entry_mapper: EntryMapper,
+        feeds: FeedMapper,
+        entries: EntryGateway,
+        tags: TagGateway,
+        read_marks: ReadMarkGateway,
+        changes: ChangeGateway,
+        files: FileGateway,
+        blobs: BlobGateway,
+        settings: Settings,
+    ) -> None:
+        self._files, self._blobs = files, blobs
+        self._store, self._imports, self._import_mapper = store, imports, import_mapper
+        self._links, self._feeds = entry_mapper, feeds
+        self._entries, self._tags, self._reads, self._changes = entries, tags, read_marks, changes
+        self._limits, self._opml_limits = Limits.from_settings(settings), opml.Limits.from_settings(settings)
+        self._policy = Policy(settings)
+        self._tag_max, self._tags_max = settings.tag_length, settings.tags_per_entry
+
+    def is_archive(self, body: bytes) -> bool:
+        """Return whether an uploaded file is an archive rather than a list of subscriptions."""
+        head = body[:HEAD]
+        if head.startswith(b"\x1f\x8b"):
+            with contextlib.suppress(zlib.error):
+                head = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body[: 2 * HEAD], HEAD)
+        return is_archive(head)
+
+    def read_body(self, body: bytes) -> ArchiveContents:
+        """Read a small archive while a person waits: unpacked, it may be as large as an OPML file.
+
+        Raises:
+            As :meth:`read`.
+        """
+        most = self._opml_limits.max_bytes
+        return self.read(io.BytesIO(body), dataclasses.replace(self._limits, bytes=most))
+
+    def read(self, file: BinaryIO, limits: Limits | None = None) -> ArchiveContents:
+        """Read an archive.
+
+        Args:
+            file: open for reading and seekable.
+            limits: bounds; None: the settings ``archive_…``.
+
+        Raises:
+            InvalidError: it is damaged, encrypted, or holds nothing that Eventr can import.
+            TooLargeError: it exceeds the limits.
+        """
+        limits = limits or self._limits
+        archive = open_archive(file, limits)
+        lists = archive.read_lists(self._opml_limits)
+        found, counts = _collect(archive.iter_entries(), limits.entries)
+        titles = {entry.feed_url: entry.feed_title for entry in found.values() if entry.feed_url}
+        if counts[MarkCount.PAGES] and not (lists or titles):
+            raise InvalidError(
+                "This file has %(count)s saved pages and no feeds. Eventr can't save single pages yet.",
+                count=counts[MarkCount.PAGES],
+            )
+        subscriptions = self._join(lists, titles)
+        marks = sorted(self._rows(found.values()), key=lambda row: row.feed)
+        counts[MarkCount.WAITING] = len(marks)
+        return ArchiveContents(subscriptions, marks, {str(name): n for name, n in counts.items() if n})
+
+    def _join(self, lists: Sequence[SubscriptionList], titles: Mapping[str, str]) -> SubscriptionList:
+        """Return one list of all feeds.
+
+        Raises:
+            TooLargeError: it has too many.
+        """
+        feeds = [feed for one in lists for feed in one.feeds]
+        have = {hash_url(opml.resolve_address(feed.url, self._policy)[0]) for feed in feeds}
+        feeds += [Outline(url, title) for url, title in titles.items() if hash_url(url) not in have]
+        if len(feeds) > (limit := self._opml_limits.max_outlines):
+            raise TooLargeError("This archive has more than %(limit)s feeds.", limit=limit)
+        folders = dict.fromkeys(path for one in lists for path in one.folders)
+        title = next((one.title for one in lists if one.title), "")
+        note = next((one.repaired for one in lists if one.repaired), None)
+        return SubscriptionList(title, tuple(feeds), tuple(folders), len(feeds), note)
+
+    def _rows(self, entries: Iterable[SavedEntry]) -> Iterator[MarkRow]:
+        for entry in entries:
+            names = {make_tag_key(name): normalise_tag(name) for name in entry.tags}
+            tags = [name for key, name in names.items() if key and len(name) <= self._tag_max]
+            # The feed's address says where the entry belongs; no title or text is stored.
+            yield MarkRow(
+                hash_url(entry.feed_url),
+                SavedEntry(
+                    guid=entry.guid,
+                    link=entry.link,
+                    starred=entry.starred,
+                    read=entry.read,
+                    tags=tuple(tags[: self._tags_max]),
+                ),
+            )
+
+    def add(self, user_id: int, contents: ArchiveContents, name: str, now: dt.datetime) -> Import:
+        """Store what an archive brings as an import that waits for its start."""
+        found = self._imports.add(user_id, contents.subscriptions, name, now)
+        self._import_mapper.add_marks(user_id, found.id, contents.marks, now + PREVIEW_KEPT)
+        # Last, so that an import never promises marks that aren't stored.
+        values = {"marks": dict(contents.counts)}
+        return self._import_mapper.update(user_id, found.id, (ImportState.PREVIEW,), values) or found
+
+    # -- uploaded files, which a job reads
+
+    def request_reading(self, user_id: int, file_id: int, now: dt.datetime) -> Import:
+        """Store an import whose file is still to be read; it keeps the file until then.
+
+        Raises:
+            NotFoundError: the user has no such file.
+            InvalidError: too much else uses the file.
+        """
+        file = self._files.get(user_id, file_id)
+        new = Import(
+            id=0, user_id=user_id, name=file.name, created=now, state=ImportState.READING, file_id=file_id
+        )
+        found = self._import_mapper.add(new, [], now + PREVIEW_KEPT)
+        try:
+            self._store.run_in_transaction(
+                lambda session: self._files.attach(session, user_id, [file_id], _own(found.id))
+            )
+        except EventrError:
+            self._import_mapper.remove(user_id, found.id)
+            raise
+        return found
+
+    def find_reading(self) -> list[ActiveImport]:
+        """Return imports whose files are still to be read."""
+        return self._import_mapper.find_reading(_AT_ONCE)
+
+    def read_file(self, user_id: int, import_id: int, now: dt.datetime) -> Import | None:
+        """Read the file of an import, which becomes a preview, or unreadable with an error.
+
+        A file that was read is deleted unless something else uses it: all of it is in the import.
+
+        Returns:
+            The import; None: it was deleted, or read already.
+
+        Raises:
+            StoreError: a store isn't responding; the job runs again.
+        """
+        one = self._import_mapper.update(
+            user_id, import_id, (ImportState.READING,), {"touched": now}, begin=True
+        )
+        if one is None or one.file_id is None:
+            return None
+        try:
+            if one.tries > _TRIES:
+                raise build_damage_error()  # it repeatedly crashes its workers
+            contents = self._read_blob(self._files.get(user_id, one.file_id).blob)
+        except (InvalidError, TooLargeError, NotFoundError) as e:
+            self.release_file(one.id)
+            values = {
+                "state": ImportState.UNREADABLE.value,
+                "fault": [e.sentence, _plain(e.ids)],
+                "ended": now,
+            }
+            return self._import_mapper.update(user_id, import_id, (ImportState.READING,), values)
+        new, items = self._imports.plan(user_id, contents.subscriptions)
+        read = dataclasses.replace(new, marks=contents.counts)
+        found = self._import_mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT)
+        self.release_file(one.id)
+        if found is not None:
+            self._drop_file(user_id, one.file_id)
+        return found
+
+    def _read_blob(self, blob_id: bytes) -> ArchiveContents:
+        piece = self._blobs.open(blob_id, ORIGINAL)
+        with tempfile.TemporaryFile() as copy:
+            for chunk in read_piece(piece):
+                copy.write(chunk)
+            copy.seek(0)
+            head = copy.read(2 * HEAD)
+            if self.is_archive(head):
+                return self.read(copy)
+            # A list of subscriptions may come the same way.
+            copy.seek(0)
+            body = copy.read(self._opml_limits.max_bytes + 1)
+        return ArchiveContents(self._imports.read_file(body), (), {})
+
+    def release_file(self, import_id: int) -> None:
+        """Let go of the file of an import; without another owner it is deleted after a while."""
+        self._files.detach(None, _own(import_id))
+
+    def _drop_file(self, user_id: int, file_id: int) -> None:
+        with contextlib.suppress(NotFoundError):
+            if not self._files.get(user_id, file_id).owners:
+                self._files.delete(user_id, file_id)
+
+    # -- after the feeds were imported
+
+    def find_feeds(self, one: Import) -> dict[str, int]:
+        """Return key of the address → feed, for the feeds of an import that its owner subscribes to."""
+        items = self._imports.find_items(one.user_id, one.id)
+        found = {
+            hash_url(item.url): item.feed_id
+            for item in items
+            if item.state in _SUBSCRIBED and item.feed_id is not None
+        }
+        into = self._imports.find_successors(list(found.values()))
+        return {key: into.get(feed_id, feed_id) for key, feed_id in found.items()}
+
+    def apply_next(self, one: Import, run: str, feeds: Mapping[str, int], now: dt.datetime) -> Import | None:
+        """Apply the next part of an import's marks.
+
+        A part whose run died is applied again, which changes nothing, and is counted once.
+
+        Args:
+            feeds: as :meth:`find_feeds` returns them.
+
+        Returns:
+            The import; None: there is nothing left to apply, or this run has lost the import.
+        """
+        part = self._import_mapper.find_first_marks(one.user_id, one.id)
+        if part is None:
+            return None
+        number, rows = part
+        counts = self._apply(one.user_id, rows, feeds, now)
+
+        def write_counts(session: Session) -> Import:
+            found = self._import_mapper.find(one.user_id, one.id, session)
+            if found is None or not self._import_mapper.remove_marks(one.user_id, one.id, number, session):
+                raise _LostError
+            total = Counter(found.marks)
+            total.update({str(name): count for name, count in counts.items()})
+            total[MarkCount.WAITING] = max(0, total[MarkCount.WAITING] - len(rows))
+            values = {"marks": dict(+total), "touched": now, "tries": 0}
+            running = (ImportState.RUNNING,)
+            saved = self._import_mapper.update(one.user_id, one.id, running, values, run=run, session=session)
+            if saved is None:
+                raise _LostError  # the part stays for a later run
+            return saved
+
+        try:
+            return self._store.run_in_transaction(write_counts)
+        except _LostError:
+            return None
+
+    def _apply(
+        self, user_id: int, rows: Sequence[MarkRow], feeds: Mapping[str, int], now: dt.datetime
+    ) -> Counter[MarkCount]:
+        by_feed: defaultdict[int, list[SavedEntry]] = defaultdict(list)
+        counts = Counter[MarkCount]()
+        for row in rows:
+            if (feed_id := feeds.get(row.feed)) is None:
+                counts[MarkCount.MISSING] += 1
+            else:
+                by_feed[feed_id].append(row.entry)
+        found: list[tuple[EntryKey, SavedEntry]] = []
+        for feed_id, entries in by_feed.items():
+            found += _match(feed_id, self._links.find_links(feed_id), entries)
+        counts[MarkCount.MISSING] += sum(map(len, by_feed.values())) - len(found)
+        counts[MarkCount.STARRED] = self._star(user_id, found, now)
+        counts[MarkCount.TAGGED] = self._tag(user_id, found, now)
+        counts[MarkCount.READ] = self._mark_read(user_id, found)
+        # After the changes: an app that syncs in between would miss them otherwise.
+        marked = {key.id for key, entry in found if entry.starred or entry.tags}
+        self._changes.record_changes(user_id, {}, marked)
+        return counts
+
+    def _star(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
+        times: defaultdict[dt.datetime, list[int]] = defaultdict(list)
+        for key, entry in found:
+            if entry.starred:
+                at = entry.starred if isinstance(entry.starred, dt.datetime) else now
+                times[min(at, now)].append(key.id)
+        for at, entry_ids in times.items():
+            self._entries.set_many_starred(user_id, entry_ids, True, at)
+        return sum(map(len, times.values()))
+
+    def _tag(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
+        count = 0
+        for key, entry in found:
+            if entry.tags:
+                # The limits of tags hold here as well; entries that are gone have no tags.
+                with contextlib.suppress(TooLargeError, NotFoundError):
+                    self._tags.change_tags(user_id, key, entry.tags, (), now)
+                    count += 1
+        return count
+
+    def _mark_read(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
+        for read in (True, False):
+            seqs: defaultdict[int, list[int]] = defaultdict(list)
+            for key, entry in found:
+                if entry.read is read:
+                    seqs[key.feed_id].append(key.seq)
+            if seqs:
+                cards = self._feeds.find_cards(list(seqs))
+                known = {feed_id: numbers for feed_id, numbers in seqs.items() if feed_id in cards}
+                self._reads.mark(user_id, known, cards, read=read, synced=True)
+        return sum(entry.read is True for _, entry in found)
+
+
+def _own(import_id: int) -> str:
+    """Return the owner under which an import keeps its file."""
+    return f"import:{import_id}"
+
+
+def _plain(ids: Mapping[str, Any]) -> dict[str, str | int]:
+    """Return the values of an error that its sentence may contain."""
+    return {name: value for name, value in ids.items() if isinstance(value, str | int)}
+
+
+def _collect(
+    entries: Iterable[SavedEntry], limit: int
+) -> tuple[dict[tuple[str, str], SavedEntry], Counter[MarkCount]]:
+    """Return the marked entries of feeds, each once with all its marks, and what was left out."""
+    found: dict[tuple[str, str], SavedEntry] = {}
+    counts = Counter[MarkCount]()
+    for entry in entries:
+        if not entry.feed_url:
+            counts[MarkCount.PAGES] += 1
+            continue
+        name = entry.feed_url, entry.guid or entry.link
+        if not entry.is_marked or not name[1]:
+            continue
+        if (known := found.get(name)) is not None:
+            found[name] = _merge(known, entry)
+        elif len(found) < limit:
+            found[name] = entry
+        else:
+            counts[MarkCount.CUT] += 1
+    return found, counts
+
+
+def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
+    return dataclasses.replace(
+        one,
+        starred=one.starred or other.starred,
+        read=other.read if one.read is None else one.read,
+        tags=tuple(dict.fromkeys((*one.tags, *other.tags))),
+    )
+
+
+def _match(
+    feed_id: int, links: Sequence[EntryLink], entries: Sequence[SavedEntry]
+) -> list[tuple[EntryKey, SavedEntry]]:
+    """Return the entries that a feed has, by their guid, else by their link."""
+    by_guid = {link.guid_hash: link for link in links}
+    by_url = {fold_scheme(link.url): link for link in links if link.url}
+    found: dict[int, tuple[EntryKey, SavedEntry]] = {}
+    for entry in entries:
+        hashes = list_possible_hashes(entry.guid, entry.link)
+        link = next((by_guid[one] for one in hashes if one in by_guid), None)
+        if link is None and entry.link:
+            link = by_url.get(fold_scheme(entry.link))
+        if link is not None:
+            found.setdefault(link.id, (EntryKey(link.id, feed_id, link.seq, 0), entry))
+    return list(found.values())

@@ -1,0 +1,77 @@
+"""Archives of other readers: the marked entries in them, and how many of these were imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+
+#: Longest guid and address that are compared, characters.
+NAME_MAX = 2048
+
+
+class ArchiveKind(enum.StrEnum):
+    """The program that wrote an archive."""
+
+    EVENTR = "eventr"
+    FRESHRSS = "freshrss"
+    INSTAPAPER = "instapaper"
+    POCKET = "pocket"
+    TTRSS = "tt-rss"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SavedEntry:
+    """An entry in an archive. Its text isn't read: entries belong to all readers of their feed.
+
+    Attributes:
+        feed_url: address of its feed; empty: it is a saved page without a feed.
+        guid: identity that the feed gave it; empty: unknown.
+        link: address of its page; empty: none.
+        starred: when it was starred, or True.
+        read: None: the archive doesn't say.
+        tags: names as written.
+        feed_title: title of its feed.
+    """
+
+    feed_url: str = ""
+    guid: str = ""
+    link: str = ""
+    starred: bool | dt.datetime = False
+    read: bool | None = None
+    tags: tuple[str, ...] = ()
+    feed_title: str = ""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the archive says anything about it."""
+        return bool(self.starred or self.tags) or self.read is not None
+
+
+class MarkCount(enum.StrEnum):
+    """What became of the marked entries of an archive.
+
+    WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ: entries that were marked so; one
+    entry may be in several. MISSING: entries that their feed no longer has, or whose feed wasn't selected.
+    PAGES: saved pages without a feed. CUT: entries beyond the limit.
+    """
+
+    WAITING = "waiting"
+    STARRED = "starred"
+    TAGGED = "tagged"
+    READ = "read"
+    MISSING = "missing"
+    PAGES = "pages"
+    CUT = "cut"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MarkRow:
+    """The marks of an entry, as an import stores them.
+
+    Attributes:
+        feed: key of its feed's address, see :func:`app.feeds.urls.hash_url`.
+    """
+
+    feed: str
+    entry: SavedEntry

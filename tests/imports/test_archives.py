@@ -1,0 +1,565 @@
+"""Archives of other readers: what they bring, what they can't do, and limits (security.md V23)."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.bootstrap.services import Services
+from app.errors import EventrError, InvalidError, TooLargeError
+from app.feeds.archives import json_rows
+from app.feeds.archives.archive import open_archive
+from app.feeds.archives.unpack import Limits
+from app.models.accounts.actor import Actor
+from app.models.imports.archives import ArchiveKind, SavedEntry
+from app.models.imports.imports import Import, ImportState
+from tests.imports import archives as samples
+from tests.imports.archives import HOST, google_item, zipped
+from tests.imports.test_imports import Pulling, listed, run
+from tests.support.reader import add_user, document_count
+
+ROOMY = Limits()
+
+
+def feed(name: str, count: int = 4, *, guids: bool = True, scheme: str = "https") -> bytes:
+    """Return a feed whose entries have the guids and links that the archives name."""
+    items = "".join(
+        f"<item><title>{name} {n}</title><link>{HOST.replace('https', scheme)}/{name}/{n}</link>"
+        + (f"<guid isPermaLink='false'>guid-{name}-{n}</guid>" if guids else "")
+        + f"<pubDate>Mon, {10 + n} May 2027 10:00:00 GMT</pubDate></item>"
+        for n in range(count)
+    )
+    return f"<rss version='2.0'><channel><title>Feed {name}</title>{items}</channel></rss>".encode()
+
+
+def imported(
+    services: Services, who: Actor, body: bytes, bodies: dict[str, bytes], name: str = "x"
+) -> Import:
+    """Upload an archive, import everything in it, and return the import."""
+    kept = services.imports.preview(who, body, name)
+    run(services, services.imports.start(who, kept.id), Pulling(services, bodies))
+    return services.imports.get(who, kept.id)
+
+
+def entries(file: bytes, limits: Limits = ROOMY) -> list[SavedEntry]:
+    return list(open_archive(io.BytesIO(file), limits).iter_entries())
+
+
+class Reader:
+    """What a user has, by the titles of entries."""
+
+    def __init__(self, services: Services, who: Actor) -> None:
+        self._database, self._who, self._services = services.store.database, who, services
+
+    def _marks(self, field: str) -> dict[str, Any]:
+        marks = self._database["marks"].find({"user_id": self._who.user_id, field: {"$exists": True}})
+        return {self._title(mark["entry_id"]): mark[field] for mark in marks}
+
+    def _title(self, entry_id: int) -> str:
+        doc = self._database["entries"].find_one({"_id": entry_id})
+        assert doc is not None
+        return str(doc["title"])
+
+    @property
+    def starred(self) -> dict[str, Any]:
+        return self._marks("starred_at")
+
+    @property
+    def tags(self) -> dict[str, set[str]]:
+        names = {tag.id: tag.name for tag in self._services.tags.list_tags(self._who)}
+        return {title: {names[tag] for tag in tags} for title, tags in self._marks("tags").items()}
+
+    @property
+    def unread(self) -> set[str]:
+        docs = list(self._database["entries"].find({}, {"title": 1}))
+        states = self._services.reading.find_read_states(self._who, [doc["_id"] for doc in docs])
+        return {str(doc["title"]) for doc in docs if states.get(doc["_id"]) is False}
+
+
+@pytest.fixture
+def mine(services: Services, alice: Actor) -> Reader:
+    return Reader(services, alice)
+
+
+# -- what each brings
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new", "old"])
+def test_freshrss_brings_folders_stars_labels_and_read_states(
+    services: Services, alice: Actor, mine: Reader, old: bool
+) -> None:
+    def item(*args: Any, **more: Any) -> dict[str, Any]:
+        return google_item(*args, old=old, **more)
+
+    body = samples.freshrss(
+        {"a": ("News", "Daily"), "b": ()},
+        [
+            item("a", 1, starred=True, labels=["To Do", "Später"]),
+            item("a", 99, starred=True),
+            item("gone", 1, starred=True, feed=""),
+        ],
+        {
+            "a": [item("a", 0, read=True), item("a", 1, starred=True), item("a", 2), item("a", 3, read=True)],
+            "b": [item("b", 0, labels=["To Do"])],
+        },
+    )
+    kept = services.imports.preview(alice, body, "freshrss.zip")
+    assert kept.counts == {"waiting": 2}
+    assert kept.marks == {"waiting": 6, "pages": 1}
+    run(
+        services,
+        services.imports.start(alice, kept.id),
+        Pulling(services, {f"{HOST}/a": feed("a"), f"{HOST}/b": feed("b", guids=False)}),
+    )
+    done = services.imports.get(alice, kept.id)
+    assert done.state is ImportState.DONE
+    assert done.marks == {"starred": 1, "tagged": 2, "read": 2, "missing": 1, "pages": 1}
+    assert set(mine.starred) == {"a 1"}
+    assert mine.tags == {"a 1": {"To Do", "Später"}, "b 0": {"To Do"}}
+    assert {title for title in mine.unread if title.startswith("a")} == {"a 1", "a 2"}
+    assert {folder.name for folder in services.folders.list_folders(alice)} == {"News", "Daily"}
+    assert services.store.database["import_marks"].count_documents({}) == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_ttrss_brings_feeds_stars_and_labels(
+    services: Services, alice: Actor, mine: Reader, packed: bool
+) -> None:
+    article = samples.ttrss_article
+    body = samples.ttrss(
+        [
+            article("a", 1, labels='[[-1025,"Work","#fff","#000"],[-1026,"Later","",""]]'),
+            article("a", 2, labels='{"no-labels":1}'),
+            article("a", 3, marked="0", labels='[[-1025,"Work","",""]]'),
+            article("x", 4, feed=False),
+        ]
+    )
+    body = samples.gzipped(body) if packed else body
+    # The site has moved to https since.
+    done = imported(services, alice, body, {f"{HOST}/a": feed("a", scheme="http")})
+    assert done.counts == {"added": 1}
+    assert done.marks == {"starred": 2, "tagged": 2, "pages": 1}
+    assert set(mine.starred) == {"a 1", "a 2"}
+    assert mine.tags == {"a 1": {"Work", "Later"}, "a 3": {"Work"}}
+    (subscription,) = services.gateways.subscriptions.find_by_user(alice.user_id)
+    assert subscription.title == ""  # equal to the feed's own
+
+
+def test_addresses_and_labels_of_old_freshrss_are_unescaped() -> None:
+    item = google_item("a", 1, old=True, labels=["Q&amp;A"], feed="https://a.example/?x=1&amp;copy=2")
+    (found,) = entries(samples.google_json("starred", [item]).encode())
+    assert (found.feed_url, found.tags) == ("https://a.example/?x=1&copy=2", ("Q&A",))
+
+
+def test_ttrss_data_migration_brings_read_states_as_well(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    articles = [
+        {**samples.ttrss_article("a", n, labels='[[-1025,"Work","",""]]' if n == 1 else ""), "unread": n % 2}
+        for n in range(4)
+    ]
+    for number, article in enumerate(articles):
+        article |= {"marked": int(number == 3), "feed_title": "Feed a", "note": None, "label_cache": None} | (
+            {"label_cache": article["label_cache"]} if number == 1 else {}
+        )
+    done = imported(services, alice, samples.ttrss_zip(articles, 3), {f"{HOST}/a": feed("a")})
+    assert done.marks == {"starred": 1, "tagged": 1, "read": 2}
+    assert set(mine.starred) == {"a 3"}
+    assert mine.tags == {"a 1": {"Work"}}
+    assert mine.unread == {"a 1", "a 3"}
+
+
+def test_zip_of_a_ttrss_export_is_read(services: Services, alice: Actor, mine: Reader) -> None:
+    body = zipped({"folder/TinyTinyRSS_exported.xml": samples.ttrss([samples.ttrss_article("a", 1)])})
+    assert imported(services, alice, body, {f"{HOST}/a": feed("a")}).marks == {"starred": 1}
+    assert set(mine.starred) == {"a 1"}
+
+
+def test_own_export_brings_everything_back(services: Services, bob: Actor) -> None:
+    alice = add_user(services, "ann")
+    bodies = {f"{HOST}/{name}": feed(name) for name in ("a", "b")}
+    imported(services, alice, listed(("a", ("News",)), ("b", ())), bodies)
+    ids = {str(doc["title"]): doc["_id"] for doc in services.store.database["entries"].find()}
+    then = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    with clock.set_source(lambda: then):
+        services.reading.set_starred(alice, ids["a 1"], True)
+    services.tags.change_tags(alice, ids["b 2"], add=["One", "Two"])
+    assert services.gateways.personal_exports.request_export(alice.user_id, clock.now())
+    assert services.personal_exports.run(alice.user_id) == {"state": "ready"}
+    made = services.personal_exports.find_latest(alice)
+    assert made is not None
+    file = b"".join(services.gateways.personal_exports.iter_parts(made))
+    done = imported(services, bob, file, bodies, "eventr.zip")
+    assert done.marks == {"starred": 1, "tagged": 1}
+    theirs = Reader(services, bob)
+    assert theirs.starred == {"a 1": then}
+    assert theirs.tags == {"b 2": {"One", "Two"}}
+    assert [folder.name for folder in services.folders.list_folders(bob)] == ["News"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "expected"),
+    [
+        (
+            samples.pocket_csv(["https://a.example/1", "javascript:alert(1)"]).encode(),
+            ArchiveKind.POCKET,
+            [SavedEntry(link="https://a.example/1", read=True, tags=("a", "b"))],
+        ),
+        (
+            zipped({"pocket/part_000000.csv": samples.pocket_csv(["https://a.example/1"])}),
+            ArchiveKind.POCKET,
+            [SavedEntry(link="https://a.example/1", read=True, tags=("a", "b"))],
+        ),
+        (
+            samples.POCKET_HTML.encode(),
+            ArchiveKind.POCKET,
+            [
+                SavedEntry(link="https://a.example/1", read=False),
+                SavedEntry(link="https://a.example/2", read=True, tags=("tag1", "tag2")),
+            ],
+        ),
+        (
+            samples.INSTAPAPER[0].encode(),
+            ArchiveKind.INSTAPAPER,
+            [
+                SavedEntry(link="https://a.example/1", read=True),
+                SavedEntry(link="https://a.example/2", read=False),
+            ],
+        ),
+        (
+            b"\xef\xbb\xbf" + samples.INSTAPAPER[1].replace("\n", "\r\n").encode(),
+            ArchiveKind.INSTAPAPER,
+            [
+                SavedEntry(link="https://a.example/1", read=True, starred=True, tags=("coding",)),
+                SavedEntry(link="https://a.example/2", read=False),
+            ],
+        ),
+    ],
+    ids=["pocket-csv", "pocket-zip", "pocket-html", "instapaper-old", "instapaper"],
+)
+def test_pages_without_a_feed_are_read_and_counted(
+    services: Services, alice: Actor, body: bytes, kind: ArchiveKind, expected: Sequence[SavedEntry]
+) -> None:
+    assert open_archive(io.BytesIO(body), Limits()).kind is kind
+    assert entries(body) == list(expected)
+    with pytest.raises(InvalidError, match=f"{len(expected)} saved pages and no feeds"):
+        services.imports.preview(alice, body, "x")
+    assert services.imports.list_recent(alice) == []
+
+
+def test_archive_beside_a_list_counts_its_pages(services: Services, alice: Actor) -> None:
+    body = zipped({"list.opml": listed(("a", ())), "part_0.csv": samples.pocket_csv(["https://a.example/"])})
+    assert services.imports.preview(alice, body, "x").marks == {"pages": 1}
+
+
+def test_texts_of_archives_are_stored_nowhere(services: Services, alice: Actor) -> None:
+    """An entry belongs to all readers of its feed: nobody may write into it (V23)."""
+    body = samples.freshrss({"a": ()}, [google_item("a", 1, starred=True)], {"a": [google_item("a", 2)]})
+    imported(services, alice, body, {f"{HOST}/a": feed("a")})
+    imported(services, alice, samples.ttrss([samples.ttrss_article("a", 3)]), {f"{HOST}/a": feed("a")})
+    for name in services.store.database.list_collection_names():
+        for doc in services.store.database[name].find():
+            assert "alert(" not in repr(doc), name
+
+
+# -- applying marks
+
+
+def test_marks_are_applied_to_feeds_that_one_already_has(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    bodies = {f"{HOST}/a": feed("a")}
+    imported(services, alice, listed(("a", ())), bodies)
+    body = samples.freshrss({"a": ()}, [google_item("a", 1, starred=True)], {})
+    kept = services.imports.preview(alice, body, "x")
+    assert kept.counts == {"already": 1}
+    page = services.imports.start(alice, kept.id)
+    assert page.goal == 0
+    run(services, page, Pulling(services, {}))
+    assert services.imports.get(alice, kept.id).marks == {"starred": 1}
+    assert set(mine.starred) == {"a 1"}
+
+
+def test_marks_of_feeds_that_were_not_chosen_are_missing(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    body = samples.freshrss(
+        {"a": (), "b": ()}, [google_item("a", 1, starred=True), google_item("b", 1, starred=True)], {}
+    )
+    kept = services.imports.preview(alice, body, "x")
+    services.imports.choose_items(alice, kept.id, 0, [0])
+    run(services, services.imports.start(alice, kept.id), Pulling(services, {f"{HOST}/a": feed("a")}))
+    assert services.imports.get(alice, kept.id).marks == {"starred": 1, "missing": 1}
+    assert set(mine.starred) == {"a 1"}
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_run_that_dies_while_it_marks_is_finished_by_the_next(
+    services: Services, alice: Actor, mine: Reader, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    count = 600  # three parts
+    body = samples.freshrss(
+        {"a": ()}, [google_item("a", n, starred=True) for n in range(count)], {"a": [google_item("a", 0)]}
+    )
+    started = services.imports.start(alice, services.imports.preview(alice, body, "x").id)
+    calls = []
+    whole = services.gateways.changes.record_changes
+
+    def die(*args: Any, **more: Any) -> None:
+        whole(*args, **more)
+        calls.append(args)
+        if len(calls) == after + 1:
+            raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(services.gateways.changes, "record_changes", die)
+        with pytest.raises(OSError):
+            run(services, started, Pulling(services, {f"{HOST}/a": feed("a", 3)}))
+    run(services, started, Pulling(services, {}), "next")
+    done = services.imports.get(alice, started.id)
+    assert done.state is ImportState.DONE
+    assert done.marks == {"starred": 3, "missing": count - 3}
+    assert set(mine.starred) == {"a 0", "a 1", "a 2"}
+
+
+def test_canceled_import_keeps_its_marks_until_it_is_resumed(
+    services: Services, alice: Actor, mine: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = samples.freshrss({"a": ()}, [google_item("a", 1, starred=True)], {})
+    started = services.imports.start(alice, services.imports.preview(alice, body, "x").id)
+    find = services.gateways.archives.find_feeds
+
+    def cancel(one: Import) -> dict[str, int]:
+        found = find(one)
+        services.imports.cancel(alice, one.id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(services.gateways.archives, "find_feeds", cancel)
+        run(services, started, Pulling(services, {f"{HOST}/a": feed("a")}))
+    left = services.imports.get(alice, started.id)
+    assert (left.state, left.marks) == (ImportState.CANCELLED, {"waiting": 1})
+    run(services, services.imports.resume(alice, started.id), Pulling(services, {}), "next")
+    assert services.imports.get(alice, started.id).marks == {"starred": 1}
+
+
+def test_tags_beyond_the_limits_are_left_out(services: Services, alice: Actor, mine: Reader) -> None:
+    labels = [f"Label {n}" for n in range(services.settings.tags_per_entry + 5)]
+    body = samples.freshrss({"a": ()}, [google_item("a", 1, labels=[*labels, "x" * 200, " , "])], {})
+    imported(services, alice, body, {f"{HOST}/a": feed("a")})
+    assert mine.tags == {"a 1": set(labels[: services.settings.tags_per_entry])}
+
+
+def test_deleted_import_and_deleted_account_leave_no_marks(
+    services: Services, alice: Actor, bob: Actor
+) -> None:
+    body = samples.freshrss({"a": ()}, [google_item("a", 1, starred=True)], {})
+    services.imports.remove(alice, services.imports.preview(alice, body, "x").id)
+    assert document_count(services.store.database)["import_marks"] == 0
+    services.imports.preview(bob, body, "x")
+    services.mappers.erasure.erase(bob.user_id, clock.now())
+    assert document_count(services.store.database)["import_marks"] == 0
+
+
+# -- limits and damage (V23)
+
+_LIMITS = Limits(members=10, bytes=1 << 20, ratio=100, entries=5)
+
+
+def _refuse(body: bytes, limits: Limits = _LIMITS) -> EventrError:
+    with pytest.raises(EventrError) as refused:
+        entries(body, limits)
+    assert isinstance(refused.value, InvalidError | TooLargeError), refused.value
+    return refused.value
+
+
+def test_V23_bomb_is_refused_before_it_is_unpacked() -> None:
+    body = zipped({"starred_1.json": b"[" + b" " * (20 << 20)})
+    assert "unpacks to more data" in _refuse(body).message
+
+
+def test_V23_bomb_that_lies_about_its_size_is_refused_while_it_is_unpacked() -> None:
+    text = '{"id": "user/", "items": [' + " " * (8 << 20)
+    body = zipped({"starred_1.json": text})
+    # The sizes in both headers say: 100 bytes.
+    real = struct.pack("<L", len(text))
+    assert body.count(real) == 2
+    changed = body.replace(real, struct.pack("<L", 100))
+    error = _refuse(changed)
+    assert "damaged" in error.message or "unpacks to more data" in error.message
+
+
+def test_V23_many_small_bombs_count_together() -> None:
+    many = {f"starred_{n}.json": '{"id": "user/", "items": [' + " " * (600 << 10) + "]}" for n in range(4)}
+    assert "unpacks to more data" in _refuse(zipped(many)).message
+    assert "unpacks to more data" in _refuse(zipped(many, zipfile.ZIP_STORED)).message
+
+
+def test_V23_packed_file_that_grows_is_refused() -> None:
+    body = samples.gzipped(b'<articles schema-version="1">' + b" " * (30 << 20))
+    assert "unpacks to more data" in _refuse(body).message
+
+
+def test_V23_members_are_counted() -> None:
+    assert "more than 10 files" in _refuse(zipped({f"{n}.txt": "" for n in range(11)})).message
+    huge = zipped({f"{'x' * 60_000}{n}.txt": "" for n in range(3)})
+    assert "more than 10 files" in _refuse(huge).message
+
+
+def test_V23_entries_are_counted(services: Services, alice: Actor) -> None:
+    few = dataclasses.replace(services.settings, archive_entries_max=3)
+    services.gateways.archives._limits = Limits.from_settings(few)
+    body = samples.freshrss({"a": ()}, [google_item("a", n, starred=True) for n in range(5)], {})
+    assert services.imports.preview(alice, body, "x").marks == {"waiting": 3, "cut": 2}
+
+
+def test_V23_archive_inside_an_archive_is_not_opened() -> None:
+    inner = zipped({"starred_1.json": samples.google_json("starred", [google_item("a", 1)])})
+    assert "another ZIP file" in _refuse(zipped({"inner.zip": inner})).message
+    assert "another ZIP file" in _refuse(zipped({"inner.zip": inner, "x.json": inner})).message
+
+
+def test_V23_names_of_members_are_no_paths() -> None:
+    body = zipped({"../../etc/starred.json": "[]", "/abs/part_0.csv": "url,time_added\n", "..\\x.opml": ""})
+    assert entries(body) == []
+
+
+def test_V23_encrypted_archive_is_refused_with_a_sentence() -> None:
+    body = bytearray(zipped({"starred_1.json": "{}"}))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        body[body.index(signature) + offset] |= 1
+    assert "encrypted" in _refuse(bytes(body)).message
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_V23_other_packing_is_refused_with_a_sentence(method: int) -> None:
+    assert "plain ZIP file" in _refuse(zipped({"starred_1.json": "{}"}, method)).message
+
+
+def test_V23_zip64_is_read() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive, archive.open("part_0.csv", "w", force_zip64=True) as member:
+        member.write(samples.pocket_csv(["https://a.example/1"]).encode())
+    assert len(entries(out.getvalue())) == 1
+
+
+def test_V23_every_cut_of_an_archive_is_refused_with_a_sentence() -> None:
+    whole = samples.freshrss({"a": ()}, [google_item("a", n, starred=True) for n in range(3)], {})
+    for length in [*range(4, 60), *range(60, len(whole), 37)]:
+        assert _refuse(whole[:length]).message
+    packed = samples.gzipped(samples.ttrss([samples.ttrss_article("a", n) for n in range(3)]))
+    for length in range(2, len(packed) - 8, 11):
+        assert _refuse(packed[:length]).message
+
+
+def test_V23_damage_anywhere_raises_nothing_else() -> None:
+    whole = samples.freshrss({"a": ()}, [google_item("a", n, starred=True) for n in range(3)], {})
+    for place in range(0, len(whole), 7):
+        body = bytearray(whole)
+        body[place] ^= 0x5A
+        # Each of the two has a sentence. Where the damage is in a text, there is nothing to refuse.
+        with contextlib.suppress(InvalidError, TooLargeError):
+            entries(bytes(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": "user/", "items": [{"a": 1}, {"b": ',
+        b'{"id": "user/", "items": [{"a": 1}',
+        b'{"id": "user/", "items": [{"a": 1}, nonsense]}',
+        b'{"id": "user/", "items": [' + b'{"a":' * 100_000,
+        b'{"id": "user/", "items": [' + b"[" * 100_000,
+        b'<articles schema-version="1"><article><title>x',
+        b'<articles schema-version="1"><article></wrong></articles>',
+        b"url,time_added\n" + b'"' + b"x" * (2 << 20),
+    ],
+)
+def test_damaged_lists_are_refused(body: bytes) -> None:
+    assert "damaged" in _refuse(body, Limits()).message or "isn't a list" in _refuse(body, Limits()).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<!DOCTYPE articles [<!ENTITY a "aaaa">]><articles schema-version="1"><article/></articles>',
+        '<!DOCTYPE articles SYSTEM "http://127.0.0.1/x"><articles schema-version="1"></articles>',
+    ],
+)
+def test_document_types_are_refused(text: str) -> None:
+    assert "nothing to import" in _refuse(text.encode()).message
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_rows_of_any_form_are_read_whole(size: int) -> None:
+    rows = [
+        {"n": n, "text": 'a "quoted" \\ ] } text ☃ \u2028' * (n * 40), "deep": {"list": [[], {}]}}
+        for n in range(20)
+    ]
+
+    class Slow:
+        def __init__(self, body: bytes) -> None:
+            self._left = io.BytesIO(body)
+
+        def read(self, count: int = 0, /) -> bytes:
+            return self._left.read(size)
+
+    for body in (
+        json.dumps(rows),
+        json.dumps(rows, ensure_ascii=False, indent=1),
+        samples.google_json("starred", rows),
+        "\ufeff " + json.dumps({"items": rows, "more": 1}),
+    ):
+        assert list(json_rows.iter_rows(Slow(body.encode()))) == rows
+
+
+def test_long_row_is_refused_without_reading_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_rows, "ROW_MAX", 1 << 20)
+    count = 0
+
+    class Endless:
+        def read(self, size: int = 0, /) -> bytes:
+            nonlocal count
+            count += 1
+            return b'[{"a": "' if count == 1 else b"x" * 65536
+
+    with pytest.raises(InvalidError):
+        list(json_rows.iter_rows(Endless()))
+    assert count < 100
+
+
+def test_crc_is_checked() -> None:
+    text = samples.pocket_csv(["https://a.example/1"]).encode()
+    body = zipped({"part_0.csv": text}, zipfile.ZIP_STORED)
+    changed = body.replace(struct.pack("<L", zlib.crc32(text)), struct.pack("<L", 1))
+    assert "damaged" in _refuse(changed).message
+
+
+def test_V23_external_entities_are_never_read(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("https://canary.example/")
+    text = (
+        '<!-- <articles schema-version="1"> -->'
+        + " " * 8192
+        + f'<!DOCTYPE articles [<!ENTITY x SYSTEM "file://{canary}"><!ENTITY y "https://y.example/">]>'
+        + '<articles schema-version="1"><article><link>&x;</link><feed_url>&y;</feed_url>'
+        + "<marked>1</marked></article></articles>"
+    )
+    try:
+        found = entries(text.encode())
+    except InvalidError:
+        return
+    assert "canary" not in repr(found)
+    assert "y.example" not in repr(found)
