@@ -1,0 +1,3 @@
+"""Files and pictures: decoding them, and the places where they are stored."""
+
+from __future__ import annotations
