@@ -11,6 +11,7 @@ import datetime as dt
 import enum
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 
 #: Value of :attr:`Blob.references` while the blob's files are being deleted; only the cleaner sets it.
 DELETING = -1
@@ -18,6 +19,27 @@ DELETING = -1
 GENERATION_BITS = 40
 #: Name of the only file of a blob that isn't a picture.
 ORIGINAL = "original"
+#: Media type → extension of a downloaded file; other types are ``bin``.
+EXTENSIONS: Mapping[str, str] = {
+    "application/gzip": "gz",
+    "application/ogg": "ogg",
+    "application/pdf": "pdf",
+    "application/zip": "zip",
+    "audio/flac": "flac",
+    "audio/mp4": "m4a",
+    "audio/mpeg": "mp3",
+    "image/avif": "avif",
+    "image/bmp": "bmp",
+    "image/gif": "gif",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/svg+xml": "svg",
+    "image/vnd.microsoft.icon": "ico",
+    "image/webp": "webp",
+    "text/plain": "txt",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+}
 
 
 class BlobKind(enum.StrEnum):
@@ -56,6 +78,7 @@ class Blob:
         names: name of each stored file → its bytes.
         copies: names of the stores that have all its files.
         missing: names of the stores that lack it.
+        lost: whether a file was found to be in no store; its next use stores all files anew.
     """
 
     id: bytes
@@ -74,6 +97,27 @@ class Blob:
     names: Mapping[str, int] = dataclasses.field(default_factory=dict)
     copies: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    lost: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """Content to be stored as a blob; the attributes are those of :class:`Blob`.
+
+    Attributes:
+        files: name → a file to read, or the bytes themselves.
+    """
+
+    id: bytes
+    kind: BlobKind
+    size: int
+    type: str
+    files: Mapping[str, Path | bytes]
+    width: int | None = None
+    height: int | None = None
+    color: str | None = None
+    frames: int = 1
+    recipe: int = 0
 
 
 def draw_generation() -> int:

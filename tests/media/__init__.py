@@ -1,0 +1,3 @@
+"""Tests of pictures and files."""
+
+from __future__ import annotations
