@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "controller": "app.commands.processes:controller",
     "doctor": "app.commands.doctor:doctor",
     "manager": "app.commands.processes:manager",
+    "media": "app.commands.media:media",
     "migrate": "app.commands.migrate:migrate",
     "repl": "app.commands.repl.command:repl",
     "report": "app.commands.report:report",

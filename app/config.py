@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from app.errors import SettingsError
+from app.models.media import store_address
 
 PREFIX = "EVENTR_"
 _TRUE = {"1", "true", "yes", "on"}
@@ -118,6 +121,23 @@ def _contact(value: str) -> str | None:
     return "must be an address like mailto:you@example.org or https://example.org/contact"
 
 
+def _media_stores(value: tuple[str, ...]) -> str | None:
+    try:
+        store_address.parse_stores(value)
+    except ValueError:
+        # The message quotes no address, because it may contain a password.
+        return (
+            "must contain different addresses like disk:/srv/media, dav:https://USER:PASSWORD@HOST/FOLDER "
+            "or s3:https://KEY:SECRET@HOST/BUCKET?region=REGION, separated by commas"
+        )
+    return None
+
+
+def _accel(value: str) -> str | None:
+    fits = value.startswith("/") and value.endswith("/") and value.isascii() and value.isprintable()
+    return None if not value or fits else "must be a path like /media-files/"
+
+
 def _rates(value: tuple[str, ...]) -> str | None:
     for row in value:
         name, _, number = row.partition("=")
@@ -148,6 +168,11 @@ def _listening(value: str) -> str | None:
 
 def _secret_key(value: str) -> str | None:
     return None if not value or len(value) >= 32 else "must have at least 32 random characters"
+
+
+def _media_keys(value: str) -> str | None:
+    fits = all(len(key) >= 32 for key in value.split())
+    return None if fits else "must be keys of at least 32 random characters each"
 
 
 def _row(
@@ -236,6 +261,30 @@ class Settings:
         64 << 20,
         "Total of the responses per web process that wait to be read, in bytes; the oldest are dropped",
         _between(1 << 20, 1 << 34),
+    )
+    upload_spools: int = _row(
+        64,
+        "Uploads that one web process receives at the same time; others wait for their turn",
+        _between(1, 500),
+    )
+    upload_spools_per_address: int = _row(
+        8,
+        (
+            "Uploads that one web process receives at the same time from one IP address (IPv6: /64 network); "
+            "others wait for their turn"
+        ),
+        _between(1, 500),
+    )
+    upload_idle_seconds: float = _row(
+        20.0,
+        "Seconds without a byte, or without a turn, after which an upload is disconnected",
+        _between(0.1, 600),
+    )
+    upload_rate: float = _row(
+        1024, "Slowest upload, in bytes per second over EVENTR_UPLOAD_RATE_SECONDS", _between(0, 1 << 30)
+    )
+    upload_rate_seconds: float = _row(
+        60.0, "Time over which EVENTR_UPLOAD_RATE is measured", _between(1, 3600)
     )
     secret_key: str = _row(
         "",
@@ -354,6 +403,17 @@ class Settings:
     )
     fetch_connections: int = _row(200, "Concurrent connections per worker", _between(1, 10000))
     fetch_per_host: int = _row(2, "Concurrent connections per host", _between(1, 64))
+    fetch_pictures_per_host: int = _row(
+        6, "Concurrent connections per host for pictures and icons", _between(1, 64)
+    )
+    fetch_picture_rate: float = _row(
+        10.0,
+        "Requests per second for pictures and icons to one host, across all workers and servers",
+        _between(0.001, 10000),
+    )
+    fetch_picture_burst: int = _row(
+        60, "Requests for pictures and icons to one host at once after a pause", _between(1, 10000)
+    )
     fetch_host_rate: float = _row(
         2.0, "Requests per second to one host, across all workers and servers", _between(0.001, 10000)
     )
@@ -427,6 +487,12 @@ class Settings:
     fetch_max_page: int = _row(
         5 << 20, "Largest web page after decompression, in bytes", _between(1024, 1 << 30)
     )
+    fetch_max_picture: int = _row(
+        10 << 20, "Largest picture of an entry that Eventr fetches, in bytes", _between(1024, 1 << 30)
+    )
+    fetch_max_icon: int = _row(
+        512 << 10, "Largest icon of a feed that Eventr fetches, in bytes", _between(1024, 1 << 26)
+    )
     fetch_max_header: int = _row(
         64 << 10, "Total size of a response's headers, in bytes", _between(1024, 1 << 20)
     )
@@ -446,6 +512,46 @@ class Settings:
         200 << 30, "Bytes fetched per day in all; 0: no limit", _zero_or_between(1 << 20, 1 << 50)
     )
 
+    # -- pictures of other sites
+    images: str = _row(
+        "proxy",
+        (
+            "How pages show pictures of other sites: proxy: through this server, unless a user chooses "
+            "otherwise; direct: from the sites, which then see who reads"
+        ),
+        _one_of("proxy", "direct"),
+        common=True,
+    )
+    media_keys: str = _row(
+        "",
+        (
+            "Keys for the addresses of pictures, the newest first, separated by spaces; empty: derived from "
+            "EVENTR_SECRET_KEY. Addresses made with former keys stay valid"
+        ),
+        _media_keys,
+        secret=True,
+    )
+    pictures_per_hour: int = _row(
+        2000, "New pictures that Eventr fetches for one user per hour", _between(10, 1_000_000)
+    )
+    pictures_per_hour_programs: int = _row(
+        20_000,
+        "New pictures per hour that Eventr fetches for all reader apps together; one address gets as many as "
+        "one user",
+        _between(10, 10_000_000),
+    )
+    media_prefetch: bool = _row(
+        True,
+        "Fetch pictures ahead: those of the next three entries of a list, and small ones of new "
+        "entries if someone reads their feed as cards",
+    )
+    icons_per_hour: int = _row(
+        30, "Times per hour that one user may have icons of feeds looked for again", _between(1, 10_000)
+    )
+    picture_patience: float = _row(
+        5.0, "Seconds that a reader app's request waits for a new picture", _between(0, 30)
+    )
+
     # -- reading a feed
     feed_max_items: int = _row(2000, "Items read from one response", _between(1, 100000))
     entry_max_html: int = _row(1 << 20, "Longest HTML of an entry, in characters", _between(1024, 1 << 24))
@@ -459,6 +565,16 @@ class Settings:
     opml_max_bytes: int = _row(5 << 20, "Largest OPML file, in bytes", _between(1024, 1 << 30))
     opml_max_outlines: int = _row(20_000, "Outlines per OPML file", _between(1, 1_000_000))
     opml_max_depth: int = _row(32, "Deepest nesting of outlines in an OPML file", _between(1, 200))
+    archive_members_max: int = _row(10_000, "Files in an archive to import", _between(1, 1_000_000))
+    archive_bytes_max: int = _row(
+        2 << 30, "Unpacked size of an archive to import, in bytes", _between(1 << 20, 1 << 40)
+    )
+    archive_ratio_max: int = _row(
+        100, "Unpacked size of an archive to import, as a multiple of its size", _between(1, 10_000)
+    )
+    archive_entries_max: int = _row(
+        100_000, "Starred, tagged and read entries that are imported from an archive", _between(1, 1e7)
+    )
     imports_at_once: int = _row(10, "Imports that run at once; further ones wait", _between(1, 1000))
     addresses_per_hour: int = _row(
         60, "Feed addresses that one user may change per hour", _between(1, 10_000)
@@ -747,6 +863,51 @@ class Settings:
         5, "Rejected messages in a row after which a device is dropped", _between(1, 1000)
     )
 
+    # -- uploads
+    uploads: bool = _row(True, "Allow uploads of files")
+    upload_max: int = _row(2 << 30, "Largest file that can be uploaded, in bytes", _between(1024, 1 << 44))
+    upload_picture_max: int = _row(
+        20 << 20, "Largest picture for a post or comment, in bytes", _between(1024, 1 << 30)
+    )
+    upload_import_max: int = _row(
+        500 << 20, "Largest archive that can be imported, in bytes", _between(1024, 1 << 40)
+    )
+    upload_part_max: int = _row(
+        16 << 20,
+        "Bytes of an upload that are stored at once; a longer request is stored in several parts",
+        _between(64 << 10, 1 << 30),
+    )
+    upload_form_max: int = _row(
+        8 << 20,
+        "Largest file that a form without scripts can upload, in bytes",
+        _between(1024, 1 << 30),
+    )
+    upload_expires: int = _row(
+        86400, "Seconds after the last part when an unfinished upload is deleted", _between(60, 30 * 86400)
+    )
+    uploads_open: int = _row(20, "Unfinished uploads per user", _between(1, 1000))
+    uploads_per_hour: int = _row(200, "Uploads that one user may begin per hour", _between(1, 1e6))
+    uploads_ietf: bool = _row(
+        False, "Also accept resumable uploads in the form of the IETF draft, which may still change"
+    )
+    instant: str = _row(
+        "own",
+        (
+            "Files that needn't be sent again because the server has them: none, the user's own, or (proof) "
+            "also those that several users have, for programs that prove that they have the file"
+        ),
+        _one_of("off", "own", "proof"),
+    )
+    instant_min: int = _row(
+        1 << 20, "Smallest file that needn't be sent again, in bytes", _between(1, 1 << 30)
+    )
+    instant_per_hour: int = _row(
+        30, "Files per user and hour that are added without sending them", _between(1, 1e6)
+    )
+    quota: int = _row(
+        1 << 30, "Storage for the files of one user, in bytes; 0: no limit", _between(0, 1 << 50)
+    )
+
     # -- data exports
     export_max: int = _row(
         1 << 30,
@@ -755,6 +916,100 @@ class Settings:
     )
     export_ttl: int = _row(86400, "Seconds that a data export can be downloaded", _between(60, 30 * 86400))
     exports_per_day: int = _row(5, "Data exports per user and day", _between(1, 1000))
+
+    # -- pictures and files
+    media_window: int = _row(
+        14,
+        "Days after which pictures that nobody has seen, and files that nothing uses, are deleted",
+        _between(1, 3650),
+    )
+    media_cache_bytes: int = _row(
+        5 << 30,
+        "Space for pictures from other sites, in bytes; those seen longest ago are deleted first",
+        _between(1 << 20, 1 << 50),
+        common=True,
+    )
+    media_idle: int = _row(
+        3600,
+        "Seconds that unused content stays stored, so that the same upload or picture finds it again",
+        _between(60, 30 * 86400),
+    )
+    media_strays: str = _row(
+        "report",
+        "What happens to old files in media stores that the database doesn't know: report or delete",
+        _one_of("report", "delete"),
+    )
+    media_stray_age: int = _row(
+        24, "Hours after which such a file counts as old; an upload must not take longer", _between(1, 8760)
+    )
+    media_stores: tuple[str, ...] = _row(
+        (),
+        (
+            "Where pictures and files are stored, in the order of reading: disk:, dav: and s3: addresses, "
+            "comma-separated; empty: EVENTR_HOME/media/files"
+        ),
+        _media_stores,
+        secret=True,
+        common=True,
+    )
+    media_copies: int = _row(
+        1,
+        "Stores that must have a picture or file before it counts as stored; the others get it later",
+        _between(1, 16),
+    )
+    media_store_timeout: float = _row(
+        2.0,
+        (
+            "Timeout for connecting to a media store on another server and for reading 1 MiB from it, in "
+            "seconds; writing may stall five times as long"
+        ),
+        _between(0.1, 60),
+    )
+    media_shelf_bytes: int = _row(
+        1 << 30,
+        "Space in EVENTR_HOME for copies of what was read from other servers' media stores, in bytes",
+        _between(1 << 20, 1 << 44),
+    )
+    media_accel: str = _row(
+        "",
+        (
+            "Path of an nginx location that serves the first disk store's files for X-Accel-Redirect, "
+            "such as /media-files/; empty: Eventr sends the files"
+        ),
+        _accel,
+    )
+    attachments_max: int = _row(10, "Most pictures and files of one post or comment", _between(0, 100))
+    attachment_alt_length: int = _row(
+        1500, "Longest description of an attached picture, in characters", _between(1, 10_000)
+    )
+    attachment_token_ttl: int = _row(
+        86400,
+        "Seconds for which reader apps can load attached pictures that only followers may see",
+        _between(60, 30 * 86400),
+    )
+    avatar_max: int = _row(10 << 20, "Largest file of a user's picture, in bytes", _between(1024, 1 << 30))
+    avatars_per_hour: int = _row(
+        20, "Pictures of themselves that one user may upload per hour", _between(1, 1e6)
+    )
+    picture_wait: float = _row(
+        5.0,
+        "Seconds that a request waits for an uploaded picture to be drawn; it appears later otherwise",
+        _between(0, 30),
+    )
+    picture_pixels: int = _row(
+        33_177_600, "Most pixels of a picture; larger ones aren't decoded", _between(1 << 16, 1 << 28)
+    )
+    picture_side: int = _row(12_000, "Longest side of a picture, in pixels", _between(256, 65_535))
+    picture_animation_pixels: int = _row(
+        200_000_000,
+        "Most pixels of all frames of an animation; of a longer one, Eventr shows the first frame",
+        _between(0, 1 << 32),
+    )
+    picture_animation_seconds: float = _row(
+        5.0,
+        "Longest CPU time to draw an animation, in seconds; if it takes longer, Eventr shows the first frame",
+        _between(0, 60),
+    )
 
     # -- jobs
     queues_file: Path | None = _row(
@@ -851,6 +1106,9 @@ class Settings:
                 raise SettingsError(f"{build_env_name(field.name)} {problem}.", setting=field.name)
         if self.poll_min > self.poll_max:
             raise SettingsError("EVENTR_POLL_MIN can't be greater than EVENTR_POLL_MAX.", setting="poll_min")
+        if self.media_copies > max(1, len(self.media_stores)):
+            text = "EVENTR_MEDIA_COPIES can't be greater than the number of addresses in EVENTR_MEDIA_STORES."
+            raise SettingsError(text, setting="media_copies")
         if self.metrics_listen and not self.metrics_token and (problem := _loopback(self.metrics_listen)):
             text = f"EVENTR_METRICS_LISTEN {problem}, unless EVENTR_METRICS_TOKEN is set."
             raise SettingsError(text, setting="metrics_listen")
@@ -861,12 +1119,23 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.base_url.rstrip("/") or f"http://{host}:{self.port}"
 
+    @property
+    def is_picture_proxy(self) -> bool:
+        """Whether pictures of other sites are shown through this server, which has to draw them."""
+        return self.images == "proxy" and can_draw()
+
     def redact_secrets(self) -> dict[str, str]:
         """Return name → value as text; secrets that are set appear as ``•••``."""
         return {
             f.name: "•••" if f.metadata["secret"] and getattr(self, f.name) else _text(getattr(self, f.name))
             for f in dataclasses.fields(self)
         }
+
+
+@functools.cache
+def can_draw() -> bool:
+    """Return whether the package that draws pictures is installed."""
+    return find_spec("PIL") is not None
 
 
 def build_env_name(field: str) -> str:

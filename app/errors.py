@@ -11,17 +11,25 @@
  ├── ExistsError               already exists (409)
  ├── ConflictError             someone else changed it first (409)
  │   ├── ChangedError          … as a program's If-Match shows (412)
- │   └── KeyBusyError          the first request with this Idempotency-Key is still running (409)
+ │   ├── KeyBusyError          the first request with this Idempotency-Key is still running (409)
+ │   └── OffsetError           an upload continues at another byte (409)
+ ├── GoneError                 an upload was deleted, or has expired (410)
+ ├── ChecksumError             a part of an upload arrived damaged (460)
+ ├── UploadVersionError        an upload uses another version of the protocol (412)
+ ├── QuotaError                a user's storage is full (507)
  ├── KeyReusedError            a different request used this Idempotency-Key before (422)
  ├── TooLargeError             exceeds a named limit (413)
  ├── RateLimitedError          too often (429)
  ├── StoreError                MongoDB or Redis isn't responding (503)
  │   ├── NoSpaceError          a disk is almost full, so nothing big is stored (503)
+ │   ├── MediaStoreError       a store of pictures and files isn't responding (503)
  │   ├── DrainingError         a queue currently accepts no new jobs (503)
  │   └── SearchUnavailableError  the search index can't be read or written (503)
  │       └── SearchUnsupportedError  the search engine isn't installed (503)
  ├── LaterError                a job must run again after a given time (503)
  ├── UnsentError               a message couldn't be delivered (503)
+ ├── PicturesUnsupportedError  the package that draws pictures isn't installed (503)
+ ├── PictureError              a file can't be drawn as a picture; ``word`` says why (422)
  └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
      ├── FetchError            the fetch failed
      ├── ParseError            the document was fetched but can't be parsed
@@ -172,6 +180,39 @@ class KeyBusyError(ConflictError):
     default = N_("The first request with this Idempotency-Key is still running. Try again in a moment.")
 
 
+class OffsetError(ConflictError):
+    """A part doesn't begin where the upload ends; ``offset`` in ``ids`` says where it ends."""
+
+    code = "upload_offset"
+    default = N_("The upload continues at another byte. Ask for its offset and continue there.")
+
+
+class GoneError(EventrError):
+    code = "upload_gone"
+    http_status = 410
+    default = N_("This upload was deleted or has expired. Upload the file again.")
+
+
+class ChecksumError(EventrError):
+    """The status is the one that tus 1.0 defines for its extension "checksum"."""
+
+    code = "upload_checksum"
+    http_status = 460
+    default = N_("This part of the file was damaged on its way. Send it again.")
+
+
+class UploadVersionError(EventrError):
+    code = "upload_version"
+    http_status = 412
+    default = N_("This server supports tus 1.0: send the header Tus-Resumable: 1.0.0.")
+
+
+class QuotaError(EventrError):
+    code = "quota_exceeded"
+    http_status = 507
+    default = N_("Your storage is full. Delete files that you don't need, and try again.")
+
+
 class KeyReusedError(EventrError):
     code = "key_reused"
     http_status = 422
@@ -202,6 +243,11 @@ class NoSpaceError(StoreError):
         "The server's disk is almost full, so Eventr fetches and imports nothing. Reading still works. Try "
         "again later, or tell the administrator."
     )
+
+
+class MediaStoreError(StoreError):
+    code = "media_store"
+    default = N_("The storage for pictures and files isn't responding. Try again in a minute.")
 
 
 class DrainingError(StoreError):
@@ -244,6 +290,49 @@ class UnsentError(EventrError):
     default = N_(
         "Eventr couldn't deliver the report to any address. The log shows which types of address failed."
     )
+
+
+class PicturesUnsupportedError(EventrError):
+    code = "pictures_unsupported"
+    http_status = 503
+    default = N_(
+        "Pictures aren't available because the server lacks the package pillow. Everything else works. "
+        "The administrator can install it with “pip install pillow”."
+    )
+
+
+#: Every error word of a picture that can't be drawn, with its sentence.
+PICTURE_MESSAGES: dict[str, str] = {
+    "not_a_picture": N_(
+        "This isn't a picture that Eventr can show. Choose a JPEG, PNG, GIF, WebP or AVIF file."
+    ),
+    "broken_picture": N_(
+        "This picture is damaged or incomplete. Save it again in another program and retry."
+    ),
+    "too_many_pixels": N_("This picture has too many pixels for this server. Scale it down and retry."),
+    "crashed": N_(
+        "Reading this picture took too long, or crashed a worker. Eventr won't retry automatically."
+    ),
+}
+
+
+class PictureError(EventrError):
+    """A file can't be drawn as a picture.
+
+    Args:
+        code: the error word, a key of :data:`PICTURE_MESSAGES`.
+    """
+
+    code = "picture"
+    http_status = 422
+
+    def __init__(self, code: str, **ids: Any) -> None:
+        super().__init__(PICTURE_MESSAGES[code], **ids)
+        self._word = code
+
+    @property
+    def word(self) -> str:
+        return self._word
 
 
 #: Cutting the address at the space would subscribe to another one.

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.spent_bytes import SpentBytes
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
 from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
-from app.models.media.store import Piece, StoredFile, StoreSpace
+from app.models.jobs.later import DueBatch, PendingTask
+from app.models.media.blob import Purpose
+from app.models.media.drawn import Drawn
+from app.models.media.store import Piece, StoredFile, StoreSpace, StoreState
+from app.models.media.upload import PartDigest, StagedFile, Upload
 from app.models.reading.search import IndexPart, SearchDocument, SearchRequest, SearchResult
 
 
@@ -269,6 +275,20 @@ class SearchIndexPort(Protocol):
         ...
 
 
+class PartSource(Protocol):
+    """The bytes of a part: the first ``size`` bytes of an open file."""
+
+    @property
+    def descriptor(self) -> int:
+        """The open file; its owner closes it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        ...
+
+
 class MediaStore(Protocol):
     """A place for files by key; ``app.adapters.media.disk.DiskStore`` and its siblings.
 
@@ -279,6 +299,11 @@ class MediaStore(Protocol):
     @property
     def name(self) -> str:
         """The name of the store in :attr:`Blob.copies`, the same after each start."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the store is a folder of this machine, so that its pieces are descriptors."""
         ...
 
     def put(self, key: str, source: BinaryIO, size: int) -> None:
@@ -310,6 +335,200 @@ class MediaStore(Protocol):
         ...
 
 
+class UploadStaging(Protocol):
+    """The files of uploads in progress; ``app.adapters.media.staging.FolderStaging``.
+
+    A file's length is the upload's offset: no document repeats it.
+
+    All methods raise:
+        NoSpaceError: the disk is full, or doesn't accept data; nothing has changed.
+    """
+
+    @property
+    def home(self) -> str:
+        """The id of the EVENTR_HOME that has the files; servers that share the folder have the same one.
+
+        Raises:
+            StoreError: it can't be read.
+        """
+        ...
+
+    def create(self, upload: Upload) -> None:
+        """Create the empty file of a new upload."""
+        ...
+
+    def append(
+        self,
+        upload: Upload,
+        offset: int,
+        source: PartSource | bytes,
+        *,
+        digest: PartDigest | None = None,
+        part_start: int | None = None,
+    ) -> int:
+        """Append a part durably, or the next slice of one, and return the new length. The file must exist.
+
+        Args:
+            offset: the length that the sender expects.
+            digest: checksum of the part, given with its last slice. If it doesn't match, the file ends where
+                the part began; it never has bytes of the last slice.
+            part_start: where the part begins; None: at ``offset``.
+
+        Raises:
+            NotFoundError: the upload was deleted.
+            OffsetError: the file has another length; the error names it.
+            ChecksumError: the part doesn't match its checksum.
+        """
+        ...
+
+    def truncate_file(self, upload: Upload, size: int, expected: int) -> None:
+        """Cut the file to ``size`` bytes if it has ``expected``, as after a part that broke off."""
+        ...
+
+    def measure(self, upload: Upload) -> StagedFile | None:
+        """Return length and time of the last part; None: there is no such file on this machine."""
+        ...
+
+    def open(self, upload: Upload) -> AbstractContextManager[Path]:
+        """Return a path to the file's bytes, valid within the context.
+
+        Raises:
+            NotFoundError: there is no such file on this machine.
+        """
+        ...
+
+    def remove(self, upload: Upload) -> None:
+        """Delete the file; a missing one is a success."""
+        ...
+
+    def list_days(self) -> list[dt.date]:
+        """Return the days of which there are files, oldest first."""
+        ...
+
+    def list_ids(self, day: dt.date) -> list[str]:
+        """Return the uploads of a day that have files."""
+        ...
+
+    def remove_day(self, day: dt.date, keep: Collection[str]) -> int:
+        """Delete the files of a day except those of the uploads in ``keep``; return how many."""
+        ...
+
+
+class MediaStores(Protocol):
+    """All media stores together; ``app.adapters.media.store_set.StoreSet``.
+
+    A store that fails three times in a row is passed over for a while.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the stores, in the order of reading."""
+        ...
+
+    @property
+    def stores(self) -> Sequence[MediaStore]:
+        """The stores one by one, in the order of reading; for cleaners that list files."""
+        ...
+
+    def put(self, key: str, source: Path | bytes, size: int) -> tuple[str, ...]:
+        """Store a file in all stores at once; return the names of the stores that have it.
+
+        Raises:
+            MediaStoreError: fewer than ``media_copies`` stores have it.
+            NoSpaceError: as before, because a store is full.
+        """
+        ...
+
+    def open(self, key: str, first: int = 0, last: int | None = None, copies: Collection[str] = ()) -> Piece:
+        """Return a file, or its bytes from ``first`` to ``last`` inclusive, from the first store that has it.
+
+        Stores that should have the file and lack it get it again, in the background.
+
+        Args:
+            copies: names of the stores that have the file; they are tried first.
+
+        Raises:
+            NotFoundError: no store has the file.
+            MediaStoreError: no store gave the file, but one that isn't responding may have it.
+        """
+        ...
+
+    def delete(self, key: str) -> bool:
+        """Delete a file everywhere; return whether each store has confirmed it. Never raises."""
+        ...
+
+    def copy(self, key: str, name: str) -> None:
+        """Copy a file from the other stores to the store of this name, even if that is passed over.
+
+        Raises:
+            NotFoundError: no other store has the file.
+            MediaStoreError: a store isn't responding, or is unknown.
+        """
+        ...
+
+    def measure_space(self) -> StoreSpace | None:
+        """Return the space of the store with the least free space; None: no store knows its own."""
+        ...
+
+    def describe(self) -> list[StoreState]:
+        """Return the state of each store; measures their space."""
+        ...
+
+
+class PictureDrawer(Protocol):
+    """Draws pictures anew; ``app.adapters.media.drawing.PillowDrawer``.
+
+    It decodes what strangers made, so it is only called in a worker, whose memory and time are limited.
+    """
+
+    def draw(self, source: Path | bytes, purpose: Purpose) -> Drawn:
+        """Draw a picture in all sizes of a purpose: icon, avatar or picture.
+
+        Raises:
+            PictureError: it isn't a picture, is damaged, or exceeds a limit.
+        """
+        ...
+
+
+class PictureBodies(Protocol):
+    """Pictures that wait to be drawn; ``app.adapters.media.bodies.DiskBodies``.
+
+    A name has 32 hexadecimal digits.
+
+    All methods raise:
+        NotFoundError: the name isn't one of ours.
+    """
+
+    @property
+    def home(self) -> str:
+        """The id of the EVENTR_HOME that has the files; servers that share the folder have the same one.
+
+        Raises:
+            StoreError: it can't be read.
+        """
+        ...
+
+    def put(self, name: str, source: BinaryIO) -> None:
+        """Store a body; it is there as a whole, or not at all.
+
+        Raises:
+            StoreError: the disk is full or refuses.
+        """
+        ...
+
+    def get_path(self, name: str) -> Path:
+        """Return the file of a body, which may be missing."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a body; a missing one is a success."""
+        ...
+
+    def delete_old(self, seconds: float) -> int:
+        """Delete what has been waiting for longer than this; return how many files it was."""
+        ...
+
+
 class LaterPort(Protocol):
     """Delayed tasks, of which only the last of several counts; ``app.adapters.redis.later.RedisLater``.
 
@@ -320,11 +539,47 @@ class LaterPort(Protocol):
         """Run a task after ``delay`` seconds without another touch of the same kind and key.
 
         Args:
+            kind: name of a kind in ``app.bootstrap.services.Services.later_kinds``.
+            key: names what the task is about within its kind: ids, at most 200 characters.
+            args: arguments of its job; those of the last touch count.
             limit: seconds after the first touch at which it runs in any case.
 
         Raises:
+            InvalidError: the arguments aren't JSON, or not a job's.
+            TooLargeError: the arguments exceed 64 KiB as JSON.
             StoreError: Redis isn't responding.
         """
+        ...
+
+
+class LaterQueue(LaterPort, Protocol):
+    """The updater's side of delayed tasks; ``app.adapters.redis.later.RedisLater``.
+
+    All methods raise:
+        StoreError: Redis isn't responding.
+    """
+
+    def restore(self, kind: str, tasks: Iterable[PendingTask]) -> int:
+        """Add tasks that aren't pending; return how many there were."""
+        ...
+
+    def claim_due(self, now: dt.datetime) -> DueBatch | dt.datetime | None:
+        """Lock due tasks; without any, return when the next task is due, None: there is none."""
+        ...
+
+    def finish(self, batch: DueBatch, postponed: Mapping[bytes, float], now: dt.datetime) -> int:
+        """Remove the tasks of a claimed batch, unless they were touched in the meantime.
+
+        Args:
+            postponed: member → seconds by which to postpone a task instead.
+
+        Returns:
+            How many tasks stay; -1: another process has claimed the batch, and nothing has changed.
+        """
+        ...
+
+    def count_missed(self, count: int) -> None:
+        """Count tasks that were more than a minute late."""
         ...
 
 

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from bench import docs, harness
+from bench import docs, harness, media
 
 
 @click.command()
@@ -23,8 +23,9 @@ def main(names: tuple[str, ...], runs: int, peer: str, **options: bool) -> None:
     """Run the benchmarks whose groups are named (all without NAMES)."""
     quick = options["quick"]
     groups = harness.registered()
-    wanted = [group for group in groups if not names or group in names]
-    unknown = sorted(set(names) - set(groups))
+    chosen = media.expand_names(names)
+    wanted = [group for group in groups if not names or group in chosen]
+    unknown = sorted(set(chosen) - set(groups))
     if unknown:
         raise click.BadParameter(f"{unknown[0]} is none of {', '.join(groups)}")
     if options["only_list"]:

@@ -57,11 +57,14 @@ def _error_classes(root: type[errors.EventrError] = errors.EventrError) -> Itera
 def test_every_error_word_is_documented_with_its_sentence() -> None:
     text = _doc("docs/errors.md")
     ours = {
-        k.code: (k.http_status, k.default) for k in _error_classes() if not issubclass(k, errors.FeedError)
+        k.code: (k.http_status, k.default)
+        for k in _error_classes()
+        if not issubclass(k, errors.FeedError | errors.PictureError)
     }
     missing = [
         code for code, (status, said) in ours.items() if f"| `{code}` | {status} | {said} |" not in text
     ]
+    missing += [w for w, said in errors.PICTURE_MESSAGES.items() if f"| `{w}` | {said} |" not in text]
     missing += [w for w, said in errors.FEED_MESSAGES.items() if f"| `{w}` | {said} |" not in text]
     assert not missing
 

@@ -15,20 +15,24 @@ from tests.support import imports
 VERBS = frozenset((Path(__file__).parent / "support/verbs.txt").read_text("utf-8").split())
 #: Module → names that another interface dictates: logging, gettext, RQ, random, io, click, pymongo.
 FOREIGN = {
+    "app.adapters.media.drawing": {"seek", "tell"},
     "app.cli": {"cli", "feed", "opml"},
     "app.clock": {"now"},  # read as a value everywhere, and replaced under this name in tests
     "app.commands.doctor": {"doctor"},
     "app.commands.processes": {"manager", "controller", "updater", "web"},
     "app.commands.settings": {"settings"},
+    "app.commands.media": {"media", "stats"},
     "app.commands.gunicorn_log": {"setup"},
     "app.commands.unread": {"fileno", "sendall"},
     "app.commands.up": {"handleError"},
     "app.commands.user": {"user"},
+    "app.feeds.archives.unpack": {"seek", "tell", "seekable"},
     "app.gateways.feeds.digest": {"random"},
     "app.gateways.privacy.zip_writer": {"writable"},
     "app.mappers.mongo.write_listener": {"started", "succeeded", "failed"},
     "app.logs": {"debug", "info", "warning", "error"},
     "app.monitoring.metrics": {"collect"},
+    "app.runtime.pieces": {"readable", "readinto"},
     "app.services.notifications.texts": {"gettext", "ngettext"},
     "app.web.view.i18n": {"ngettext"},
     "app.web.view.imports": {"ngettext"},

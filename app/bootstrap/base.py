@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import redis
 
+from app.adapters.media.building import build_stores
+from app.adapters.media.store_set import StoreSet
 from app.adapters.redis.byte_ledger import RedisByteLedger
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.host_budget import RedisBudget
 from app.adapters.redis.job_engine import RedisEngine
 from app.adapters.redis.jobs import RedisJobs
+from app.adapters.redis.later import RedisLater
 from app.adapters.redis.rate_limit import RedisLimiter
 from app.adapters.redis.stats import RedisStats
 from app.adapters.search.local import LocalSearch
@@ -40,6 +43,11 @@ class Base:
         return RedisJobs(self.settings)
 
     @lazy
+    def later(self) -> RedisLater:
+        """The port through which delayed tasks are requested."""
+        return RedisLater(self.settings)
+
+    @lazy
     def events(self) -> RedisEvents:
         """The port that sends live events to people's browsers."""
         return RedisEvents(self.settings)
@@ -52,13 +60,18 @@ class Base:
     @lazy
     def gateways(self) -> Gateways:
         """For services and tests only."""
-        return Gateways(self.store, self.mappers, self.settings)
+        return Gateways(self.store, self.mappers, self.media_stores, self.settings)
 
     @lazy
     def free_space(self) -> FreeSpace:
         """The space on this machine's disk and on MongoDB's."""
         settings = self.settings
         return FreeSpace(settings.home, self.mappers.disk_space.measure, percent=settings.disk_min_free)
+
+    @lazy
+    def media_stores(self) -> StoreSet:
+        """The stores of pictures and files."""
+        return build_stores(self.settings)
 
     @lazy
     def fetch_budget(self) -> FetchBudget:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from app.bootstrap.accounts import AccountServices
 from app.bootstrap.sharing import SharingServices
+from app.gateways.discussion.attachments import AttachedFileGateway
 from app.runtime.lazy import lazy
+from app.services.discussion.attachments import AttachmentService
 from app.services.discussion.comments import DiscussionService
 from app.services.discussion.moderation import ModerationService
+from app.services.media.attachments import AttachmentLimits
 
 
 class DiscussionServices(AccountServices, SharingServices):
@@ -30,6 +33,13 @@ class DiscussionServices(AccountServices, SharingServices):
         )
 
     @lazy
+    def attachments(self) -> AttachmentService:
+        """Pictures and files of posts, notes and comments."""
+        m, g = self.mappers, self.gateways
+        files = AttachedFileGateway(g.files, m.shares, m.comments, g.visibility)
+        return AttachmentService(files, g.attachments, g.blobs, ttl=self.settings.attachment_token_ttl)
+
+    @lazy
     def discussion(self) -> DiscussionService:
         """Likes and comments."""
         g, s = self.gateways, self.settings
@@ -40,6 +50,7 @@ class DiscussionServices(AccountServices, SharingServices):
             self.notifier,
             self.limiter,
             length=s.comment_length,
+            attachment_limits=AttachmentLimits(s.attachments_max, s.attachment_alt_length),
             per_hour=s.comments_per_hour,
             likes_per_hour=s.likes_per_hour,
             undo_ttl=s.undo_ttl,

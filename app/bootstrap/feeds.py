@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.bootstrap.base import Base
+from app.bootstrap.media import MediaServices
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
 from app.services.feeds.discovery import DiscoveryService
@@ -13,7 +13,7 @@ from app.services.feeds.websub import WebsubService
 from app.services.sharing.secrecy import SecrecyService
 
 
-class FeedServices(Base):
+class FeedServices(MediaServices):
     """The services of feeds."""
 
     @lazy
@@ -40,6 +40,7 @@ class FeedServices(Base):
             secrecy=self.secrecy,
             free_space=self.free_space,
             fetch_budget=self.fetch_budget,
+            thumbs=self.thumbs.request_thumbs,
         )
 
     @lazy

@@ -5,9 +5,11 @@ from __future__ import annotations
 from app.bootstrap.sharing import SharingServices
 from app.bootstrap.subscriptions import SubscriptionServices
 from app.runtime.lazy import lazy
+from app.services.imports.archives import READ, ArchiveService, make_read_job
 from app.services.imports.imports import ImportService
 from app.services.imports.packs import PackService
 from app.services.imports.runner import ImportRunner
+from app.services.later import LaterKind
 
 
 class ImportServices(SubscriptionServices, SharingServices):
@@ -19,7 +21,9 @@ class ImportServices(SubscriptionServices, SharingServices):
         g, s = self.gateways, self.settings
         return ImportService(
             imports=g.imports,
+            archives=g.archives,
             exports=g.exports,
+            feeds=g.feeds,
             bulk_edit=self.bulk_edit,
             jobs=self.jobs,
             events=self.events,
@@ -30,11 +34,29 @@ class ImportServices(SubscriptionServices, SharingServices):
         )
 
     @lazy
+    def archives(self) -> ArchiveService:
+        """Uploaded archives that are read in the background; for workers, too."""
+        return ArchiveService(
+            self.gateways.archives,
+            self.jobs,
+            self.events,
+            self.limiter,
+            free_space=self.free_space,
+            settings=self.settings,
+        )
+
+    @property
+    def archive_kinds(self) -> tuple[LaterKind, ...]:
+        """The delayed tasks of archives."""
+        return (LaterKind(READ, make_read_job, lambda now: self.archives.find_pending(now)),)
+
+    @lazy
     def import_runner(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
         return ImportRunner(
             imports=g.imports,
+            archives=g.archives,
             subscriptions=g.subscriptions,
             feeds=g.feeds,
             erasure=g.erasure,

@@ -6,6 +6,7 @@ from app.adapters.apprise import AppriseNotifier
 from app.bootstrap.base import Base
 from app.monitoring.health import run_checks
 from app.runtime.lazy import lazy
+from app.services.operations.dead_letters import DeadLetterService
 from app.services.operations.feed_lists import FeedListService
 from app.services.operations.hourly_report import ReportService
 from app.services.operations.operations import OperationsService
@@ -20,6 +21,11 @@ class OperationsServices(Base):
     def operations(self) -> OperationsService:
         """Queues, workers, throughput, dead tasks."""
         return OperationsService(self.engine)
+
+    @lazy
+    def dead_letters(self) -> DeadLetterService:
+        """Delayed tasks that couldn't be queued."""
+        return DeadLetterService(self.mappers.dead_letters, self.later)
 
     @lazy
     def feed_lists(self) -> FeedListService:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from app.bootstrap.accounts import AccountServices
+from app.bootstrap.media import MediaServices
 from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
 from app.services.privacy.erasure import ErasureService
 from app.services.privacy.export import PersonalExportService
 
 
-class PrivacyServices(AccountServices, NotificationServices):
+class PrivacyServices(AccountServices, NotificationServices, MediaServices):
     """The services of privacy."""
 
     @lazy
     def erasure(self) -> ErasureService:
         """Deletion of accounts; for workers and the updater."""
-        return ErasureService(self.gateways.erasure)
+        return ErasureService(self.gateways.erasure, self.uploads)
 
     @lazy
     def personal_exports(self) -> PersonalExportService:

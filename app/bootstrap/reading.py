@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.bootstrap.base import Base
+from app.bootstrap.media import MediaServices
 from app.runtime.lazy import lazy
+from app.services.reading.ahead import AheadService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
@@ -13,7 +14,7 @@ from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 
 
-class ReadingServices(Base):
+class ReadingServices(MediaServices):
     """The services of reading."""
 
     @lazy
@@ -44,6 +45,18 @@ class ReadingServices(Base):
             whole_max=s.whole_text_max,
             snapshot_ttl=s.snapshot_ttl,
             tree_cache=s.tree_cache,
+        )
+
+    @lazy
+    def ahead(self) -> AheadService:
+        """Pictures that people will probably see next."""
+        return AheadService(
+            accounts=self.gateways.accounts,
+            reading=self.reading,
+            stream_views=self.stream_views,
+            pictures=self.pictures,
+            jobs=self.jobs,
+            settings=self.settings,
         )
 
     @lazy

@@ -11,12 +11,13 @@ builds only what it needs, and building before a fork is safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from app import embedded
 from app.bootstrap.discussion import DiscussionServices
 from app.bootstrap.imports import ImportServices
+from app.bootstrap.media import MediaServices
 from app.bootstrap.operations import OperationsServices
 from app.bootstrap.privacy import PrivacyServices
 from app.bootstrap.sync import SyncServices
@@ -24,6 +25,8 @@ from app.config import Settings
 from app.feeds.fetch.fetcher import Fetcher
 from app.mappers.mongo.migrations.migrator import Migrator, Upgrade
 from app.mappers.mongo.migrations.table import is_current
+from app.runtime.lazy import lazy
+from app.services.later import LaterKind, LaterRunner
 
 
 class Services(
@@ -32,8 +35,19 @@ class Services(
     SyncServices,
     ImportServices,
     DiscussionServices,
+    MediaServices,
 ):
     """All services of a process; see :func:`build`. One base class per domain builds its services."""
+
+    @property
+    def later_kinds(self) -> Sequence[LaterKind]:
+        """All kinds of delayed tasks."""
+        return (*self.upload_kinds, *self.archive_kinds)
+
+    @lazy
+    def later_runner(self) -> LaterRunner:
+        """Delayed tasks whose time has come; for the updater."""
+        return LaterRunner(self.later, self.jobs, self.mappers.dead_letters, self.later_kinds)
 
     def migrate(self, cancelled: Callable[[], bool] = lambda: False) -> Upgrade:
         """Upgrade the database to this program's schema and create all indexes; see :class:`Migrator`.
@@ -56,7 +70,11 @@ class Services(
 
     def close(self) -> None:
         """Close the connections that were opened."""
-        for name in ("search_index", "limiter", "budget", "figures", "engine", "events", "jobs", "store"):
+        names = (
+            *("media_stores", "search_index", "limiter", "budget", "figures", "engine", "events", "jobs"),
+            *("later", "store"),
+        )
+        for name in names:
             if (part := self.__dict__.get(name)) is not None:
                 part.close()
 

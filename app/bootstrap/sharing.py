@@ -7,6 +7,7 @@ from app.feeds.websub import hub
 from app.gateways.sharing.hub import HubGateway
 from app.models.sharing.hub import Document
 from app.runtime.lazy import lazy
+from app.services.media.attachments import AttachmentLimits
 from app.services.sharing.following import FollowingService
 from app.services.sharing.hub import HubService
 from app.services.sharing.pages import SharedService
@@ -35,6 +36,7 @@ class SharingServices(NotificationServices):
             hub=self.hub,
             limiter=self.limiter,
             note_length=s.note_length,
+            attachment_limits=AttachmentLimits(s.attachments_max, s.attachment_alt_length),
             per_hour=s.shares_per_hour,
             undo_ttl=s.undo_ttl,
         )

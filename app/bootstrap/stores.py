@@ -24,9 +24,19 @@ from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.orphans import OrphanGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.websubs import WebsubGateway
+from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.packs import PackGateway
+from app.gateways.media.attachments import AttachmentGateway
+from app.gateways.media.blobs import BlobGateway
+from app.gateways.media.card_readers import CardReaderGateway
+from app.gateways.media.cleaning import CleaningGateway
+from app.gateways.media.files import FileGateway
+from app.gateways.media.icons import IconGateway
+from app.gateways.media.quota import QuotaGateway
+from app.gateways.media.sources import SourceGateway
+from app.gateways.media.uploads import UploadGateway
 from app.gateways.notifications.devices import DeviceGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.notifications.page_frame import PageFrameGateway
@@ -81,9 +91,20 @@ from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.websubs import WebsubMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.imports.packs import PackMapper
+from app.mappers.media.blobs import BlobMapper
+from app.mappers.media.card_readers import CardReaderMapper
+from app.mappers.media.cleaning import CleaningMapper
+from app.mappers.media.files import FileMapper
+from app.mappers.media.icons import IconMapper
+from app.mappers.media.mending import MendingMapper
+from app.mappers.media.references import ReferenceMapper
+from app.mappers.media.sources import SourceMapper
+from app.mappers.media.uploads import UploadMapper
+from app.mappers.media.usage import UsageMapper
 from app.mappers.mongo.store import Store
 from app.mappers.notifications.devices import DeviceMapper
 from app.mappers.notifications.notifications import NotificationMapper
+from app.mappers.operations.dead_letters import DeadLetterMapper
 from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.privacy.erasure import ErasureMapper
@@ -109,8 +130,21 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.mappers.sync.idempotency import IdempotencyMapper
 from app.mappers.sync.short_ids import ShortIdMapper
+from app.models.media.addresses import MediaKeys
+from app.models.media.signing import PictureSigner
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.subscription import StartRule
+from app.ports import MediaStores
+
+
+def build_picture_signer(settings: Settings) -> PictureSigner:
+    """Return what makes the addresses of pictures for programs.
+
+    Without a key, pictures keep the addresses of their sites.
+    """
+    has_key = settings.is_picture_proxy and (settings.media_keys or settings.secret_key)
+    keys = MediaKeys.create(settings.media_keys, settings.secret_key) if has_key else None
+    return PictureSigner(settings.own_origin, keys)
 
 
 class Mappers:
@@ -147,6 +181,9 @@ class Mappers:
         self.poll_results = PollResultMapper(database)
         self.imports = ImportMapper(database)
         self.packs = PackMapper(database)
+        self.uploads = UploadMapper(database)
+        self.usage = UsageMapper(database)
+        self.media_mending = MendingMapper(database)
         self.feed_lists = FeedListMapper(database)
         self.admin_accounts = AdminAccountMapper(database)
         self.profiles = ProfileMapper(database)
@@ -165,26 +202,59 @@ class Mappers:
         self.idempotency = IdempotencyMapper(database)
         self.short_ids = ShortIdMapper(database)
         self.disk_space = DiskSpaceMapper(database)
+        self.blobs = BlobMapper(database)
+        self.files = FileMapper(database)
+        self.media_references = ReferenceMapper(database)
+        self.media_cleaning = CleaningMapper(database)
+        self.dead_letters = DeadLetterMapper(database)
+        self.sources = SourceMapper(database)
+        self.icons = IconMapper(database)
+        self.card_readers = CardReaderMapper(database)
         self.personal_data = PersonalDataMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
 
 class Gateways:
-    """One gateway of each kind, over the mappers."""
+    """One gateway of each kind, over the mappers and the media stores."""
 
-    def __init__(self, store: Store, mappers: Mappers, settings: Settings) -> None:
+    def __init__(self, store: Store, mappers: Mappers, media: MediaStores, settings: Settings) -> None:
         m = mappers
         start = StartRule(dt.timedelta(days=settings.unread_days), settings.unread_min, settings.unread_max)
         keep, keep_bytes = settings.retention_entries, settings.retention_bytes
         writer = EntryWriter(
             store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep, keep_bytes=keep_bytes
         )
-        merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
+        merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions, icons=m.icons, files=m.files)
+        self.blobs = BlobGateway(store, m.blobs, media)
+        self.icons = IconGateway(m.icons, m.sources, self.blobs, m.discoveries)
+        self.sources = SourceGateway(
+            store, m.sources, m.icons, self.blobs, window=dt.timedelta(days=settings.media_window)
+        )
+        self.card_readers = CardReaderGateway(m.card_readers, m.subscriptions, m.feeds)
+        self.files = FileGateway(store, m.files, m.usage, self.blobs)
+        self.attachments = AttachmentGateway(self.files, self.blobs)
+        self.media_cleaning = CleaningGateway(
+            store=store,
+            blobs=m.blobs,
+            references=m.media_references,
+            progress=m.media_cleaning,
+            files=self.files,
+            content=self.blobs,
+            icons=m.icons,
+            sources=m.sources,
+            stores=media,
+            users=m.users,
+            quota=settings.quota,
+            window=dt.timedelta(days=settings.media_window),
+            idle=dt.timedelta(seconds=settings.media_idle),
+            budget=settings.media_cache_bytes,
+            age=dt.timedelta(hours=settings.media_stray_age),
+        )
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
         self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
-        self.orphans = OrphanGateway(store, m.orphans, m.index_marks)
+        self.orphans = OrphanGateway(store, m.orphans, m.index_marks, m.files)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store=store,
@@ -222,6 +292,7 @@ class Gateways:
         )
         self.sharing = SharingGateway(
             store=store,
+            attachments=self.attachments,
             profiles=self.profiles,
             visibility=self.visibility,
             feeds=m.shared_feeds,
@@ -289,6 +360,7 @@ class Gateways:
             counted=settings.chain_count_max,
             origin=settings.own_origin,
             hub=hub.get_hub_url(settings),
+            pictures=build_picture_signer(settings),
         )
         self.grouping = GroupingGateway(
             subscriptions=m.subscriptions,
@@ -319,6 +391,7 @@ class Gateways:
         )
         self.discussion = DiscussionGateway(
             store=store,
+            attachments=self.attachments,
             shares=m.shares,
             likes=m.likes,
             comments=m.comments,
@@ -357,6 +430,7 @@ class Gateways:
             erasure=m.erasure,
             sharing=self.sharing,
             talk=self.discussion,
+            files=self.files,
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.discoveries = DiscoveryGateway(
@@ -369,6 +443,25 @@ class Gateways:
             subscriptions=m.subscriptions,
             folders=self.folders,
             settings=settings,
+        )
+        self.uploads = UploadGateway(
+            store=store,
+            uploads=m.uploads,
+            usage=m.usage,
+            files=self.files,
+            blobs=self.blobs,
+            quota=settings.quota,
+            open_max=settings.uploads_open,
+        )
+        self.quota = QuotaGateway(
+            store=store,
+            usage=m.usage,
+            uploads=m.uploads,
+            stored=m.files,
+            files=self.files,
+            blobs=self.blobs,
+            progress=m.media_cleaning,
+            quota=settings.quota,
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
@@ -385,6 +478,20 @@ class Gateways:
             limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
             max_searches=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
+        )
+        self.archives = ArchiveGateway(
+            store=store,
+            imports=self.imports,
+            import_mapper=m.imports,
+            entry_mapper=m.entries,
+            feeds=m.feeds,
+            entries=self.entries,
+            tags=self.tags,
+            read_marks=self.read_marks,
+            changes=self.changes,
+            files=self.files,
+            blobs=self.blobs,
+            settings=settings,
         )
         self.sync = SyncStreamGateway(
             arrived=ArrivalOrder(m.arrivals, m.entry_keys),
@@ -436,5 +543,7 @@ class Gateways:
             follows=self.follows,
             visibility=self.visibility,
             notes=self.notifications,
+            files=self.files,
+            blobs=self.blobs,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

@@ -10,7 +10,7 @@ from app.services.subscriptions.folders import FolderService
 from app.services.subscriptions.subscriptions import SubscriptionService
 
 
-class SubscriptionServices(FeedServices, NotificationServices):
+class SubscriptionServices(NotificationServices, FeedServices):
     """The services of subscriptions."""
 
     @lazy

@@ -4,8 +4,8 @@ gunicorn's own threaded worker hands a connection to a thread as soon as it is a
 reads the request. So sixteen clients that send half a line each block a server of sixteen threads. Here the
 event loop looks at the received bytes (MSG_PEEK leaves them in place). It passes the connection on when the
 head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
-only, so waiting costs nothing. Long and chunked bodies, which the loop can't wait for, get at most a
-quarter of the threads (security.md W17).
+only, so waiting costs nothing. The loop also receives uploads (:mod:`app.commands.spool`). Other long and
+chunked bodies, which the loop can't wait for, get at most a quarter of the threads (security.md W17).
 
 Responses have the same problem: a client that doesn't read them blocks a plain ``sendall``. So the loop sends
 what the kernel doesn't accept at once (:mod:`app.commands.unread`), and the next request on this connection
@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable, MutableMapping
 from concurrent.futures import Future
 from functools import partial
 from http import HTTPStatus
@@ -37,12 +38,14 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.commands.handover import Handover
+from app.commands.spool import Spool, SpoolLimits, SpoolTable, is_form, is_upload
 from app.commands.unread import UNSENT_BYTES, Answer, Outbox, UnreadLimits, UnreadTable
+from app.models.media.spooled import SPOOLED, WANTED
 from app.runtime.malloc import Trimmer
 
 #: Longest head; gunicorn's own limits per line and field apply within it.
 HEAD_BYTES = 32 << 10
-#: Largest body that the loop waits for. A thread reads longer ones (uploads), within a limit.
+#: Largest body that the loop waits for. A thread reads longer ones that aren't uploads, within a limit.
 BODY_BYTES = 64 << 10
 #: Seconds from the start of the wait until a request must be complete.
 ARRIVE_SECONDS = 15.0
@@ -60,6 +63,10 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 #: One thread in this many may get a request that hasn't arrived completely. The same share is for requests
 #: that were sent ahead, and for responses that are too large to wait without a thread.
 PARTIAL_SHARE = 4
+#: One thread in this many may commit uploads, so that slow disks leave threads to readers.
+COMMIT_SHARE = 2
+#: Seconds after which a client whose upload found no room may try again.
+RETRY_SECONDS = 5
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
@@ -71,10 +78,11 @@ class _Lane:
 
     Args:
         limit: how many threads.
+        start: hands a connection to a thread.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, start: Callable[[TConn], None]) -> None:
+        self.limit, self.start = limit, start
         self.running: set[TConn] = set()
         self.waiting: dict[TConn, float] = {}
 
@@ -92,7 +100,11 @@ class PatientWorker(ThreadWorker):
         self._leaving: dict[TConn, float] = {}
         share = max(1, self.cfg.threads // PARTIAL_SHARE)
         #: Connections whose thread may have to wait for bytes, and connections whose client sends ahead.
-        self._partial, self._ahead = _Lane(share), _Lane(share)
+        self._partial, self._ahead = _Lane(share, self._start), _Lane(share, self._start)
+        #: Connections whose upload is being committed.
+        self._commits = _Lane(max(1, self.cfg.threads // COMMIT_SHARE), self._start_commit)
+        limits: SpoolLimits = self.app.spool_limits  # type: ignore[attr-defined]
+        self._spools = SpoolTable(limits, self)
         self._limits: UnreadLimits = self.app.unread_limits  # type: ignore[attr-defined]
         self._answers: dict[TConn, Answer] = {}
         self._unread = UnreadTable(self._limits, self._cut)
@@ -139,6 +151,16 @@ class PatientWorker(ThreadWorker):
         """Run the application; runs in a thread."""
         if conn in self._partial.running:
             req.force_close()  # otherwise gunicorn would wait for the rest of this request first
+        spool = self._spools.get(conn)
+        if spool is not None:
+            return self._judge(req, conn, spool)
+        outbox, response, environ = self._create(req, conn)
+        pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
+        self._answers[conn] = Answer(outbox, response, pieces)
+        return self._write(conn)
+
+    def _create(self, req: Any, conn: TConn) -> tuple[Outbox, wsgi.Response, MutableMapping[str, Any]]:
+        """Return an empty response for a request, and the application's environment."""
         outbox = Outbox(conn.sock)
         sock: Any = outbox  # of a socket, gunicorn only uses what an outbox has
         response, environ = wsgi.create(req, sock, conn.client, conn.server, self.cfg)
@@ -147,9 +169,54 @@ class PatientWorker(ThreadWorker):
         self.nr += 1
         if not self.alive or len(self.keepalived_conns) >= self.max_keepalived:
             response.force_close()
+        return outbox, response, environ
+
+    def _judge(self, req: Any, conn: TConn, spool: Spool) -> bool:
+        """Let the application accept or refuse an upload; runs in a thread."""
+        is_measured = spool.take_body(req)
+        outbox, response, environ = self._create(req, conn)
+        if is_measured:
+            environ[WANTED] = spool.accept
         pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
-        self._answers[conn] = Answer(outbox, response, pieces)
+        answer = Answer(outbox, response, pieces)
+        if spool.limit and _get_status(response) < HTTPStatus.BAD_REQUEST:
+            answer.close()
+            spool.goes_on = True
+            return False
+        response.force_close()  # the client may go on sending the body
+        self._answers[conn] = answer
         return self._write(conn)
+
+    def _commit(self, spool: Spool, conn: TConn) -> bool:
+        """Give a slice of an upload to the application; runs in a thread."""
+        self._answering[conn] = time.monotonic()
+        try:
+            return self._commit_slice(conn, spool)
+        except (OSError, StopIteration):
+            return False
+        except Exception as e:  # noqa: BLE001 - logged there
+            self.handle_error(spool.request, conn.sock, conn.client, e)
+            return False
+
+    def _commit_slice(self, conn: TConn, spool: Spool) -> bool:
+        outbox, response, environ = self._create(spool.request, conn)
+        if spool.is_form:
+            environ["wsgi.input"] = spool.open_form()
+        else:
+            environ[SPOOLED] = spool.build_slice()
+        pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
+        answer = Answer(outbox, response, pieces)
+        is_kept = _get_status(response) < HTTPStatus.MULTIPLE_CHOICES
+        if spool.is_broken or (is_kept and not spool.is_last):
+            answer.close()
+            if not spool.is_broken:
+                spool.begin_slice()
+                spool.goes_on = True
+            return False
+        if not spool.is_last:
+            response.force_close()
+        self._answers[conn] = answer
+        return bool(self._keepalive_after(conn, self._write(conn)))  # type: ignore[attr-defined]
 
     def _write(self, conn: TConn) -> bool:
         """Write a response; runs in a thread. Return whether the connection may be used again after it."""
@@ -192,9 +259,18 @@ class PatientWorker(ThreadWorker):
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """Process a connection that its thread has finished with."""
         self._answering.pop(conn, None)
-        for lane in (self._partial, self._ahead):
+        for lane in (self._partial, self._ahead, self._commits):
             lane.running.discard(conn)
             self._start_queued(lane)
+        spool = self._spools.get(conn)
+        if spool is not None:
+            if spool.goes_on:
+                self._spools.read(conn)
+                return
+            self._spools.remove(conn)
+            if spool.is_broken:
+                self.end_upload(conn, spool.status)
+                return
         reuse = not fs.cancelled() and fs.exception() is None and bool(fs.result())
         answer = self._answers.get(conn)
         if answer is not None and answer.is_lost:
@@ -228,9 +304,12 @@ class PatientWorker(ThreadWorker):
         if answer.is_written:
             self._end(conn, reuse)
         else:
-            self._answering[conn] = math.inf
-            fs = self.tpool.submit(self._resume, conn)
-            fs.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
+            self._submit(self._resume, conn)
+
+    def _submit(self, work: Callable[[TConn], bool], conn: TConn) -> None:
+        self._answering[conn] = math.inf  # it may first wait for a thread
+        fs = self.tpool.submit(work, conn)
+        fs.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def _end(self, conn: TConn, reuse: bool) -> None:
         """Go on with a connection whose response has been sent."""
@@ -266,6 +345,7 @@ class PatientWorker(ThreadWorker):
         now = time.monotonic()
         self._drop_late_requests(now)
         self._unread.check()
+        self._spools.check()
         if self._cut_count:
             self.log.info("Disconnected %d clients that don't read their responses", self._cut_count)
             self._cut_count = 0
@@ -277,7 +357,7 @@ class PatientWorker(ThreadWorker):
             if now - since >= ANSWER_SECONDS:
                 _reset_at_close(conn)
                 _shut(conn, socket.SHUT_RDWR)
-            elif now - since >= READ_SECONDS:
+            elif now - since >= READ_SECONDS and conn not in self._spools:
                 _shut(conn, socket.SHUT_RD)
 
     def _drop_late_requests(self, now: float) -> None:
@@ -314,7 +394,7 @@ class PatientWorker(ThreadWorker):
         elif fresh == b"":
             self._drop(conn)  # closed by the client
         elif len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:
-            self._refuse(conn)
+            self._refuse(conn, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif fresh and _is_half_closed(conn.sock):
             self._drop(conn)  # nothing will follow, and the kernel would wake the loop for it forever
         else:
@@ -337,7 +417,9 @@ class PatientWorker(ThreadWorker):
     def _answer(self, conn: TConn, seen: bytes) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         conn.data_ready = True
-        if not is_surely_complete(seen):
+        if is_spooled(seen):
+            self._spools.add(conn, seen.partition(b"\r\n\r\n")[0])
+        elif not is_surely_complete(seen):
             self._queue(conn, self._partial)
         elif is_ahead(seen) or conn in self._senders_ahead:
             self._senders_ahead.add(conn)
@@ -354,15 +436,36 @@ class PatientWorker(ThreadWorker):
             conn = next(iter(lane.waiting))
             del lane.waiting[conn]
             lane.running.add(conn)
-            self._start(conn)
+            lane.start(conn)
 
     def _start(self, conn: TConn) -> None:
         self._answering[conn] = math.inf  # the request may first wait for a thread
         super().enqueue_req(conn)
 
-    def _refuse(self, conn: TConn) -> None:
+    def judge_upload(self, conn: TConn) -> None:
+        """Let a thread run the application for the head of an upload."""
+        self._start(conn)
+
+    def commit_upload(self, conn: TConn) -> None:
+        """Let a thread run the application for a slice of an upload."""
+        self._commits.waiting[conn] = math.inf
+        self._start_queued(self._commits)
+
+    def _start_commit(self, conn: TConn) -> None:
+        self._submit(partial(self._commit, self._spools.rows[conn]), conn)
+
+    def end_upload(self, conn: TConn, status: HTTPStatus | None) -> None:
+        """End an upload: send a response and close the connection; None: only close it."""
+        self._spools.remove(conn)
+        if status is None:
+            self._drop(conn)
+        else:
+            self._refuse(conn, status)
+
+    def _refuse(self, conn: TConn, status: HTTPStatus) -> None:
+        conn.sock.setblocking(False)
         with contextlib.suppress(OSError):  # a client that doesn't read loses the response
-            conn.sock.send(build_refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+            conn.sock.send(build_refusal(status))
         self._leave(conn)
 
     def _leave(self, conn: TConn) -> None:
@@ -398,9 +501,11 @@ class PatientWorker(ThreadWorker):
 def build_refusal(status: int) -> bytes:
     """Return the response to requests that the application never sees, without their data (V03)."""
     phrase = HTTPStatus(status).phrase
+    retry = [f"Retry-After: {RETRY_SECONDS}"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
     lines = (
         f"HTTP/1.1 {status:d} {phrase}",
         "Connection: close",
+        *retry,
         "Content-Type: text/plain",
         f"Content-Length: {len(phrase) + 1}",
         "X-Content-Type-Options: nosniff",
@@ -417,6 +522,10 @@ _build_all_headers = wsgi.Response.default_headers
 def _build_default_headers(response: wsgi.Response) -> list[str]:
     # Nobody needs to know which server answers, least of all someone who looks for one with a known hole.
     return [line for line in _build_all_headers(response) if not line.startswith("Server:")]
+
+
+def _get_status(response: wsgi.Response) -> int:
+    return response.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:
@@ -441,6 +550,14 @@ def is_surely_complete(received: bytes) -> bool:
     whose end the parser may not recognize."""
     head, end, body = received.partition(b"\r\n\r\n")
     return bool(end) and len(body) >= _body_length(head) and not _CHUNKED.search(head)
+
+
+def is_spooled(received: bytes) -> bool:
+    """Return whether the loop receives the body: that of a long upload whose length is known."""
+    head, _, _ = received.partition(b"\r\n\r\n")
+    return (
+        (is_upload(head) or is_form(head)) and _body_length(head) > BODY_BYTES and not _CHUNKED.search(head)
+    )
 
 
 def is_ahead(received: bytes) -> bool:

@@ -24,6 +24,7 @@ from app.commands import ports
 from app.commands.schema import require_schema, wait_for_schema
 from app.commands.secret import ensure_secret_key
 from app.commands.settings_check import warn_unknown_settings
+from app.commands.spool import SpoolLimits
 from app.commands.stores import require_stores
 from app.commands.unread import UnreadLimits
 from app.config import Settings
@@ -89,7 +90,8 @@ def manager() -> None:
     from queue_manager.main import run
 
     copy_fork_server()  # now, because connections to the stores have threads
-    _run("manager", run, upgraded=True)
+    # Workers sign the addresses of pictures in the feeds of shares.
+    _run("manager", lambda settings: run(ensure_secret_key(settings)), upgraded=True)
 
 
 @click.command()
@@ -156,6 +158,7 @@ def _gunicorn(settings: Settings) -> None:
         # For app.commands.gunicorn_worker.
         handover = get_handover_path(settings)
         unread_limits = build_unread_limits(settings)
+        spool_limits = build_spool_limits(settings)
 
         def load_config(self) -> None:
             for name, value in build_gunicorn_options(settings).items():
@@ -182,6 +185,19 @@ def build_unread_limits(settings: Settings) -> UnreadLimits:
         bytes_all=settings.web_unread_total,
         threads=max(1, settings.web_threads // 4),
         clients=_CONNECTIONS // 2,
+    )
+
+
+def build_spool_limits(settings: Settings) -> SpoolLimits:
+    """Return the limits for uploads that a web process receives."""
+    return SpoolLimits(
+        folder=settings.home / "media" / "up",
+        count=settings.upload_spools,
+        per_address=settings.upload_spools_per_address,
+        proxies=settings.trusted_proxies,
+        idle_seconds=settings.upload_idle_seconds,
+        rate=settings.upload_rate,
+        rate_seconds=settings.upload_rate_seconds,
     )
 
 

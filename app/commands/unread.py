@@ -219,7 +219,7 @@ class UnreadTable:
         """Add a connection; those that have waited longest make room for it where a limit is reached."""
         if answer.progress is None:
             answer.progress = Progress(answer.outbox, self._limits.seconds)
-            answer.network = find_client_address(_read_host(conn), (), 0)
+            answer.network = find_network(conn)
         self._rows[conn] = answer
         if self._limits.per_address:
             same = [row for row, other in self._rows.items() if other.network == answer.network]
@@ -255,6 +255,13 @@ class UnreadTable:
             self._cut(oldest)
 
 
-def _read_host(conn: TConn) -> str:
+def find_network(conn: TConn, forwarded: tuple[str, ...] = (), proxies: int = 0) -> str:
+    """Return the client's IP address, or its IPv6 /64 network; empty for a unix socket.
+
+    Args:
+        forwarded: addresses in ``X-Forwarded-For``.
+        proxies: number of trusted proxies.
+    """
     # A unix socket has no address, so all its clients count as one.
-    return str(conn.client[0]) if isinstance(conn.client, tuple) else ""
+    host = str(conn.client[0]) if isinstance(conn.client, tuple) else ""
+    return find_client_address(host, forwarded, proxies)

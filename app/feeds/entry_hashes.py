@@ -36,6 +36,17 @@ def hash_guid(entry: ParsedEntry) -> bytes:
     return _hash("t", entry.title, when.isoformat() if when else "", entry.content, entry.summary)
 
 
+def fold_scheme(link: str) -> str:
+    """Return a link that is equal for http and https."""
+    return _with_https(link)
+
+
+def list_possible_hashes(guid: str, link: str) -> tuple[bytes, ...]:
+    """Return the identities of an entry of which only guid and link are known; both may be empty."""
+    found = [_hash("g", guid)] if guid else []
+    return (*found, _hash("l", link), _hash("g", link)) if link else tuple(found)
+
+
 def hash_name(url: str | None, title: str) -> bytes:
     """Return 4 bytes of link and title, which identify an entry where guids can't.
 

@@ -26,6 +26,9 @@ from app.embedded import known_holes, programs
 from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
 from app.mappers.feeds.orphans import OrphanMapper
+from app.mappers.media.blobs import BlobMapper
+from app.mappers.media.cleaning import DISK_WALK, CleaningMapper
+from app.mappers.media.uploads import UploadMapper
 from app.mappers.mongo import indexes, refusals
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
@@ -33,6 +36,7 @@ from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
+from app.models.media.cleaning import DiskCounts
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.operations.disk_space import DiskSpace
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
@@ -57,6 +61,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_mongodb(settings)
     yield from check_redis(settings)
     yield check_search(settings)
+    yield check_pictures()
     yield from check_standby_indexes(settings)
     yield from check_orphans(settings)
 
@@ -164,6 +169,18 @@ def check_search(settings: Settings) -> CheckResult:
     return CheckResult("search", Severity.OK, "The search index is complete.")
 
 
+def check_pictures() -> CheckResult:
+    """Check whether pictures can be drawn."""
+    if find_spec("PIL") is None:
+        text = (
+            "The package pillow isn't installed, so people have no pictures of themselves, and posts can't "
+            "have pictures. Pictures of other sites come from these sites. Install it with 'pip install "
+            "pillow'."
+        )
+        return CheckResult("pictures", Severity.WARN, text)
+    return CheckResult("pictures", Severity.OK, "Pictures can be drawn.")
+
+
 def check_standby_indexes(settings: Settings) -> Iterator[CheckResult]:
     """Check each standby index: is it still updated, and does it have all news?"""
     now = clock.now()
@@ -251,11 +268,43 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
                 yield _short(settings, space, "MongoDB")
             yield _schema(client[settings.mongodb_name])
             yield _indexes(settings, client)
+            yield from _media(client[settings.mongodb_name])
+            yield from _homes(settings, client[settings.mongodb_name])
     except (PyMongoError, StoreError, ValueError) as e:
         text = (
             f"MongoDB isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_MONGODB_URI."
         )
         yield CheckResult("mongodb", Severity.FAIL, refusals.describe_refusal(e) or text)
+
+
+def _media(database: Database[Any]) -> Iterator[CheckResult]:
+    """Check for pictures and files that no store has, and for files that no document names."""
+    if lost := BlobMapper(database).count_lost():
+        text = (
+            f"{lost} pictures or files are in no media store. Restore the store from a backup, then run "
+            "'eventr media clean --disk --apply'."
+        )
+        yield CheckResult("media", Severity.WARN, text)
+    last = CleaningMapper(database).find_last(DISK_WALK)
+    counts = DiskCounts(*last[0]) if last else DiskCounts()
+    if left := counts.strays - counts.deleted:
+        text = (
+            f"The media stores contain {left} old files that the database doesn't know. Delete them with "
+            "'eventr media clean --disk --apply'."
+        )
+        yield CheckResult("media", Severity.WARN, text)
+
+
+def _homes(settings: Settings, database: Database[Any]) -> Iterator[CheckResult]:
+    """Check that no upload waits in the folder of another server that this one doesn't share."""
+    path = settings.home / "media" / "home_id"
+    own = path.read_text("ascii").strip() if path.exists() else None
+    if UploadMapper(database).find_homes() - {own}:
+        text = (
+            "Uploads wait in another server's EVENTR_HOME/media. All servers must share this folder, or "
+            "workers must run on the server that gets /uploads."
+        )
+        yield CheckResult("media", Severity.WARN, text)
 
 
 def find_mongodb_problem(client: pymongo.MongoClient[Any], name: str) -> str | None:

@@ -27,6 +27,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from app import errors
+from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue, Task
 from app.models.operations import hourly_stats
 
@@ -89,6 +90,7 @@ TABLE: Final[Mapping[str, Figure]] = {
             ),
             ("feed_errors_total", "counter", "error", "Feed checks that failed, by error word"),
             ("entries_new_total", "counter", "", "Entries stored"),
+            ("later_missed_total", "counter", "", "Delayed tasks that ran more than a minute late"),
             ("updater_up", "gauge", "", "1 while an updater is active"),
             ("updater_backlog", "gauge", "", "Feeds that are due but not yet queued"),
             ("updater_late_seconds", "gauge", "", "Seconds that the longest overdue feed has been due"),
@@ -106,6 +108,18 @@ TABLE: Final[Mapping[str, Figure]] = {
             "process",
             ("info", "gauge", "process version python", "1"),
             ("lease_held", "gauge", "", "Updater: 1 while this process holds the lease"),
+            (
+                "media_bytes",
+                "gauge",
+                "kind",
+                "Updater: bytes of stored pictures, files, and pictures that may be evicted (cache)",
+            ),
+            (
+                "media_problems",
+                "gauge",
+                "kind",
+                "Updater: contents in no store (lost), and old files that the database doesn't know (stray)",
+            ),
             ("event_streams", "gauge", "", "Controller: open event streams to browsers"),
         ),
     ]
@@ -179,6 +193,7 @@ def build_totals(counters: Mapping[str, int]) -> list[Metric]:
         build_family("eventr_jobs_total", ends),
         build_family("eventr_job_failures_total", failures),
         build_family("eventr_feed_errors_total", feeds),
+        build_family("eventr_later_missed_total", counters.get(redis_keys.LATER_MISSED, 0)),
         *(build_family(name, counters.get(f"pull:{what}", 0)) for name, what in pulls.items()),
         _histogram("eventr_job_wait_seconds", counters, "wait", ("user", "system"), WAITS),
         _histogram("eventr_job_seconds", counters, "run", set(Task), RUNS),

@@ -96,6 +96,11 @@ class FetchBudget:
                     users[user_id] += -(-fetched[feed_id] // len(readers))
         self._ledger.add(clock.now().date(), total, users)
 
+    def charge_pictures(self, size: int) -> None:
+        """Count the bytes of a picture or icon, for which no single user pays."""
+        if self._per_day and size:
+            self._ledger.add(clock.now().date(), size, {})
+
     def set_payer(self, search: int, actor: Actor) -> None:
         """Remember that a user has started a search, and pays for it."""
         if self._is_limited:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from urllib.parse import quote, urlsplit
 
-from flask import Flask, Response, jsonify, make_response, redirect, request
+from flask import Flask, Response, g, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
@@ -33,12 +33,17 @@ TITLES = {
     415: N_("Unsupported content type"),
     422: N_("Problem with the site"),
     429: N_("Too many requests"),
+    460: N_("Damaged on its way"),
+    507: N_("Storage full"),
     503: N_("Temporarily unavailable"),
 }
 #: Seconds after which a request may succeed, by status: a conflict is over soon, a store may be restarting.
 RETRY_STATUSES = {409: 2, 503: 10}
 #: Titles of errors whose status has a different meaning elsewhere.
-_TITLES_OF = {"key_reused": N_("Idempotency-Key already used")}
+_TITLES_OF = {
+    "key_reused": N_("Idempotency-Key already used"),
+    "upload_version": N_("Unsupported protocol version"),
+}
 #: The message for any other status.
 _UNKNOWN = N_("The request failed.")
 _SENTENCES = {
@@ -106,6 +111,8 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         response = problems.build_problem(status, word, title, message, error)
     elif programs.is_program_request():
         response = programs.answer_error(status, message)
+    elif g.get("media_bytes"):
+        response = Response(f"{message}\n", status, content_type="text/plain; charset=utf-8")
     elif is_json_wanted():
         response = make_response(jsonify(error=word, message=message), status)
     else:
@@ -128,7 +135,7 @@ def _add_retry_after(response: Response) -> Response:
 def is_json_wanted() -> bool:
     """Return whether the client is a script."""
     best = request.accept_mimetypes.best_match(["text/html", "application/json"])
-    return best == "application/json" or request.path.startswith("/api/")
+    return best == "application/json" or request.path.startswith(("/api/", "/uploads"))
 
 
 def is_for_script() -> bool:

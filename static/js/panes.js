@@ -224,18 +224,16 @@ async function restore(event) {
 
 // A visible picture of unknown size keeps its box; it gets its own size when it is out of sight.
 function loaded({ target, type }) {
-  if (!target.matches?.(".prose img:not([width][height])")) return;
+  fetchScript(target);
+  if (!target.matches(".prose img:not([width][height])")) return;
   const edges = target.closest(".pane")?.getBoundingClientRect();
   const { top, bottom } = target.getBoundingClientRect();
   if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && Math.min(target.naturalWidth, target.naturalHeight) < 100)) target.classList.add("sized");
 }
 
-// Loads on demand the scripts of a view, of a waiting list, and of the borders between panes.
-function fetchScript(place) {
-  if (place) import(place.dataset.script);
-}
-
-const fetchScripts = () => document.querySelectorAll(".pane-list[data-script], #waiting").forEach(fetchScript);
+// Loads on demand the scripts of a view, of a waiting list or picture, and of the borders between panes.
+const fetchScript = (place) => place?.dataset.script && import(place.dataset.script);
+const fetchScripts = () => document.querySelectorAll("[data-script]:not(.split)").forEach(fetchScript);
 
 export function start() {
   for (const kind of ["load", "error"]) document.addEventListener(kind, loaded, true);

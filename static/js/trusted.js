@@ -7,7 +7,7 @@ const policy = globalThis.trustedTypes ? trustedTypes.createPolicy("eventr", all
 export const worker = () => policy.createScriptURL("");
 
 function refuse() {
-  return { call() { throw new Error("htmx attributes that contain code are disabled"); } };
+  return { call() { throw new Error("htmx code attributes are disabled"); } };
 }
 
 export function csrf() {

@@ -3,13 +3,14 @@
 ``python -m tests.browser.pictures NAME …`` draws some of them.
 
 Pictures of entries come from their own sites in life; here each is replaced by a drawn one, as nothing is
-fetched from outside.
+fetched from outside. Icons are fetched from a site on loopback.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import io
 import shutil
 import sys
@@ -19,15 +20,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import redis
 from PIL import Image, ImageDraw
 from playwright.sync_api import BrowserContext, Route, sync_playwright
 
 from app import clock, embedded
 from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
+from app.models.media.blob import ORIGINAL
 from tests.browser.conftest import log_in, serve
 from tests.browser.screens import SCREENS
+from tests.media.farm import Worker, build_services
 from tests.support import demo
+from tests.support.media import add_file, make_content
+from tests.support.rawserver import RawServer, Reply
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/screens"
 LOOKS: dict[str, dict[str, Any]] = {
@@ -39,6 +48,12 @@ LOOKS: dict[str, dict[str, Any]] = {
         "is_mobile": True,
     },
 }
+#: Name, bytes and owners of the files of ann.
+_FILES = (
+    ("eventr-export.zip", 18_400_000, ()),
+    ("Garden in spring.jpg", 2_310_000, ("share:1",)),
+    ("Talk about old roofs.mp3", 41_200_000, ("share:2",)),
+)
 #: A picture of a page needs no more: a third of the bytes.
 COLOURS = 200
 
@@ -57,18 +72,54 @@ def main(names: Sequence[str] = ()) -> None:
         for suffix, look in LOOKS.items():
             settings = dataclasses.replace(
                 running.settings,
-                home=home,
+                # The search index has one writer.
+                home=home / f"look{suffix}",
                 mongodb_name=f"screens{suffix.replace('-', '_')}",
                 secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
                 session_idle=10**9,
                 session_max=10**9,
+                # Without a worker: the browser gets pictures of entries, drawn below.
+                images="direct",
             )
             services = stack.enter_context(contextlib.closing(bootstrap.build(settings)))
             services.migrate()
             filled = demo.fill(services)
+            _illustrate(services, filled)
             site = stack.enter_context(serve(services))
             contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
             _draw(contexts, filled, suffix, names)
+
+
+def _illustrate(services: Services, filled: demo.Demo) -> None:
+    """Give feeds their icons, and ann an avatar and files."""
+    client = redis.Redis.from_url(services.settings.redis_url)
+    with client, RawServer() as server, contextlib.closing(build_services(services, server)) as own:
+        # A feed on another host may not lead into this network: for now, they are all on this site.
+        feeds = services.store.database["feeds"]
+        urls = {doc["_id"]: doc["url"] for doc in feeds.find({}, {"url": 1})}
+        for number, feed_id in enumerate(filled.feeds.values()):
+            # Some have none.
+            if number % 4 != 3:
+                server.set(f"/{number}.png", Reply(body=_icon(number)))
+                moved = {"url": server.url(f"/{number}"), "icon": server.url(f"/{number}.png")}
+                feeds.update_one({"_id": feed_id}, {"$set": moved})
+            else:
+                feeds.update_one(
+                    {"_id": feed_id}, {"$set": {"icon_next": clock.now() + dt.timedelta(days=9)}}
+                )
+        own.jobs.enqueue_many(own.icons.find_due_jobs(clock.now()))
+        Worker(own, client).work()
+        for feed_id, url in urls.items():
+            feeds.update_one({"_id": feed_id}, {"$set": {"url": url}})
+        own.avatars._wait = 0.0
+        own.avatars.upload(filled.ann, io.BytesIO(_drawing("ann")))
+        for body in (own.settings.home / "media" / "in").iterdir():
+            own.avatars.draw(filled.ann.user_id, body.name, 0)
+        # The job for the same avatar, which no worker will run.
+        client.delete(redis_keys.make_queue_key(Queue.MEDIA))
+        for number, (name, size, owners) in enumerate(_FILES):
+            content = dataclasses.replace(make_content(number, (ORIGINAL,)), size=size)
+            add_file(own, filled.ann.user_id, content, owners, name)
 
 
 def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names: Sequence[str]) -> None:
@@ -99,6 +150,20 @@ def _answer(route: Route) -> None:
         route.fulfill(body=_drawing(route.request.url), content_type="image/png")
     else:
         route.abort()
+
+
+def _icon(number: int) -> bytes:
+    """Return an icon, each with another color and shape."""
+    image = Image.new("RGBA", (64, 64))
+    draw = ImageDraw.Draw(image)
+    color = ((196, 61, 47), (29, 111, 160), (40, 40, 46), (214, 140, 20), (54, 128, 84))[number % 5]
+    draw.rounded_rectangle((0, 0, 63, 63), radius=12 + 20 * (number % 2), fill=color)
+    draw.polygon(
+        [(32, 12), (52, 48), (12, 48)] if number % 3 else [(14, 14), (50, 32), (14, 50)], fill="white"
+    )
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
 
 
 def _drawing(url: str) -> bytes:

@@ -239,7 +239,17 @@ SCREENS: tuple[Screen, ...] = (
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
-        for name in ("reading", "display", "keys", "sharing", "notifications", "apps", "account", "sessions")
+        for name in (
+            "reading",
+            "display",
+            "keys",
+            "sharing",
+            "notifications",
+            "apps",
+            "files",
+            "account",
+            "sessions",
+        )
     ),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-clients", "/settings/apps/clients"),
@@ -253,6 +263,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-user", lambda demo: f"/admin/users/{demo.bob}"),
     Screen("admin-jobs", "/admin/jobs"),
     Screen("admin-job", lambda demo: f"/admin/jobs/{demo.dead}"),
+    Screen("admin-media", "/admin/media"),
     Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),

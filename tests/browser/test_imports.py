@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 
 from app.models.imports.imports import Import
 from tests.browser.conftest import PHONE, Site, shot
+from tests.imports import archives
+from tests.imports.test_archive_files import uploaded
 from tests.imports.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 
@@ -82,7 +84,7 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     (tmp_path / "mine.opml").write_bytes(LIST)
     page = visit(login="ann", js=False)
     page.goto("/imports")
-    page.get_by_label("OPML file", exact=True).set_input_files(tmp_path / "mine.opml")
+    page.get_by_label("OPML file or archive", exact=True).set_input_files(tmp_path / "mine.opml")
     page.get_by_role("button", name="Preview").first.click()
     page.get_by_role("checkbox", name="missing").uncheck()
     page.get_by_role("radio", name="One folder for all feeds").check()
@@ -94,3 +96,21 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     work(site, one, "daring", "alone", "plain")
     expect(page.get_by_text("You're subscribed to 3 feeds from this import.")).to_be_visible()
     assert [f.name for f in site.services.folders.list_folders(actor)] == ["Everything"]
+
+
+def test_page_of_an_archive_becomes_its_preview(visit: Callable[..., Page], site: Site) -> None:
+    actor = add_user(site.services, "ann")
+    body = archives.freshrss({"a": ("News",)}, [archives.google_item("a", 1, starred=True)], {})
+    file_id = uploaded(site.services, actor, body)
+    page = visit(login="ann")
+    page.goto("/settings/files")
+    page.locator("#files-body").get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url(re.compile(r"/imports/\d+$"))
+    expect(page.locator("#job")).to_contain_text("Reading the file")
+    (one,) = site.services.imports.list_recent(actor)
+    assert (one.file_id, site.services.archives.read_file(actor.user_id, one.id)["state"]) == (
+        file_id,
+        "preview",
+    )
+    expect(page.locator(".start .primary")).to_have_text("Import 1 feed")
+    expect(page.locator(".tally").last).to_contain_text("marked entry")

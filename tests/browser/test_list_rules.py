@@ -437,6 +437,7 @@ def test_nothing_moves_when_pictures_and_news_come(site: Site, visit: Visit, ann
     sized = "<img src='https://pictures.example/s.png' width='800' height='400'>"
     feed_id = subscribe(site, ann, 12, text=picture + sized)
     kept(site, ann, view="expanded")
+    site.services.accounts.set_preferences(ann, {"images": "site"})
     page = visit(login="ann")
     page.add_init_script(SHIFTS)
     page.reload()

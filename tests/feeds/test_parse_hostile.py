@@ -505,3 +505,12 @@ def test_an_empty_body_is_told(body: bytes) -> None:
     with pytest.raises(ParseError) as caught:
         read(body)
     assert caught.value.word == "empty"
+
+
+@pytest.mark.parametrize("address", ["http://[x/", "https://a]b/", "http://a\u2100b.example/"])
+def test_an_address_without_a_readable_host_is_no_site(address: str) -> None:
+    def read_site(link: str) -> str | None:
+        return read(rss("").replace("<item>", f"<link>{link}</link><item>", 1)).site_url
+
+    assert read_site(address) is None
+    assert read_site("http://a.example/x[1]") == "http://a.example/x[1]"

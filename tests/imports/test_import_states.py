@@ -31,7 +31,7 @@ from app.models.imports.opml import Outline
 from tests.support.database import NOW
 
 HOST = "https://feeds.example"
-PREVIEW, QUEUED, RUNNING, DONE, CANCELLED = ImportState
+READING, UNREADABLE, PREVIEW, QUEUED, RUNNING, DONE, CANCELLED = ImportState
 WAITING, ADDED, FAILED = ItemChange(ItemState.WAITING), ItemChange(ItemState.ADDED), ItemState.FAILED
 
 
@@ -94,7 +94,11 @@ ACTS: Mapping[str, tuple[Act, set[ImportState], ImportState | None]] = {
     "retry": (lambda g, user, one: g.retry(user, one, None, NOW), {DONE, CANCELLED}, QUEUED),
     "resume": (lambda g, user, one: g.resume(user, one, NOW), {CANCELLED}, QUEUED),
     "cancel": (lambda g, user, one: g.cancel(user, one, NOW), {QUEUED, RUNNING}, CANCELLED),
-    "remove": (lambda g, user, one: g.remove(user, one), {PREVIEW, DONE, CANCELLED}, None),
+    "remove": (
+        lambda g, user, one: g.remove(user, one),
+        {READING, UNREADABLE, PREVIEW, DONE, CANCELLED},
+        None,
+    ),
 }
 
 

@@ -590,7 +590,7 @@ def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Ser
         (b"", "empty"),
         (b"  \n ", "empty"),
         (b"\x89PNG\r\n\x1a\n123", "image"),
-        (b"PK\x03\x04zip", "ZIP archive"),
+        (b"PK\x03\x04zip", "archive is incomplete or damaged"),
         (b"\x1f\x8b\x08broken", "compressed with gzip, but it's damaged"),
         (b'\n\n{"a": 1}', "Line 3: this is a JSON file without a list of feeds"),
         (

@@ -358,8 +358,9 @@ def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -
     with clock.set_source(lambda: later):
         queue_due_work(services)
         queue_due_work(services)
-    [queued] = world.client.lrange(redis_keys.make_queue_key(Queue.MAINTENANCE), 0, -1)
-    assert queued.decode() == hash_job(Task.ERASE, {"user_id": ann.user_id})
+    queued = world.client.lrange(redis_keys.make_queue_key(Queue.MAINTENANCE), 0, -1)
+    # Other maintenance is due as well.
+    assert queued.count(hash_job(Task.ERASE, {"user_id": ann.user_id}).encode()) == 1
     registry.load_tasks()
     spec = registry.find_task(Task.ERASE)
     assert spec is not None

@@ -119,7 +119,7 @@ def _check_workers(found: Scrape, manager: support.Process) -> None:
 def _check_names(found: Scrape) -> None:
     """All that is served is in the table with these labels, and all of the table is served by somebody."""
     served = {_full_name(family) for family in found.families.values() if family.name.startswith("eventr_")}
-    elsewhere = {"eventr_lease_held", "eventr_event_streams"}
+    elsewhere = {"eventr_lease_held", "eventr_event_streams", "eventr_media_bytes", "eventr_media_problems"}
     # Without an updater nobody knows these.
     without = {name for name in metrics.TABLE if name.startswith("eventr_updater_")} - {"eventr_updater_up"}
     assert served == set(metrics.TABLE) - elsewhere - without
@@ -145,6 +145,12 @@ def test_the_updater_and_the_controller_tell_of_themselves(
             eventually(_ready(settings, process))
             assert ask.get(settings, process, "/healthz").json["ok"] is True
         eventually(lambda: ask.scrape(settings, "updater").one("eventr_lease_held") == 1)
+        assert set(ask.scrape(settings, "updater")["eventr_media_bytes"]) == {
+            ("picture",),
+            ("file",),
+            ("cache",),
+        }
+        assert set(ask.scrape(settings, "updater")["eventr_media_problems"]) == {("lost",), ("stray",)}
         assert ask.scrape(settings, "controller").one("eventr_event_streams") == 0
         for process in ("updater", "controller"):
             assert set(ask.scrape(settings, process)["eventr_info"]) == {

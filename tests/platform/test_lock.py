@@ -22,7 +22,7 @@ LOCKS = REPO / "requirements"
 EXTRAS: dict[str, tuple[str, ...]] = {
     "server": (),
     "run": ("embedded",),
-    "dev": ("embedded", "dev"),
+    "dev": ("embedded", "s3", "dev"),
 }
 _PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[\w.!+]+)(?: ; (?P<marker>.+))?")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")

@@ -139,7 +139,7 @@ def test_the_wheel_has_complete_metadata(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "MIT"
     assert "Typing :: Typed" in metadata.get_all("Classifier", ())
-    assert set(metadata.get_all("Provides-Extra", ())) == {"embedded", "dev"}
+    assert set(metadata.get_all("Provides-Extra", ())) == {"embedded", "dev", "s3"}
     wanted = {_bare(line) for line in project["dependencies"]}
     assert {_bare(line) for line in metadata.get_all("Requires-Dist", ()) if "extra" not in line} == wanted
     names = _names(wheel)

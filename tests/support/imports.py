@@ -35,7 +35,7 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     # The checks of doctor and of the admin screens look at the machine itself.
     "app.monitoring.health": (*_BASE, "app.embedded", "app.feeds", "app.mappers"),
     # The one place that builds everything; the lower half of it first.
-    "app.bootstrap.stores": (*_BASE, "app.feeds", "app.mappers", "app.gateways"),
+    "app.bootstrap.stores": (*_BASE, "app.ports", "app.feeds", "app.mappers", "app.gateways"),
     "app.bootstrap": (
         *_BASE,
         "app.ports",
@@ -145,8 +145,10 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
         "app.bootstrap",
         *_COMMANDS,
     ),
-    # Feeds are fetched in one place, where every address is checked (security.md S01).
-    "pycurl": ("app.feeds.fetch",),
+    # Feeds are fetched in one place, where every address is checked (security.md S01). Administrators name
+    # the servers of media stores.
+    "pycurl": ("app.feeds.fetch", "app.adapters.media.dav"),
+    "obstore": ("app.adapters.media.s3",),
     "socket": ("app.feeds.fetch", *_PROCESSES, *_COMMANDS),
     "http.client": (*_COMMANDS, "app.adapters.search.remote"),
     "urllib.request": (),

@@ -26,9 +26,9 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running(settings: Settings) -> Iterator[None]:
-    """Run a queue manager with one small group of workers for the time of a block."""
-    own = dataclasses.replace(settings, queues_file=support.groups(settings), stop_grace=1.0)
+def running(settings: Settings, extra: str = "") -> Iterator[None]:
+    """Run a queue manager with one small group of workers, and perhaps others, for the time of a block."""
+    own = dataclasses.replace(settings, queues_file=support.groups(settings, extra=extra), stop_grace=1.0)
     log = settings.home / "manager.log"
     with log.open("w") as out:
         process = subprocess.Popen(

@@ -22,7 +22,7 @@ _CSRF = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
 #: Blueprints of programs: no cookie counts there, and tests/sync says who may do what.
-MACHINES = ("greader", "greader_php", "greader_api", "fever", "rest")
+MACHINES = ("greader", "greader_php", "greader_api", "fever", "rest", "rest_uploads", "rest_contents")
 
 
 def is_for_apps(endpoint: str) -> bool:

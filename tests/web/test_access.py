@@ -17,6 +17,7 @@ from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.feed import FetchRecord
+from app.models.media.upload import NewUpload
 from app.models.notifications.push import Device
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamRef
@@ -44,6 +45,8 @@ class World:
     export_id: str
     device_id: int
     token_id: int
+    upload_id: str
+    file_id: int
 
 
 @pytest.fixture
@@ -76,6 +79,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         export.id,
         _device(services, bob),
         _token(services, bob),
+        *_upload(services, bob),
     )
 
 
@@ -102,6 +106,14 @@ def _token(services: Services, who: Actor) -> int:
     return services.tokens.make_app_password(who, found[0], "Bob's phone")[0].id
 
 
+def _upload(services: Services, who: Actor) -> tuple[str, int]:
+    """Return an upload in progress, and a file that was uploaded before."""
+    done = services.uploads.create(who, NewUpload(size=1, name="Bob's file")).upload.id
+    services.uploads.append(who, done, 0, b"x")
+    file_id = services.sealing.seal_upload(done)["file_id"]
+    return services.uploads.create(who, NewUpload(size=9, name="Bob's upload")).upload.id, file_id
+
+
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
 #: "silent": ending what is gone already is no error, so it looks done and changes nothing. The
 #: address of an entry leads to the list, which says whether there is such an entry.
@@ -111,6 +123,13 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/readyz", "GET"): {},
     ("/robots.txt", "GET"): {},
     ("/static/<name>", "GET"): {"": "public"},
+    ("/icon/<name>.png", "GET"): {"": "public"},
+    ("/i/<name>/<size>.webp", "GET"): {"": "public"},
+    ("/i/u/<signature>/<data>", "GET"): {"": "public"},
+    ("/i/states", "GET"): {"": "public"},
+    ("/a/<handle>/<size>", "GET"): {"": "public"},
+    ("/m/<int:file_id>/<size>", "GET"): {"": "theirs"},
+    ("/m/<int:file_id>/get", "GET"): {"": "theirs"},
     ("/login", "GET"): {},
     ("/login", "POST"): {"login": "x", "password": "y"},
     ("/signup", "GET"): {},
@@ -171,6 +190,9 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/feeds/<int:feed_id>/address", "POST"): {"": "theirs", "url": "https://site.example/g"},
     ("/feeds/<int:feed_id>/pause", "POST"): {"": "theirs", "paused": "1"},
     ("/feeds/<int:feed_id>/private", "POST"): {"": "theirs", "private": "1"},
+    ("/feeds/<int:feed_id>/icon", "POST"): {"": "theirs"},
+    ("/feeds/<int:feed_id>/icon/upload", "POST"): {"": "theirs"},
+    ("/feeds/<int:feed_id>/icon/remove", "POST"): {"": "theirs"},
     ("/folders", "GET"): {},
     ("/folders", "POST"): {"name": "x"},
     ("/folders/<int:folder_id>/rename", "POST"): {"": "theirs", "name": "x"},
@@ -178,6 +200,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/folders/move", "POST"): {"": "theirs", "feed": "FEED", "folder": "FOLDER"},
     ("/imports", "GET"): {},
     ("/imports", "POST"): {"pasted": "x"},
+    ("/imports/file", "POST"): {"": "theirs", "file": "17"},
     ("/imports/<int:import_id>", "GET"): {"": "theirs"},
     ("/imports/<int:import_id>/choose", "POST"): {"": "theirs"},
     ("/imports/<int:import_id>/cancel", "POST"): {"": "theirs"},
@@ -239,6 +262,19 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/display", "POST"): {},
     ("/settings/sharing", "GET"): {},
     ("/settings/sharing", "POST"): {"audience": "public"},
+    ("/settings/avatar", "POST"): {},
+    ("/settings/avatar/remove", "POST"): {},
+    ("/settings/files", "GET"): {},
+    ("/settings/files", "POST"): {},
+    ("/settings/files/cancel", "POST"): {"": "theirs", "upload": "UPLOAD"},
+    ("/settings/files/delete", "POST"): {"": "theirs", "file": "FILE"},
+    ("/settings/files/<int:file_id>", "GET"): {"": "theirs"},
+    # tests/media/test_tus.py says who may do what here.
+    ("/uploads", "GET"): {},
+    ("/uploads", "POST"): {},
+    ("/uploads/<upload_id>", "POST"): {},
+    ("/uploads/<upload_id>", "PATCH"): {},
+    ("/uploads/<upload_id>", "DELETE"): {},
     ("/settings/account", "GET"): {},
     ("/settings/identity", "POST"): {"name": "x", "email": "y", "confirm": "z"},
     ("/settings/delete", "POST"): {"confirm": "x"},
@@ -278,6 +314,9 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/admin/jobs/<job_id>", "GET"): {"": "hidden"},
     ("/admin/jobs/queues/<any(pause, drain, resume):act>", "POST"): {"": "hidden", "queue": "feed-pull"},
     ("/admin/jobs/dead/<any(retry, drop):act>", "POST"): {"": "hidden", "job": "x"},
+    ("/admin/media", "GET"): {"": "hidden"},
+    ("/admin/media/clean", "POST"): {"": "hidden"},
+    ("/admin/jobs/delayed/<any(run, drop):act>", "POST"): {"": "hidden", "letter": "x"},
     ("/admin/settings", "GET"): {"": "hidden"},
     ("/api/counts", "GET"): {},
     ("/settings/apps", "GET"): {},
@@ -320,6 +359,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 _PERSONAL = (
     *("subscriptions", "folders", "marks", "tags", "searches"),
     *("shares", "profiles", "likes", "comments", "notifications", "devices", "tokens"),
+    *("uploads", "files", "usage", "blobs"),
 )
 
 
@@ -340,12 +380,16 @@ def _address(rule: str, world: World) -> str:
         "<int:feed_id>": str(world.feed_id),
         "<int:folder_id>": str(world.folder_id),
         "<int:import_id>": str(world.import_id),
+        "<int:file_id>": str(world.file_id),
+        "<upload_id>": world.upload_id,
         "<int:share_id>": str(world.share_id),
         "<int:comment_id>": str(world.comment_id),
         "<export_id>": world.export_id,
         "<slug>": "science",
         "<int:user_id>": str(world.bob.user_id),
         "<name>": "x",
+        "<handle>": "bob",
+        "<size>": "w640",
         "<job_id>": "x",
     }
     rule = re.sub(r"<any\((\w+)[^)]*\):act>", r"\1", rule)
@@ -369,7 +413,8 @@ def test_W04_strangers_see_public_routes_alone(app: Flask, world: World, visitor
         if method == "GET":
             answer = stranger.get(_address(rule, world))
             assert answer.status_code in (303, 401), rule
-            assert rule.startswith("/api/") or answer.headers["Location"].startswith("/login?next=/"), rule
+            is_for_programs = rule.startswith(("/api/", "/uploads"))
+            assert is_for_programs or answer.headers["Location"].startswith("/login?next=/"), rule
         else:
             token = stranger.token()
             answer = stranger.client.post(_address(rule, world), data={"csrf_token": token}, headers=ORIGIN)
@@ -391,6 +436,8 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "UNDO": undo,
         "DEVICE": world.device_id,
         "TOKEN": world.token_id,
+        "UPLOAD": world.upload_id,
+        "FILE": world.file_id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}
     for (rule, method), form in MATRIX.items():

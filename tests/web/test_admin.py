@@ -45,7 +45,15 @@ def test_every_screen_shows_an_engine_at_work(services: Services, visitor: Make,
         one = visitor()
         one.log_in("ann")
         for path in (
-            *("/admin", "/admin/figures", "/admin/feeds", "/admin/users", "/admin/jobs", "/admin/settings"),
+            *(
+                "/admin",
+                "/admin/figures",
+                "/admin/feeds",
+                "/admin/users",
+                "/admin/jobs",
+                "/admin/media",
+                "/admin/settings",
+            ),
             *(f"/admin/users/{filled.bob}", f"/admin/jobs/{filled.dead}", "/admin/feeds?show=slow"),
         ):
             assert one.get(path).status_code == 200, path
@@ -215,6 +223,30 @@ def test_dead_tasks_are_seen_tried_again_and_forgotten(
     assert root.post("/admin/jobs/dead/retry", {**kind, "sure": "1"}).status_code == 303
     assert services.engine.load_engine().dead == 0
     assert _events(caplog, "dead_") == ["dead_retried", "dead_dropped", "dead_dropped", "dead_retried"]
+
+
+def test_delayed_tasks_that_can_not_be_queued_are_seen_run_again_and_deleted(
+    services: Services, root: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert "Delayed tasks" not in root.get("/admin/jobs").text
+    for key in ("17", "a private text"):
+        services.later.touch("test.gone", key, {"user_id": 17}, delay=0, limit=0)
+    services.later_runner.run_due(clock.now())
+    page = root.get("/admin/jobs").text
+    assert page.count("unknown_kind") == 2
+    assert ">17<" in page
+    assert "private" not in page
+    first, second = re.findall(r'delayed/run".*?name="letter" value="(\w+)"', page, re.DOTALL)
+    assert root.post("/admin/jobs/delayed/run", {"letter": first}).status_code == 303
+    assert len(services.mappers.dead_letters.find_newest(9)) == 1
+    services.later_runner.run_due(clock.now())  # the kind is unknown still
+    assert len(services.mappers.dead_letters.find_newest(9)) == 2
+    assert root.post("/admin/jobs/delayed/drop", {"letter": second}).status_code == 303
+    assert root.post("/admin/jobs/delayed/drop", {"letter": second}).status_code == 303
+    assert root.post("/admin/jobs/delayed/run", {"letter": second}).status_code == 404
+    assert len(services.mappers.dead_letters.find_newest(9)) == 1
+    assert _events(caplog, "later_") == ["later_requested", "later_dropped"]
 
 
 def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: redis.Redis) -> None:
@@ -434,6 +466,9 @@ def test_services_ask_for_the_permission_themselves(services: Services) -> None:
         lambda: services.operations.resume(plain, "import"),
         lambda: services.operations.retry_dead(plain, "x"),
         lambda: services.operations.drop_dead(plain, "x"),
+        lambda: services.dead_letters.list_newest(plain),
+        lambda: services.dead_letters.run_again(plain, "x"),
+        lambda: services.dead_letters.remove(plain, "x"),
         lambda: services.feed_lists.count_feeds(plain),
         lambda: services.feed_lists.list_day_slots(plain),
         lambda: services.feed_lists.pause(plain, 1),

@@ -22,13 +22,18 @@ Make = Callable[[], Visitor]
 #: answer to nonsense; there is no hub where others cannot reach it.
 FOR_PROGRAMS = {"websub.push": 410, "hub.submit_request": 404, "check.probe_body": 200}
 
+#: Methods that change anything; uploads are sent with more than POST.
+CHANGING = {"POST", "PATCH", "DELETE"}
+
 
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     """Yield each route that takes a method, with an address that fits it."""
     examples = {"stream_id": 17, "feed_id": 17, "entry_id": 17, "folder_id": 17, "name": "x", "kind": "all"}
     examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x", "tag_id": 17, "search_id": 17}
     examples |= {"import_id": 17, "slug": "science", "share_id": 17, "comment_id": 17}
+    examples |= {"export_id": "0" * 32, "upload_id": "0" * 32, "file_id": 17}
     examples |= {"export_id": "0" * 32}
+    examples |= {"size": "w640", "signature": "x", "data": "x", "handle": "x"}
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()) and not is_for_apps(rule.endpoint):
             given = dict(rule.defaults or {})
@@ -60,15 +65,16 @@ def test_W03_every_changing_route_refuses_forged_requests(app: Flask, ann: Visit
     ]
     let_in = [
         (path, headers, form)
-        for rule, path in rules(app, "POST")
+        for method in sorted(CHANGING)
+        for rule, path in rules(app, method)
         for headers, form in tries
         if rule.endpoint not in FOR_PROGRAMS
-        if ann.client.post(path, data=form, headers=headers).status_code != 403
+        if ann.client.open(path, method=method, data=form, headers=headers).status_code != 403
     ]
     assert let_in == []
     rest = [rule for rule in app.url_map.iter_rules() if not is_for_apps(rule.endpoint)]
     changing = {m for rule in rest for m in rule.methods or ()} - csrf.SAFE_METHODS
-    assert changing == {"POST"}
+    assert changing == CHANGING
 
 
 @pytest.mark.parametrize("headers", [ORIGIN, {"Sec-Fetch-Site": "none"}, {"Origin": "http://localhost"}])

@@ -30,15 +30,21 @@ FIXED = {
 }
 
 
+#: Where bytes of strangers come from, in other words of other sites.
+MEDIA = ("/i/", "/icon/", "/m/", "/a/", "/settings/files/17")
+
+
 def test_H08_the_policy_is_the_written_one() -> None:
-    """Word by word; ``img-src`` is wider until there is an image proxy."""
+    """Word by word; ``img-src`` is wider only for people who want pictures from their sites."""
     assert headers.CSP == (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https: http:; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "font-src 'self'; connect-src 'self'; media-src 'self'; "
         "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com; manifest-src 'self'; "
         "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types eventr"
     )
+    wider = headers.CSP.replace("img-src 'self' data:;", "img-src 'self' data: https: http:;")
+    assert wider == headers.FOREIGN_CSP
 
 
 def test_H11_H08_every_route_has_the_headers(app: Flask, ann: Visitor) -> None:
@@ -48,7 +54,9 @@ def test_H11_H08_every_route_has_the_headers(app: Flask, ann: Visitor) -> None:
     answers.append(("405", ann.get("/logout")))
     answers.append(("413", ann.client.post("/login", data="x" * (2 << 20), headers=ORIGIN)))
     for path, answer in answers:
-        assert answer.headers["Content-Security-Policy"] == headers.CSP, path
+        is_media = path.startswith(MEDIA) and path != "/i/states"
+        policy = headers.MEDIA_CSP if is_media else headers.CSP
+        assert answer.headers["Content-Security-Policy"] == policy, path
         assert {name: answer.headers[name] for name in FIXED} == FIXED, path
     assert {200, 303, 403, 404, 405, 413} <= {answer.status_code for _, answer in answers}
 
@@ -152,7 +160,7 @@ def test_H04_html_is_passed_through_in_one_macro_only() -> None:
 
 
 def test_H09_no_route_serves_bytes_of_others(app: Flask, ann: Visitor) -> None:
-    """No proxy, no uploads, no favicons yet: pages, JSON, and files of ours by their exact names."""
+    """Without a picture or file that exists: pages, JSON, and files of ours by their exact names."""
     types = {ann.get(path).mimetype for _, path in rules(app, "GET")}
     # An export is written by us and goes out as a file to be kept; the one script is the service worker.
     assert types <= {"text/html", "text/plain", "application/json", "text/x-opml", "text/javascript"}
@@ -243,6 +251,9 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
     )
     assert public == {
         *(f"check.probe_{name}" for name in probes),
+        "attachments.download_file",
+        "attachments.serve_picture",
+        "avatars.serve_avatar",
         "check.list_probes",
         "check.show_body_button",
         "check.show_check",
@@ -252,6 +263,10 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "new_password.choose_password",
         "new_password.show_new_password",
         "people.show_contacts",
+        "pictures.list_states",
+        "pictures.serve_icon",
+        "pictures.serve_picture",
+        "pictures.serve_signed",
         "public.check_health",
         "public.show_home",
         "public.check_ready",

@@ -9,13 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bson.binary import Binary
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
 from app.bootstrap.services import Services
 from app.feeds.opml import opml
-from app.models.accounts.actor import Role
+from app.models.accounts.actor import Actor, Role
 from app.models.imports.imports import Import, ImportState
+from app.models.media.icon import build_icon_path
+from tests.imports import archives
+from tests.imports.archives import HOST, google_item
+from tests.imports.test_archive_files import uploaded
+from tests.imports.test_archives import feed
 from tests.imports.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 from tests.web.conftest import ORIGIN, Visitor
@@ -42,6 +48,56 @@ def stored(services: Services, number: int) -> Import:
     doc = services.store.database["imports"].find_one({"_id": number})
     assert doc is not None
     return services.gateways.imports.get(doc["user_id"], number)
+
+
+def test_archive_is_previewed_and_reported_with_its_marks(services: Services, ann: Visitor) -> None:
+    body = archives.freshrss(
+        {"a": ()},
+        [google_item("a", n, starred=True, labels=["x"]) for n in (1, 99)] + [google_item("b", 1, feed="")],
+        {"a": [google_item("a", 2, read=True)]},
+    )
+    number = the_import(send(ann, "/imports", body))
+    page = ann.get(f"/imports/{number}").text
+    assert "<b>3</b> marked entries" in page
+    assert "<b>1</b> saved page without a feed" in page
+    assert ann.post(f"/imports/{number}/choose", {"pick": ["0"], "do": "start"}).status_code == 303
+    one = stored(services, number)
+    elsewhere(lambda: run(services, one, Pulling(services, {f"{HOST}/a": feed("a")})))
+    done = ann.get(f"/imports/{number}").text
+    for words in ("1</b> starred", "1</b> tagged", "1</b> marked as read", "1</b> no longer in their feeds"):
+        assert f"<b>{words}" in done
+    assert "marked entries" not in done
+
+
+def test_uploaded_archive_is_read_while_the_page_waits(services: Services, ann: Visitor) -> None:
+    answer = send(ann, "/settings/files", listed(("a", ())))
+    assert answer.status_code == 303
+    (who,) = (Actor(doc["_id"]) for doc in services.store.database["users"].find())
+    (upload,) = services.gateways.uploads.find_sealing()
+    file_id = services.sealing.seal_upload(upload.id)["file_id"]
+    assert f'name="file" value="{file_id}"' in ann.get("/settings/files").text
+    number = the_import(ann.post("/imports/file", {"file": str(file_id)}))
+    waiting = ann.get(f"/imports/{number}").text
+    assert "Reading the file" in waiting
+    assert 'http-equiv="refresh"' in waiting
+    assert 'data-state="reading"' in waiting
+    assert "Reading the file" in ann.get("/imports").text
+    services.archives.read_file(who.user_id, number)
+    assert 'name="pick"' in ann.get(f"/imports/{number}").text
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "ar"])
+def test_unreadable_archive_says_why(services: Services, ann: Visitor, language: str) -> None:
+    (who,) = (Actor(doc["_id"]) for doc in services.store.database["users"].find())
+    services.accounts.set_preferences(who, {"language": language})
+    one = services.archives.request_reading(who, uploaded(services, who, archives.POCKET_HTML.encode()))
+    services.archives.read_file(who.user_id, one.id)
+    page = ann.get(f"/imports/{one.id}").text
+    assert "%(" not in page
+    assert "2" in page[page.index('role="alert"') :]
+    assert "data-state" not in page
+    assert ann.post(f"/imports/{one.id}/remove").status_code == 303
+    assert ann.get(f"/imports/{one.id}").status_code == 404
 
 
 def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Services, ann: Visitor) -> None:
@@ -81,6 +137,27 @@ def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Service
     assert ann.post(f"/imports/{number}/cancel").status_code == 303
     assert ann.post(f"/imports/{number}/remove").status_code == 303
     assert ann.get(f"/imports/{number}").status_code == 404
+
+
+def test_icons_of_known_feeds_are_shown(services: Services, ann: Visitor) -> None:
+    """In the preview, those of feeds that one reads already; in the report, those of feeds that failed."""
+    number = the_import(send(ann, "/imports", listed(("a", ()), ("b", ()))))
+    ann.post(f"/imports/{number}/choose", {"pick": ["0", "1"], "do": "start"})
+    one = stored(services, number)
+    elsewhere(lambda: run(services, one, Pulling(services, feeds("a"))))
+    rows = services.store.database["feeds"]
+    for name in "ab":
+        change = {"$set": {"icon_blob": Binary(name.encode() * 32)}}
+        assert rows.update_one({"url": f"{HOST}/{name}"}, change).matched_count == 1
+    icons = {name: f'src="{build_icon_path(name.encode() * 32)}"' for name in "ab"}
+
+    report = ann.get(f"/imports/{number}").text
+    assert icons["b"] in report[report.index('id="failed-title"') :]
+    again = the_import(send(ann, "/imports", listed(("a", ()), ("c", ()))))
+    page = ann.get(f"/imports/{again}").text
+    page = page[page.index('id="ticks"') :]
+    assert page.count("<img") == 1
+    assert icons["a"] in page
 
 
 def test_text_can_be_pasted_and_wrong_text_is_refused_and_kept(ann: Visitor) -> None:

@@ -352,6 +352,7 @@ def _pictures(html: str) -> list[tuple[str, str]]:
 def test_pictures_that_came_beside_a_text_are_seen_with_it(
     services: Services, ann: Visitor, reader: Actor, db: Any
 ) -> None:
+    services.accounts.set_preferences(reader, {"images": "site"})
     _feed(services, reader, 1)
     entry = db.entries.find_one()["_id"]
     shown, whole = f"/read/all?entry={entry}", "/read/all?view=expanded"
@@ -420,6 +421,7 @@ def test_comments_at_the_site_are_a_link(
 def test_pictures_are_those_for_the_colours_of_the_page(
     services: Services, ann: Visitor, reader: Actor, db: Any
 ) -> None:
+    services.accounts.set_preferences(reader, {"images": "site"})
     _feed(services, reader, 1)
     entry = db.entries.find_one()["_id"]
     html = (

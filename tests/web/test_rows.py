@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from types import SimpleNamespace
 
 import lxml.html
 import pytest
 from flask import Flask
 from jinja2 import Environment
 
+from app.config import Settings
 from app.models.reading.stream import EntryRow, Page
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
@@ -43,6 +45,8 @@ def _make_row(**changes: object) -> EntryRow:
 def _render(row: EntryRow, *, split: int | None = None, divided: bool = True) -> str:
     app = Flask(__name__)
     i18n.install(app)
+    settings = Settings(images="direct")  # the one part of all that is built which rows need
+    app.extensions["eventr"] = SimpleNamespace(settings=settings)
     with app.test_request_context("/"):
         page = Page((row,), None, "token", split, None)
         stars = {True: "<b>{id} on</b>", False: "<b>{id} off</b>"}

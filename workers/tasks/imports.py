@@ -13,6 +13,13 @@ from workers.registry import register_task
 LONGEST = 3600.0
 
 
+# Solo: it unpacks and parses up to gigabytes.
+@register_task(Task.READ_ARCHIVE, mode="solo", timeout=600)
+def read_archive(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
+    """Read an uploaded archive, which becomes an import."""
+    return ctx.services.archives.read_file(user_id, import_id)
+
+
 @register_task(Task.IMPORT, timeout=LONGEST)
 async def run(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
     """Work on an import until it has ended."""

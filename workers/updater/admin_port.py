@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from app.bootstrap.services import Services
 from app.config import Settings
+from app.errors import StoreError
 from app.monitoring.admin_port import AdminServer, Pulse
 
 
@@ -33,6 +34,16 @@ def serve_admin_port(
 
     async def render_figures() -> bytes:
         held = metrics.build_family("eventr_lease_held", int(has_lease()))
+        with contextlib.suppress(StoreError):  # then these figures are missing
+            media = await asyncio.to_thread(services.media_cleaning.load_figures)
+            return metrics.render(
+                [
+                    *metrics.collect_process_metrics("updater"),
+                    held,
+                    metrics.build_family("eventr_media_bytes", _label(media.stored)),
+                    metrics.build_family("eventr_media_problems", _label(media.problems)),
+                ]
+            )
         return metrics.render([*metrics.collect_process_metrics("updater"), held])
 
     admin = AdminServer(settings, "updater", pulse, find_missing, render_figures)
@@ -41,3 +52,7 @@ def serve_admin_port(
         yield pulse
     finally:
         admin.stop()
+
+
+def _label(values: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {(kind,): float(value) for kind, value in values.items()}

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import json
+import math
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE, describe_outage
+from app.services.later import LaterRunner
 from workers.updater import admin_port, batching
 from workers.updater.batching import BatchChoice, DueSnapshot, HostState, Pace
 from workers.updater.in_flight import InFlightCount, InFlightJobs, build_pull
@@ -116,6 +118,8 @@ class Updater:
         self._known = False  # whether the known in-flight jobs match Redis
         #: Whether it held the lease at the last look.
         self.holds = False
+        #: How often it has acquired the lease anew: Redis may have lost everything before that.
+        self.terms = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -149,6 +153,7 @@ class Updater:
         held = self._lease.acquire()
         if held is not LeaseState.STILL:
             self._known = False
+        self.terms += held is LeaseState.ANEW
         self.holds = bool(held)
         return self.holds
 
@@ -245,6 +250,30 @@ class Updater:
         return sum(1 for fresh, _ in replies if fresh < 0)
 
 
+class DelayedTasks:
+    """Runs delayed tasks from turn to turn of the updater."""
+
+    def __init__(self, runner: LaterRunner) -> None:
+        self._runner, self._terms = runner, 0
+
+    def run(self, terms: int) -> float:
+        """Queue due tasks; return the seconds until the next one is due, infinity without one.
+
+        A task that is requested with a shorter delay than a turn takes may be that much late.
+
+        Args:
+            terms: how often the updater has acquired its lease anew.
+
+        Raises:
+            StoreError: a store isn't responding; the next turn tries again.
+        """
+        now = clock.now()
+        self._runner.rebuild(now, at_once=terms != self._terms)
+        self._terms = terms
+        soonest = self._runner.run_due(now)
+        return math.inf if soonest is None else max(0.0, (soonest - clock.now()).total_seconds())
+
+
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; return the exit code."""
     stop = WakeupSignal()
@@ -260,7 +289,14 @@ def run(settings: Settings) -> int:
                 pulse.record_beat()
                 _sign(client, ident)
 
-            _work(settings, stop, updater, send_heartbeat, lambda: queue_due_work(services))
+            _work(
+                settings,
+                stop,
+                updater,
+                later=DelayedTasks(services.later_runner),
+                sign=send_heartbeat,
+                queue_more=lambda: queue_due_work(services),
+            )
         with contextlib.suppress(*OUTAGE):
             updater.release()
             client.delete(redis_keys.make_alive_key("updater", ident))
@@ -272,6 +308,8 @@ def _work(
     settings: Settings,
     stop: WakeupSignal,
     updater: Updater,
+    *,
+    later: DelayedTasks,
     sign: Callable[[], None],
     queue_more: Callable[[], None],
 ) -> None:
@@ -296,7 +334,7 @@ def _work(
                     reported = time.monotonic() + _REPORT_EVERY
                     _log.info("updater_sight", **dataclasses.asdict(sight))
             if updater.holds:
-                pause = compute_sleep(settings, due - time.monotonic())
+                pause = compute_sleep(settings, min(due - time.monotonic(), later.run(updater.terms)))
         except (StoreError, *OUTAGE) as e:
             _log.warning("store_silent", error=describe_outage(e))
         if stop.wait(pause):
@@ -322,7 +360,9 @@ def queue_due_work(services: bootstrap.Services) -> None:
     """Queue all due work other than pulls of due feeds.
 
     That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
-    account deletions, personal exports, the deletion of feeds without readers, and shares of secret feeds.
+    account deletions, personal exports, the deletion of feeds without readers and of media that nothing
+    needs, shares of secret feeds, files that media stores lack, icons of feeds, and pictures
+    that were postponed.
     A job that is queued already isn't queued twice.
     """
     for due in (
@@ -333,7 +373,12 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.erasure.find_due_jobs,
         services.personal_exports.find_due_jobs,
         services.orphans.find_due_jobs,
+        services.media_cleaning.find_due_jobs,
+        services.upload_upkeep.find_due_jobs,
         services.secrecy.find_due_jobs,
+        services.media_mending.find_due_jobs,
+        services.icons.find_due_jobs,
+        services.pictures.find_due_jobs,
     ):
         with contextlib.suppress(DrainingError):  # the other queues still accept their jobs
             services.jobs.enqueue_many(due(clock.now()))

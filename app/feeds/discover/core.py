@@ -93,7 +93,10 @@ class Discoverer:
         if not feeds:
             nothing = "consent_page" if behind and page.is_empty else "no_feed_found"
             return Discovered(address, error=error or _trouble(why) or search.trouble or nothing)
-        return Discovered(address, tuple(feeds), more=search.more or self._fetcher.is_spent)
+        more = search.more or self._fetcher.is_spent
+        read = () if page.is_empty else (behind or fetched.request.url, page.url)
+        pages = tuple(dict.fromkeys(map(urls.hash_url, read)))
+        return Discovered(address, tuple(feeds), more=more, pages=pages, icons=tuple(page.find_icons()))
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None, str]:
         """Return the first response, trying https before http, with its feed or the reason it has none."""

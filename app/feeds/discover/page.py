@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from lxml import etree
 
 from app.feeds import sites, urls
+from app.feeds.discover import icons
 from app.feeds.html.text import extract_plain_text
 from app.feeds.parse import charset
 from app.models.feeds.discovery import Candidate, Source
@@ -178,6 +179,17 @@ class Page:
         href = next((x.get("href") for x in links if (x.get("rel") or "").lower() == "canonical"), None)
         url = self._resolve(href)
         return url if url and urlsplit(url).hostname == urlsplit(self.url).hostname else None
+
+    def find_icons(self) -> list[str]:
+        """Return the addresses of the icons that the page announces, best first."""
+        found = [] if self._tree is None else self._tree.iter("link")
+        links = (
+            icons.IconLink(url, rel, link.get("sizes") or "", link.get("type") or "", link.get("media") or "")
+            for link in found
+            if (rel := frozenset((link.get("rel") or "").lower().split())) & icons.RELATIONS
+            and (url := self._resolve(link.get("href")))
+        )
+        return icons.sort_icons(itertools.islice(links, icons.LINKS_MAX))
 
     def find_anchors(self) -> list[Candidate]:
         """Return links whose address or text looks like a feed."""

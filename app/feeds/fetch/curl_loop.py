@@ -7,6 +7,7 @@ many connections there are. That saves 0.01 ms a fetch compared to a reader and 
 
 from __future__ import annotations
 
+import functools
 import select
 import time
 
@@ -19,6 +20,7 @@ from app.feeds.fetch.resolver import Answer, Resolver, choose_addresses
 from app.feeds.fetch.slot import TIDY, Setup, Slot
 from app.feeds.fetch.transfer import Done, HopResult, Transfer
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.hosts import PICTURE_PREFIX
 
 _EPOLL = {
     pycurl.POLL_NONE: 0,
@@ -53,7 +55,7 @@ class Engine:
         self._curl_due: float | None = None
         self._sweep_due = 0.0
         self._sweep_every = _sweep_interval(setup.settings)
-        self._queues: HostQueues[Transfer] = HostQueues(setup.settings.fetch_per_host)
+        self._queues: HostQueues[Transfer] = HostQueues(functools.partial(_get_limit, setup.settings))
         self._running: dict[Transfer, Slot | None] = {}
         self._asking: dict[str, list[Transfer]] = {}
         self._by_curl: dict[pycurl.Curl, Slot] = {}
@@ -81,7 +83,7 @@ class Engine:
         except FetchError as e:
             self._ended.append((on_done, transfer.fail(e)))
             return transfer
-        self._queues.add(transfer.endpoint.host, transfer)
+        self._queues.add(transfer.queue, transfer)
         return transfer
 
     def cancel(self, transfer: Transfer) -> None:
@@ -90,7 +92,7 @@ class Engine:
         if transfer in self._running:
             self._leave(transfer)
         else:
-            self._queues.remove(transfer.endpoint.host, transfer)
+            self._queues.remove(transfer.queue, transfer)
 
     def get_timeout(self) -> float | None:
         """Return the seconds until :meth:`run_once` must run without readable sockets; None for never."""
@@ -236,14 +238,14 @@ class Engine:
                 self._decoded += len(fetched.body)
             return
         transfer.left = transfer.deadline - time.monotonic()
-        self._queues.add(transfer.endpoint.host, transfer)
+        self._queues.add(transfer.queue, transfer)
 
     def _fail(self, transfer: Transfer, error: FetchError) -> None:
         self._go_on(transfer, HopResult(0, error=error))
 
     def _leave(self, transfer: Transfer) -> None:
         slot = self._running.pop(transfer)
-        self._queues.release(transfer.endpoint.host)
+        self._queues.release(transfer.queue)
         if slot is not None:
             self._multi.remove_handle(slot.curl)
             slot.clear()
@@ -283,6 +285,11 @@ class Engine:
 
     def _on_timer(self, milliseconds: int) -> None:
         self._curl_due = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+
+def _get_limit(settings: Settings, queue: str) -> int:
+    is_of_pictures = queue.startswith(PICTURE_PREFIX)
+    return settings.fetch_pictures_per_host if is_of_pictures else settings.fetch_per_host
 
 
 def _late(transfer: Transfer, slot: Slot | None, now: float) -> FetchError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -19,10 +20,13 @@ class HostQueues(Generic[T]):
     """Waiting items, by host.
 
     A host is in the ring ``_ready`` exactly when it has waiting items and a free slot.
+
+    Args:
+        get_limit: returns the number of slots of a host.
     """
 
-    def __init__(self, per_host: int) -> None:
-        self._per_host = per_host
+    def __init__(self, get_limit: Callable[[str], int]) -> None:
+        self._get_limit = get_limit
         self._hosts: dict[str, _Host[T]] = {}
         self._ready: deque[str] = deque()
 
@@ -30,7 +34,7 @@ class HostQueues(Generic[T]):
         """Append an item to its host's queue."""
         queue = self._hosts.setdefault(host, _Host())
         queue.waiting.append(item)
-        if len(queue.waiting) == 1 and queue.active < self._per_host:
+        if len(queue.waiting) == 1 and queue.active < self._get_limit(host):
             self._ready.append(host)
 
     @property
@@ -44,14 +48,14 @@ class HostQueues(Generic[T]):
         queue = self._hosts[host]
         item = queue.waiting.popleft()
         queue.active += 1
-        if queue.waiting and queue.active < self._per_host:
+        if queue.waiting and queue.active < self._get_limit(host):
             self._ready.append(host)
         return item
 
     def release(self, host: str) -> None:
         """Free a slot. A host that was full comes next, so that its open connection is reused."""
         queue = self._hosts[host]
-        was_full = queue.active == self._per_host
+        was_full = queue.active == self._get_limit(host)
         queue.active -= 1
         if queue.waiting:
             if was_full:
@@ -66,7 +70,7 @@ class HostQueues(Generic[T]):
             return False
         queue.waiting.remove(item)
         if not queue.waiting:
-            if queue.active < self._per_host:
+            if queue.active < self._get_limit(host):
                 self._ready.remove(host)
             if not queue.active:
                 del self._hosts[host]

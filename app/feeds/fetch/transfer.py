@@ -23,7 +23,8 @@ from app.feeds.fetch.cookies import CookieJar
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
 from app.feeds.urls import is_upgrade, repair_location, strip_tracking
-from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
+from app.models.feeds.fetched import PICTURES, Fetched, FetchRequest, Target, Validators
+from app.models.feeds.hosts import PICTURE_PREFIX
 
 Done = Callable[[Fetched], None]
 
@@ -32,6 +33,7 @@ _ACCEPT = {
     "application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.5",
     Target.PAGE: "Accept: text/html, application/xhtml+xml, application/atom+xml;q=0.9, "
     "application/rss+xml;q=0.9, */*;q=0.5",
+    **dict.fromkeys(PICTURES, "Accept: image/avif, image/webp, image/*;q=0.8, */*;q=0.5"),
 }
 _FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
 _HTML = ("text/html", "application/xhtml+xml")
@@ -113,8 +115,25 @@ class Transfer:
     @property
     def max_bytes(self) -> int:
         """The most bytes that a decoded body may have."""
-        feed = self.request.target is Target.FEED
-        return self._settings.fetch_max_feed if feed else self._settings.fetch_max_page
+        settings = self._settings
+        match self.request.target:
+            case Target.FEED:
+                return settings.fetch_max_feed
+            case Target.PICTURE:
+                return settings.fetch_max_picture
+            case Target.ICON:
+                return settings.fetch_max_icon
+            case _:
+                return settings.fetch_max_page
+
+    @property
+    def queue(self) -> str:
+        """The queue in which it waits: the host's, or for pictures another one of the same host.
+
+        Otherwise an album of pictures would delay the feeds of its host.
+        """
+        host = self.endpoint.host
+        return PICTURE_PREFIX + host if self.request.target in PICTURES else host
 
     @property
     def keeps_start(self) -> bool:
@@ -219,13 +238,18 @@ class Transfer:
             body, is_cut = decode_start(wire, coding, limit=self.max_bytes, ratio=ratio, is_over=is_over)
         else:
             body, is_cut = decode(wire, coding, limit=self.max_bytes, ratio=ratio), False
-        if not body.strip():
+        # A large picture would be copied for this.
+        if self.request.target not in PICTURES and not body.strip():
             raise FetchError("empty", "nothing but white space")
         return body, is_cut
 
     def _refresh(self, head: Head, body: bytes, lines: Sequence[bytes]) -> bool:
         """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
-        if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
+        if (
+            self._refreshed
+            or self.request.target in PICTURES
+            or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML)
+        ):
             return False
         # A feed may be sent as HTML, and its entries may hold any markup.
         is_page = self.request.target is Target.PAGE or _PAGE.match(body)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from app.feeds import media_targets
 from app.feeds.html.text import extract_plain_text
@@ -395,7 +395,7 @@ class FeedDraft:
     def offer_link(self, rank: int, address: str | None) -> None:
         if rank > self.link_rank and address and not address.isspace():
             found = self.ctx.resolve_url(self.base, address)
-            if found:
+            if found and _has_host(found):
                 self.link, self.link_rank = found, rank
 
     def offer_description(self, rank: int, text: str) -> None:
@@ -455,6 +455,17 @@ class FeedDraft:
             unlisted=self.unlisted,
             new_url=self.new_url,
         )
+
+
+def _has_host(address: str) -> bool:
+    """Return whether the host of an absolute address can be read."""
+    if "[" not in address and "]" not in address and address.isascii():
+        return True
+    try:
+        urlsplit(address)
+    except ValueError:
+        return False
+    return True
 
 
 def is_absolute(address: str) -> bool:

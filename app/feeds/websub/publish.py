@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Sequence
+from html import escape
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -27,13 +28,14 @@ from app.models.feeds.chain import (
     to_json,
     to_xml,
 )
+from app.models.media.attachment import Attachment
 from app.models.reading.anchors import scope_anchors
 from app.models.sharing.pages import Hop as Passed
 from app.models.sharing.pages import Publication, SharedItem
 from app.models.sharing.sharing import Profile, Sharer, ShareVisibility
 
 #: The version of the output: increase it with each change, so that readers fetch their feeds again.
-VERSION: Final = 1
+VERSION: Final = 2
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _NAMESPACES: dict[str, str] = {None: _ATOM, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # not in the stubs
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
@@ -85,7 +87,12 @@ def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
         _link(node, "related", here, "text/html")
     for address in _via(what.origin, item):
         _link(node, "via", address)
-    content = _add(node, "content", _content(item), type="html")
+    for url, kind, one in _files(what.origin, item):
+        link = etree.SubElement(node, f"{{{_ATOM}}}link", rel="enclosure", type=kind, href=url)
+        link.set("title", _clean(one.alt or one.name))
+        if not one.is_picture:
+            link.set("length", str(one.size))
+    content = _add(node, "content", _content(what, item) + _render_pictures(what.origin, item), type="html")
     if item.language:
         content.set(f"{_XML}lang", item.language)
     node.append(
@@ -110,18 +117,19 @@ def render_json_feed(publication: Publication) -> bytes:
 
 
 def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
-    author, original = _written_by(item), _original(item)
+    author, original, files = _written_by(item), _original(item), _files(what.origin, item)
     return {
         "id": make_share_id(what.origin, item.id),
         "url": build_page_url(what.origin, item.by.handle, item.id),
         **({"external_url": original} if original else {}),
         "title": _title(item),
-        "content_html": _content(item),
-        **({"image": item.entry.image} if _web(item.entry.image) else {}),
+        "content_html": _content(what, item) + _render_pictures(what.origin, item),
+        **({"image": image} if (image := _image(what, item)) else {}),
         "date_published": _time(item.share.at),
         "date_modified": _time(item.changed),
         **({"authors": [{"name": author}]} if author else {}),
         **({"language": item.language} if item.language else {}),
+        **({"attachments": [_attachment(*found) for found in files]} if files else {}),
         JSON_NAME: to_json(build_chain(what.origin, item), NAMESPACE),
     }
 
@@ -160,7 +168,7 @@ def _web(url: str | None) -> str | None:
 
 def _title(item: SharedItem) -> str:
     """Return the title; without one the beginning of the text, because every reader shows a title."""
-    words = item.entry.title or text.make_excerpt(_content(item), _TITLE)
+    words = item.entry.title or text.make_excerpt(_join_texts(item), _TITLE)
     return words or (f"({item.entry.lost} share)" if item.entry.lost else item.by.name)
 
 
@@ -169,12 +177,45 @@ def _written_by(item: SharedItem) -> str:
     return "" if item.share.is_post else item.entry.author or item.blog.title
 
 
-def _content(item: SharedItem) -> str:
+def _content(what: Publication, item: SharedItem) -> str:
+    """Return the text of an item, with the pictures where this server shows them."""
+    words = _join_texts(item)
+    return what.pictures.sign_html(words, item.entry.url) if what.pictures else words
+
+
+def _image(what: Publication, item: SharedItem) -> str | None:
+    image = _web(item.entry.image)
+    return what.pictures.sign_url(image, item.entry.url) if what.pictures else image
+
+
+def _join_texts(item: SharedItem) -> str:
     """Return the root entry's text below the sharer's note; both are sanitized."""
     body = scope_anchors(item.entry.content or item.entry.summary, item.id)
     if item.share.is_post or not item.note:
         return body
     return f"<blockquote>{item.note}</blockquote>{body}"
+
+
+def _files(origin: str, item: SharedItem) -> list[tuple[str, str, Attachment]]:
+    """Return address and media type of each file that the sharer added; a picture is one that Eventr drew."""
+    return [
+        (f"{origin}/m/{one.file_id}/get", "image/webp" if one.is_picture else one.type, one)
+        for one in item.share.files
+    ]
+
+
+def _attachment(url: str, kind: str, one: Attachment) -> dict[str, Any]:
+    size = {} if one.is_picture else {"size_in_bytes": one.size}
+    return {"url": url, "mime_type": kind, "title": one.alt or one.name, **size}
+
+
+def _render_pictures(origin: str, item: SharedItem) -> str:
+    return "".join(
+        f'<p><img src="{origin}/m/{one.file_id}/w1280" alt="{escape(_clean(one.alt))}"'
+        f' width="{one.width}" height="{one.height}"></p>'
+        for one in item.share.files
+        if one.is_picture
+    )
 
 
 def _add(parent: etree._Element, tag: str, words: str, **attributes: str) -> etree._Element:

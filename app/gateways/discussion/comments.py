@@ -15,6 +15,7 @@ from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds.html import linkify
+from app.gateways.media.attachments import AttachmentGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.discussion.comments import CommentMapper, get_position
 from app.mappers.discussion.likes import LikeMapper
@@ -34,6 +35,7 @@ from app.models.discussion.comments import (
     ShareReactions,
     find_mentions,
 )
+from app.models.media.attachment import NewAttachment, name_comment
 from app.models.sharing.sharing import Share
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
@@ -66,10 +68,12 @@ class DiscussionGateway:
         reactions: ReactionMapper,
         notes: NotificationMapper,
         visibility: VisibilityGateway,
+        attachments: AttachmentGateway,
         depth: int,
         rows: int,
         limit: int,
     ) -> None:
+        self._attachments = attachments
         self._store, self._shares = store, shares
         self._likes, self._comments, self._reactions = likes, comments, reactions
         self._notes = notes
@@ -148,13 +152,21 @@ class DiscussionGateway:
 
     # -- comments
     def comment(
-        self, user_id: int, share: Share, text: str, parent: int | None, now: dt.datetime
+        self,
+        user_id: int,
+        share: Share,
+        text: str,
+        parent: int | None,
+        now: dt.datetime,
+        *,
+        files: Sequence[NewAttachment] = (),
     ) -> tuple[Comment, Comment | None]:
         """Store a comment; return it with the comment that it answers, if any.
 
         Raises:
-            NotFoundError: the answered comment is gone.
+            NotFoundError: the answered comment is gone, or a file is.
         """
+        described = self._attachments.describe(user_id, files)
         for _ in range(ROUNDS):
             new = Comment(
                 id=ids.reserve_ids(),
@@ -165,6 +177,7 @@ class DiscussionGateway:
                 path=(),
                 parent=parent,
                 text=text,
+                files=described,
             )
             try:
                 return self._store.run_in_transaction(partial(self._add, new))
@@ -187,7 +200,13 @@ class DiscussionGateway:
         path = above.path[: self._depth - 1] if above else ()
         placed = dataclasses.replace(new, path=(*path, new.id))
         self._comments.add(placed, session)
+        self._attach(placed, session)
         return placed, above
+
+    def _attach(self, comment: Comment, session: Session) -> None:
+        if comment.user_id is not None:
+            owner = name_comment(comment.id)
+            self._attachments.attach(session, comment.user_id, comment.files, owner)
 
     def get_comment(self, viewer: int, comment_id: int) -> tuple[Comment, Share]:
         """Return a comment on a share that the viewer may see.
@@ -224,16 +243,33 @@ class DiscussionGateway:
             viewer, [comment.user_id]
         )
 
-    def update_comment(self, user_id: int, comment_id: int, text: str, now: dt.datetime) -> Comment:
-        """Change a user's own comment.
+    def update_comment(
+        self,
+        user_id: int,
+        comment_id: int,
+        text: str,
+        now: dt.datetime,
+        *,
+        files: Sequence[NewAttachment] | None = None,
+    ) -> Comment:
+        """Change a user's own comment; without ``files``, its attachments stay.
 
         Raises:
-            NotFoundError: the user has no such comment.
+            NotFoundError: the user has no such comment or file.
         """
-        done = self._comments.update(comment_id, user_id, text, now)
-        if done is None:
-            raise NotFoundError(comment_id=comment_id)
-        return done
+        described = None if files is None else self._attachments.describe(user_id, files)
+
+        def change_comment(session: Session) -> Comment:
+            done = self._comments.update(comment_id, user_id, text, now, files=described, session=session)
+            if done is None:
+                raise NotFoundError(comment_id=comment_id)
+            was, changed = done
+            if was.files != changed.files:
+                self._attachments.detach(session, was.files, name_comment(was.id))
+                self._attach(changed, session)
+            return changed
+
+        return self._store.run_in_transaction(change_comment)
 
     def remove_comment(self, user_id: int, comment_id: int, expires: dt.datetime, now: dt.datetime) -> str:
         """Remove a comment; return a token for :meth:`restore_comment`, valid until ``expires``.
@@ -247,6 +283,7 @@ class DiscussionGateway:
             was = self._comments.remove(comment_id, now, session)
             if was is None:
                 raise NotFoundError(comment_id=comment_id)
+            self._attachments.detach(session, was.files, name_comment(was.id))
             self._comments.add_undo(user_id, token, was, expires, session)
 
         self._store.run_in_transaction(move_to_undo)
@@ -269,6 +306,7 @@ class DiscussionGateway:
             seen = was is not None and self.find_share(user_id, was.share_id) is not None
             if was is None or not seen or not self._comments.restore(was, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
+            self._attach(was, session)
             return was
 
         return self._store.run_in_transaction(restore_from_undo)
@@ -376,6 +414,7 @@ class DiscussionGateway:
             comment.edited is not None,
             mine,
             mine or (viewer is not None and share.user_id == viewer),
+            comment.files,
         )
 
     def _people(self, comments: Iterable[Comment]) -> dict[str, str]:
@@ -393,6 +432,8 @@ class DiscussionGateway:
         for start in range(0, len(shares), TOGETHER):
             part = shares[start : start + TOGETHER]
             self._likes.remove_by_shares(part)
+            if owners := [name_comment(i) for i in self._comments.find_with_files(part)]:
+                self._attachments.detach_all(owners)
             self._comments.remove_by_shares(part)
             self._notes.forget(user_id, part)
         self._notes.forget(user_id, [])

@@ -196,8 +196,10 @@ class Digester:
         hub, topic = subscriber.find_announced_hub(
             fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url
         )
+        described = _described(feed, found, hub, topic, cut)
         says = {
-            **_described(feed, found, hub, topic, cut),
+            **described,
+            **_look_for_icon(feed, described, now),
             **(_cut_off(feed, now, fetched.limit) if cut else _recovered(feed)),
             **_moved(feed, fetched, parsed.new_url),
             **self._pace(feed, fetched),
@@ -513,6 +515,12 @@ def _described(
         "volatile_guids": diff.volatile,
     }
     return {name: value for name, value in says.items() if value != getattr(feed, name)}
+
+
+def _look_for_icon(feed: Feed, described: dict[str, Any], now: dt.datetime) -> dict[str, Any]:
+    """Let the icon be looked for again if the feed states another one, or another page."""
+    is_new = described.get("icon") or described.get("site_url")
+    return {"icon_next": now} if is_new and feed.icon_next else {}
 
 
 def _digest(

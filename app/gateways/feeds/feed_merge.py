@@ -11,9 +11,12 @@ from app.errors import ConflictError, ExistsError
 from app.feeds.entry_hashes import hash_name
 from app.mappers.feeds.entries import EntryMapper, EntryOutline
 from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.media.files import FileMapper
+from app.mappers.media.icons import IconMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed
+from app.models.media.icon import name_owner
 from app.models.subscriptions.read_state import ReadState, make_state
 from app.models.subscriptions.subscription import Subscription
 
@@ -43,12 +46,20 @@ class FeedMerger:
     """Moves subscriptions from one feed to another."""
 
     def __init__(
-        self, store: Store, feeds: FeedMapper, entries: EntryMapper, subscriptions: SubscriptionMapper
+        self,
+        store: Store,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        subscriptions: SubscriptionMapper,
+        *,
+        icons: IconMapper,
+        files: FileMapper,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._entries = entries
         self._subscriptions = subscriptions
+        self._icons, self._files = icons, files
 
     def merge(self, source: Feed, target: Feed) -> None:
         """Move all subscribers of ``source`` to ``target``, then retire ``source``.
@@ -71,6 +82,9 @@ class FeedMerger:
         if self._feeds.change_subscriber_count(target.id, 0, session) is None:
             raise ConflictError(feed_id=target.id)  # merged or deleted meanwhile; the next pull retries
         self._feeds.retire_merged(source.id, target.id, session)
+        # An icon that someone uploaded is for the same readers, who now read the target.
+        if source.icon_uploaded and self._icons.move_uploaded(source.id, target.id, session):
+            self._files.rename_owner(name_owner(source.id), name_owner(target.id), session)
         return True
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed, pairs: _Pairs) -> None:

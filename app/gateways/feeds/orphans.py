@@ -6,9 +6,11 @@ import datetime as dt
 from collections.abc import Callable
 
 from app.mappers.feeds.orphans import OrphanMapper
+from app.mappers.media.files import FileMapper
 from app.mappers.mongo.store import Session, Store
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import OrphanCounts
+from app.models.media.icon import name_owner
 
 #: Entries that are deleted by one statement.
 BATCH = 1000
@@ -19,8 +21,10 @@ _PULLED = dt.timedelta(hours=1)
 class OrphanGateway:
     """Deletes orphan feeds; each step can be repeated, and may be killed anywhere."""
 
-    def __init__(self, store: Store, orphans: OrphanMapper, index_queue: IndexQueueMapper) -> None:
-        self._store, self._orphans, self._index_queue = store, orphans, index_queue
+    def __init__(
+        self, store: Store, orphans: OrphanMapper, index_queue: IndexQueueMapper, files: FileMapper
+    ) -> None:
+        self._store, self._orphans, self._index_queue, self._files = store, orphans, index_queue, files
 
     def is_due(self, before: dt.datetime) -> bool:
         """Return whether :meth:`delete_orphans` has something to do now."""
@@ -60,7 +64,10 @@ class OrphanGateway:
         def remove_feed(session: Session) -> bool:
             if self._orphans.has_references(feed_id, session):
                 return False
-            return self._orphans.remove(feed_id, before, now - _PULLED, session)
+            if not self._orphans.remove(feed_id, before, now - _PULLED, session):
+                return False
+            self._files.remove_owners([name_owner(feed_id)], now, session)
+            return True
 
         # Most checks end here, without the cost of a transaction.
         return not self._orphans.has_references(feed_id) and self._store.run_in_transaction(remove_feed)

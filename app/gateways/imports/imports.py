@@ -97,11 +97,13 @@ class ImportGateway:
 
     def add(self, user_id: int, subscription_list: SubscriptionList, name: str, now: dt.datetime) -> Import:
         """Store the outlines of a file; mark duplicates, and feeds that the user already has."""
-        new, items = plan_import(
-            subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own
-        )
+        new, items = self.plan(user_id, subscription_list)
         named = dataclasses.replace(new, user_id=user_id, name=to_one_line(name, TITLE_MAX), created=now)
         return self._imports.add(named, items, now + PREVIEW_KEPT)
+
+    def plan(self, user_id: int, subscription_list: SubscriptionList) -> tuple[Import, list[ImportItem]]:
+        """Return an import of a list, and its outlines; nothing is stored."""
+        return plan_import(subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own)
 
     def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
         """Return address key → feed id, for feeds that the user subscribes to."""
@@ -162,9 +164,9 @@ class ImportGateway:
         refusal = ConflictError("This import has already been started.")
 
         def queue_preview(session: Session) -> Import:
-            self._in_state((user_id, import_id), _PREVIEW, refusal, session)
+            found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
             counts = count_states(self._imports.find_items(user_id, import_id, session=session))
-            if not counts.get(ItemState.WAITING):
+            if not counts.get(ItemState.WAITING) and not found.waiting_marks:
                 raise InvalidError("Select at least one feed first.")
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
             return self._queue(user_id, import_id, _PREVIEW, values=values, now=now, session=session)

@@ -12,6 +12,7 @@ import datetime as dt
 from app.gateways.accounts.admin_accounts import AdminAccountGateway
 from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.feeds.websubs import WebsubGateway
+from app.gateways.media.files import FileGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.feeds.entries import EntryMapper
@@ -40,12 +41,13 @@ class ErasureGateway:
         erasure: ErasureMapper,
         sharing: SharingGateway,
         talk: DiscussionGateway,
+        files: FileGateway,
     ) -> None:
         self._store, self._people = store, people
         self._subscriptions, self._websubs = subscriptions, websubs
         self._marks, self._entries = marks, entries
         self._erasure, self._sharing = erasure, sharing
-        self._talk = talk
+        self._talk, self._files = talk, files
 
     def begin(self, user_id: int, now: dt.datetime) -> None:
         """Record that an account is being deleted.
@@ -77,6 +79,8 @@ class ErasureGateway:
         self._stop_sharing(user_id, now)
         while self._store.run_in_transaction(lambda session: self._unmark(user_id, session)):
             pass
+        # One by one with what they count: other users may have the same content.
+        self._files.delete_all(user_id)
         return self._erasure.erase(user_id, now - STRAGGLERS)
 
     def _stop_sharing(self, user_id: int, now: dt.datetime) -> None:

@@ -26,6 +26,9 @@ TRIES = 5
 #: Longest run, seconds; parts are kept this much longer than the export.
 LONGEST = 3600.0
 
+#: Bytes of the largest row of ``files.json``.
+FILE_ROW = 2048
+
 README = """Your data on this Eventr server. Times are in UTC. Addresses and texts are exported as stored.
 
 account.json         user name, email address, settings, sessions, your page, your open reports
@@ -40,6 +43,8 @@ comments.json        your comments
 likes.json           your likes
 people.json          people whom you follow, asked to follow, mute or block
 notifications.json   your notifications, without the names of other people
+files.json           your pictures and files: their names, sizes and dates, and where they are in this file
+files/               the pictures and files themselves, as long as they fit
 
 Other people's data isn't included: who follows you (only the number is), and what other people commented,
 liked or shared. Content that you starred, liked or commented on is also missing if its owner no longer shows
@@ -148,6 +153,17 @@ class PersonalExportGateway:
         }
         for name, rows in members.items():
             archive.add_rows(f"{name}.json", self._signing(begun, rows(user.id)))
+        archive.add_rows("files.json", list(self._signing(begun, self._add_files(archive, user.id))))
+
+    def _add_files(self, archive: ZipWriter, user_id: int) -> Iterator[dict[str, Any]]:
+        """Write the contents of a user's files; yield the rows that describe them."""
+        for number, file in enumerate(self._belongings.iter_files(user_id), 1):
+            place = None
+            # A file that doesn't fit is listed all the same: it can be downloaded on its own.
+            if file.chunks is not None and file.size <= archive.left - number * FILE_ROW:
+                place = f"files/{file.id}.{file.extension}"
+                archive.add_member(place, file.chunks())
+            yield {"file": place, "name": file.name, "size": file.size, "stored": file.stored}
 
     def _signing(self, begun: PersonalExport, rows: Iterable[Any]) -> Iterator[Any]:
         self._sign(begun)

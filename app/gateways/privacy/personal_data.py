@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.exports import ExportGateway
+from app.gateways.media.blobs import BlobGateway
+from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.tags import TagGateway
@@ -27,16 +29,38 @@ from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRec
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
+from app.models.media.blob import EXTENSIONS, ORIGINAL, Blob
+from app.models.media.user_file import UserFile
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.sharing import RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.subscription import Subscription
+from app.runtime.pieces import read_piece
 
 Row = dict[str, Any]
 T = TypeVar("T")
 
 #: Rows per batch, and entries per batch, whose texts may be a megabyte each.
 BATCH, ENTRIES = 500, 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFile:
+    """A file of a user for the export.
+
+    Attributes:
+        size: bytes of ``chunks``, or of the original if there are none.
+        extension: of its media type, without a dot.
+        stored: when.
+        chunks: reads its content; None: it is lost.
+    """
+
+    id: int
+    name: str
+    size: int
+    extension: str
+    stored: dt.datetime
+    chunks: Callable[[], Iterator[bytes]] | None = None
 
 
 class PersonalDataGateway:
@@ -58,12 +82,15 @@ class PersonalDataGateway:
         follows: FollowGateway,
         visibility: VisibilityGateway,
         notes: NotificationGateway,
+        files: FileGateway,
+        blobs: BlobGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
         self._entries, self._tags, self._follows = entries, tags, follows
         self._sight, self._notes = visibility, notes
+        self._files, self._blobs = files, blobs
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -260,6 +287,31 @@ class PersonalDataGateway:
                     "title": note.title,
                 }
             cursor = page.cursor
+
+    def iter_files(self, user_id: int) -> Iterator[OwnFile]:
+        """Yield the user's files, newest first."""
+        for batch in _batches(lambda after: self._files.list_files(user_id, BATCH, after), lambda f: f.id):
+            blobs = self._blobs.find(file.blob for file in batch)
+            yield from (self._describe_file(file, blobs.get(file.blob)) for file in batch)
+
+    def _describe_file(self, file: UserFile, blob: Blob | None) -> OwnFile:
+        own = OwnFile(
+            id=file.id,
+            name=file.name,
+            size=file.size,
+            extension="bin",
+            stored=dt.datetime.fromtimestamp(file.id / 1_000_000, dt.UTC),
+        )
+        # The original of a picture isn't kept: then the largest drawing is what the user has.
+        name = file.find_best(blob) if blob and not blob.lost else None
+        if blob is None or name is None:
+            return own
+        return dataclasses.replace(
+            own,
+            size=blob.names[name],
+            extension=EXTENSIONS.get(file.get_type(blob), "bin") if name == ORIGINAL else "webp",
+            chunks=lambda: read_piece(self._blobs.open(blob.id, name)),
+        )
 
 
 def _cut(things: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -36,11 +36,16 @@ class ZipWriter:
         """Bytes written so far."""
         return self._out.size
 
+    @property
+    def left(self) -> int:
+        """Bytes that further members may have together, uncompressed."""
+        return self._left
+
     def add_member(self, name: str, chunks: Iterable[bytes]) -> None:
         """Add a member.
 
         Args:
-            name: a fixed name, never with text typed by a user.
+            name: a fixed name or one of ids, never with text typed by a user.
 
         Raises:
             TooLargeError: all members together exceed the limit.

@@ -13,7 +13,7 @@ from app.gateways.reading import snippets
 from app.gateways.reading.stream_merge import KeyMerger, KeyRequest
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.reading.entry_keys import TimeRange
+from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.snapshots import SnapshotMapper
 from app.models.feeds.feed import FeedCard
@@ -36,6 +36,8 @@ from app.runtime.weighted_cache import WeightedCache
 
 T = TypeVar("T")
 
+#: Rows of a list of marked entries in which the one that is open is looked for.
+FOLLOWING_MAX = 500
 EXPIRED = "This list is more than a day old. Reload it."
 
 
@@ -260,6 +262,23 @@ class StreamGateway:
             return cut_page(unread, limit, cursor)
         read = self._merger.merge_keys(feeds, KeyRequest(limit + 1 - len(unread), read=True))
         return cut_page(unread + read, limit, cursor, read_from=len(unread))
+
+    def find_following(
+        self, snapshot: Snapshot, entry: Entry, limit: int, *, was_read: bool
+    ) -> list[EntryKey]:
+        """Return the keys of the entries after one, in the order of a list that needn't be stored.
+
+        Args:
+            was_read: whether the entry was read when the list was made, which decides about its place.
+        """
+        if snapshot.ref.kind in MARKED:
+            # Its place depends on the time of the mark.
+            keys = self._marked(snapshot, None, FOLLOWING_MAX).keys
+            place = next((n for n, key in enumerate(keys, 1) if key.id == entry.id), len(keys))
+            return keys[place : place + limit]
+        segment = Segment.READ if was_read and snapshot.sort is Sort.UNREAD_ON_TOP else Segment.FIRST
+        cursor = Cursor(segment, to_millis(entry.at), entry.id, 0)
+        return self.load_key_page(snapshot, cursor, limit).keys
 
     def _marked(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         newest_first = snapshot.sort is not Sort.OLDEST

@@ -19,6 +19,7 @@ from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.feeds.feed import FeedCard
+from app.models.media.signing import PictureSigner
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.pages import (
     FeedDocument,
@@ -68,11 +69,12 @@ class SharedGateway:
         counted: int,
         origin: str,
         hub: str | None,
+        pictures: PictureSigner | None = None,
     ) -> None:
         self._shares, self._mapper, self._feeds = shares, mapper, feeds
         self._entries, self._sight = entries, visibility
         self._rows, self._passed_most, self._counted = rows, passed_limit, counted
-        self._origin, self.hub = origin, hub
+        self._origin, self.hub, self._pictures = origin, hub, pictures
 
     def list_shares(self, viewer: int | None, profile: Profile, before: int | None) -> SharedPart:
         """Return a page of a stream's visible shares, newest first, without full texts.
@@ -199,7 +201,15 @@ class SharedGateway:
             profile=profile,
             tag=self._tag(profile, form, items),
             modified=publish.find_last_modified(profile, items),
-            body=write(Publication(origin=self._origin, profile=profile, items=items, hub=self.hub)),
+            body=write(
+                Publication(
+                    origin=self._origin,
+                    profile=profile,
+                    items=items,
+                    hub=self.hub,
+                    pictures=self._pictures,
+                )
+            ),
         )
 
     def _stamped(self, items: Sequence[SharedItem]) -> list[SharedItem]:

@@ -41,7 +41,12 @@ class ProfileGateway:
     def preview_profile(self, user: User) -> Profile:
         """Return a person's profile, or the one that would be created; stores nothing."""
         planned = Profile(
-            user_id=user.id, feed_id=0, private_feed_id=0, handle=user.name, audience=self._audience
+            user_id=user.id,
+            feed_id=0,
+            private_feed_id=0,
+            handle=user.name,
+            audience=self._audience,
+            avatar=user.avatar_version,
         )
         return self._profiles.find(user.id) or planned
 
@@ -58,9 +63,10 @@ class ProfileGateway:
         """
         if found := self._profiles.find(user.id):
             return found
-        feed_id = self._feeds.get_or_create(user.id, "shared", self.build_page_url(user.name), user.name, now)
-        closet_id = self._feeds.get_or_create(
-            user.id, "private", self.build_page_url(user.name), user.name, now
+        url, avatar = self.build_page_url(user.name), user.avatar_version
+        feed_id, closet_id = (
+            self._feeds.get_or_create(user.id, key, url, user.name, now, avatar=avatar)
+            for key in ("shared", "private")
         )
         self._profiles.add(user.id, feed_id, closet_id, self._audience, now)
         made = self._profiles.find(user.id)

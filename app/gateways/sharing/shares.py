@@ -11,13 +11,14 @@ import contextlib
 import dataclasses
 import datetime as dt
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds.html import linkify, text
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds.entry_bodies import EXCERPT
+from app.gateways.media.attachments import AttachmentGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper, NumberedEntry
@@ -28,6 +29,7 @@ from app.mappers.sharing.shared_feeds import SharedFeedMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
 from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.media.attachment import Attachment, NewAttachment, name_share
 from app.models.reading.entry import Entry, NewEntry
 from app.models.sharing.sharing import Audience, Origin, Profile, Share
 from app.models.subscriptions.undo import Removal
@@ -62,22 +64,36 @@ class SharingGateway:
         index_queue: IndexQueueMapper,
         removals: RemovalMapper,
         trends: TrendMapper,
+        attachments: AttachmentGateway,
         depth: int,
         trend_age: dt.timedelta,
     ) -> None:
+        self._attachments = attachments
         self._store, self._profiles, self._sight = store, profiles, visibility
         self._feeds, self._shares, self._entries = feeds, shares, entries
         self._index_queue, self._removals, self._trends = index_queue, removals, trends
         self._trend_age = trend_age
         self._depth = depth
 
-    def share(self, profile: Profile, entry: Entry, note: str, audience: Audience, now: dt.datetime) -> Share:
+    def share(
+        self,
+        profile: Profile,
+        entry: Entry,
+        note: str,
+        audience: Audience,
+        now: dt.datetime,
+        *,
+        files: Sequence[NewAttachment] = (),
+    ) -> Share:
         """Share an entry that the sharer may see; if the entry is a share itself, re-share it.
+
+        Args:
+            files: files of the sharer to attach.
 
         Raises:
             ExistsError: the sharer already shares the entry.
             InvalidError: the entry is another person's non-public post, or its chain is too long.
-            NotFoundError: the entry was unshared, or is gone.
+            NotFoundError: the entry was unshared, or is gone; or a file is.
         """
         source = self._shares.find(entry.id) if entry.of else None
         if entry.of and (source is None or not source.live):
@@ -97,6 +113,7 @@ class SharingGateway:
             path=(*source.path, source.id) if source and source.user_id != profile.user_id else (),
             note=note,
             audience=audience,
+            files=self._attachments.describe(profile.user_id, files),
         )
         return self._put(profile, share, self._body(profile, share, "", now, entry), now)
 
@@ -126,9 +143,20 @@ class SharingGateway:
             )
 
     def publish_post(
-        self, profile: Profile, title: str, text: str, audience: Audience, now: dt.datetime
+        self,
+        profile: Profile,
+        title: str,
+        text: str,
+        audience: Audience,
+        now: dt.datetime,
+        *,
+        files: Sequence[NewAttachment] = (),
     ) -> Share:
-        """Publish a post, which is its own root entry."""
+        """Publish a post, which is its own root entry.
+
+        Raises:
+            NotFoundError: a file is gone.
+        """
         share_id = ids.reserve_ids()
         share = Share(
             id=share_id,
@@ -139,6 +167,7 @@ class SharingGateway:
             at=now,
             note=text,
             audience=audience,
+            files=self._attachments.describe(profile.user_id, files),
         )
         return self._put(profile, share, _entry_of_post(title, share, profile, now), now)
 
@@ -168,6 +197,7 @@ class SharingGateway:
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
         # Before counting the root, so that a second share by the same person changes nothing.
         stars = self._shares.add(share, profile.visible_to, session)
+        self._attachments.attach(session, share.user_id, share.files, name_share(share.id))
         numbered = NumberedEntry(
             feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at)
         )
@@ -215,28 +245,30 @@ class SharingGateway:
         *,
         note: str | None = None,
         audience: Audience | None = None,
+        files: Sequence[NewAttachment] | None = None,
         closes: bool = False,
     ) -> tuple[Share, Share]:
-        """Change the note or the audience of a share.
+        """Change the note, the audience or the attachments of a share.
 
         Args:
-            note, audience: None leaves the value as it is.
+            note, audience, files: None leaves the value as it is.
             closes: make it private, and remember its audience in ``closed``.
 
         Returns:
             The share before and after the change.
 
         Raises:
-            NotFoundError: the person has no such share.
+            NotFoundError: the person has no such share or file.
             InvalidError: as for :meth:`share`.
             ConflictError: other requests changed the share at every attempt.
         """
+        described = None if files is None else self._attachments.describe(profile.user_id, files)
         for attempt in range(ROUNDS):
             was = self._find_current(share_id) if attempt else self._shares.find(share_id)
             if was is None or not was.live or was.user_id != profile.user_id:
                 raise NotFoundError(share_id=share_id)
             with contextlib.suppress(_OvertakenError):
-                new = close_share(was) if closes else self._wanted(was, note, audience, now)
+                new = close_share(was) if closes else self._wanted(was, note, audience, described, now)
                 return was, self._edit(profile, was, new, now)
         raise ConflictError(share_id=share_id)
 
@@ -244,13 +276,22 @@ class SharingGateway:
         with identity_map.bypass():  # the transaction before may have ended without a write
             return self._shares.find(share_id)
 
-    def _wanted(self, was: Share, note: str | None, audience: Audience | None, now: dt.datetime) -> Share:
+    def _wanted(
+        self,
+        was: Share,
+        note: str | None,
+        audience: Audience | None,
+        files: tuple[Attachment, ...] | None,
+        now: dt.datetime,
+    ) -> Share:
         """Return the share as it should be after an edit."""
-        note = was.note if note is None else note
+        note, files = was.note if note is None else note, was.files if files is None else files
         audience = was.audience if audience is None else self._widened(was, audience)
-        edited = was.edited if note == was.note else now
+        edited = was.edited if (note, files) == (was.note, was.files) else now
         closed = was.closed if audience is Audience.PRIVATE else None
-        return dataclasses.replace(was, note=note, audience=audience, edited=edited, closed=closed)
+        return dataclasses.replace(
+            was, note=note, audience=audience, edited=edited, closed=closed, files=files
+        )
 
     def _edit(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         if (was.audience is Audience.PRIVATE) != (new.audience is Audience.PRIVATE):
@@ -282,12 +323,21 @@ class SharingGateway:
 
     def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
         found = self._shares.update(
-            was.id, was.user_id, new.note, audience=new.audience, now=now, session=session
+            was.id,
+            was.user_id,
+            new.note,
+            audience=new.audience,
+            files=new.files,
+            now=now,
+            session=session,
         )
         # Values that the edit leaves alone were read before, so it must not overwrite another edit.
         if found is None or found[0] != was:
             raise _OvertakenError(share_id=was.id)
         before, edited = found
+        if edited.files != before.files:
+            self._attachments.detach(session, before.files, name_share(was.id))
+            self._attachments.attach(session, was.user_id, edited.files, name_share(was.id))
         if before.audience is not edited.audience:
             self._count(before, -1, session)
             self._count(edited, 1, session)
@@ -371,6 +421,7 @@ class SharingGateway:
         was = self._shares.remove(known.id, known.user_id, now, session)
         if was is None:
             raise NotFoundError(share_id=known.id)
+        self._attachments.detach(session, was.files, name_share(was.id))
         self._entries.remove(was.feed_id, was.id, session)
         self._feeds.remove_number(was.feed_id, was.seq, session)
         self._index_queue.add_removals([(was.feed_id, was.id)], session)

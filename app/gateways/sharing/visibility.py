@@ -207,4 +207,6 @@ def build_sharer(share: Share, profile: Profile, *, html: bool = False) -> Share
         share.edited is not None,
         share.audience,
         linkify.render_html(share.note) if html and share.note else "",
+        profile.avatar,
+        share.files,
     )

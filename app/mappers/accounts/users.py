@@ -7,6 +7,8 @@ are unverified, and several accounts may have the same one, so nobody learns fro
 
 ``former`` holds earlier names of the account: ``{key, until}``. Until then no other account can take them.
 
+``avatar`` is the id of the blob of their picture.
+
 ``first`` is true in at most one document, through a unique sparse index: of any number of parallel first
 sign-ups exactly one becomes admin (W21).
 """
@@ -17,6 +19,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bson.binary import Binary
 from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -32,7 +35,7 @@ from app.models.accounts.user import Credentials, NewUser, User
 from app.runtime import identity_map
 
 #: The fields of an account that others see; a disabled account shows nothing.
-SIGNATURE = {"name": 1, "disabled": 1}
+SIGNATURE = {"name": 1, "disabled": 1, "avatar": 1}
 _NAME_TAKEN = N_("This user name is taken. Choose another one.")
 _EMAIL_TAKEN = N_("Another account uses this email address. Enter a different one.")
 
@@ -245,6 +248,13 @@ class UserMapper:
         """Record that a user reads with apps that sync."""
         self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
 
+    @translate_errors
+    def set_avatar(self, user_id: int, blob_id: bytes | None, session: Session) -> bool:
+        """Store which blob is a user's avatar, None: none; return False if there is no such account."""
+        change = {"$set": {"avatar": Binary(blob_id)}} if blob_id else {"$unset": {"avatar": ""}}
+        query = {"_id": user_id, "leaving": None}
+        return self._users.update_one(query, change, session=session).matched_count > 0
+
 
 def keep_user(version: int, user_id: int, doc: Doc | None) -> None:
     """Keep a user document that was just read, so that this request finds it by id and name."""
@@ -287,4 +297,5 @@ def parse_user(doc: Doc) -> User:
         preferences=Preferences.from_stored(doc.get("settings") or {}),
         social=bool(doc.get("social")),
         synced=bool(doc.get("synced")),
+        avatar=doc.get("avatar"),
     )

@@ -1,6 +1,7 @@
 """Comments on shares: the collections ``comments`` and ``comment_undos``.
 
-    comments       {_id, share_id, of, user_id?, parent?, path, text, at, edited?, removed?, answered?}
+    comments       {_id, share_id, of, user_id?, parent?, path, text, at, edited?, removed?, answered?,
+                    files?}
     comment_undos  {user_id, token, comment, expires}
 
 ``path`` holds the ids from the first comment of a branch down to this one, as in shares. Sorted as text it
@@ -20,10 +21,12 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError
 from app.mappers.discussion.likes import find_people_by_share
+from app.mappers.media.attachments import build_attachments, parse_attachments
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Session, find_and_update
 from app.mappers.sharing.shares import pack_path, unpack_path
 from app.models.discussion.comments import Comment
+from app.models.media.attachment import Attachment
 from app.runtime import identity_map
 
 
@@ -106,11 +109,30 @@ class CommentMapper:
         return parse_comment(doc) if doc else None
 
     @translate_errors
-    def update(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
-        """Change a comment's text; return None if the user has no such comment."""
+    def update(
+        self,
+        comment_id: int,
+        user_id: int,
+        text: str,
+        now: dt.datetime,
+        *,
+        files: Sequence[Attachment] | None = None,
+        session: Session | None = None,
+    ) -> tuple[Comment, Comment] | None:
+        """Change a comment's text and attachments.
+
+        Args:
+            files: None leaves the attachments as they are.
+
+        Returns:
+            The comment before and after the change; None: the user has no such comment.
+        """
         query = {"_id": comment_id, "user_id": user_id}
-        done = self._comments.find_one_and_update(query, {"$set": {"text": text, "edited": now}})
-        return parse_comment({**done, "text": text, "edited": now}) if done else None
+        changes: Doc = {"text": text, "edited": now}
+        if files is not None:
+            changes["files"] = build_attachments(files)
+        done = self._comments.find_one_and_update(query, {"$set": changes}, session=session)
+        return (parse_comment(done), parse_comment({**done, **changes})) if done else None
 
     @translate_errors
     def remove(self, comment_id: int, now: dt.datetime, session: Session) -> Comment | None:
@@ -118,7 +140,10 @@ class CommentMapper:
         query = {"_id": comment_id, "removed": None}
         doc = self._comments.find_one_and_delete({**query, "answered": None}, session=session)
         if doc is None:
-            gone = {"$set": {"removed": now, "text": ""}, "$unset": {"user_id": "", "edited": ""}}
+            gone = {
+                "$set": {"removed": now, "text": ""},
+                "$unset": {"user_id": "", "edited": "", "files": ""},
+            }
             doc = find_and_update(self._comments, query, gone, session)
             return parse_comment(doc) if doc else None
         self._prune(doc.get("parent"), session)
@@ -140,6 +165,8 @@ class CommentMapper:
         back: Doc = {"$set": {"user_id": comment.user_id, "text": comment.text}, "$unset": {"removed": ""}}
         if comment.edited:
             back["$set"]["edited"] = comment.edited
+        if comment.files:
+            back["$set"]["files"] = build_attachments(comment.files)
         query = {"_id": comment.id, "removed": {"$type": "date"}}
         if self._comments.update_one(query, back, session=session).matched_count:
             return True
@@ -184,6 +211,12 @@ class CommentMapper:
         self._undos.delete_many({"comment.user_id": user_id, "comment._id": comment_id})
 
     @translate_errors
+    def find_with_files(self, share_ids: Sequence[int]) -> list[int]:
+        """Return the ids of the comments on these shares that have attachments."""
+        query = {"share_id": {"$in": list(share_ids)}, "files": {"$exists": True}}
+        return [d["_id"] for d in self._comments.find(query, {"_id": 1}).hint("thread")]
+
+    @translate_errors
     def remove_by_shares(self, share_ids: Sequence[int]) -> None:
         """Delete all comments on these shares."""
         self._comments.delete_many({"share_id": {"$in": list(share_ids)}})
@@ -204,6 +237,8 @@ def _doc(comment: Comment) -> Doc:
         "text": comment.text,
         "at": comment.at,
     }
+    if comment.files:
+        doc["files"] = build_attachments(comment.files)
     some = {"user_id": comment.user_id, "parent": comment.parent, "edited": comment.edited}
     return {**doc, **{k: Int64(v) if isinstance(v, int) else v for k, v in some.items() if v is not None}}
 
@@ -221,4 +256,5 @@ def parse_comment(doc: Doc) -> Comment:
         text=doc["text"],
         edited=doc.get("edited"),
         removed=doc.get("removed"),
+        files=parse_attachments(doc.get("files")),
     )

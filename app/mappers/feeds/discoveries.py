@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pymongo import ASCENDING, ReturnDocument
+from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.collection import Collection
 from pymongo.database import Database
 
@@ -25,6 +25,7 @@ class DiscoveryMapper:
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
         self._rows.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
+        self._rows.create_index([("pages", ASCENDING)], sparse=True, name="pages")
 
     @translate_errors
     def get_or_create(
@@ -57,14 +58,26 @@ class DiscoveryMapper:
     @translate_errors
     def store_result(self, key: int, result: Discovered, expires: dt.datetime) -> None:
         """Store the result of a search; a row that was removed meanwhile is created again."""
-        change = {
+        change: Doc = {
             "feeds": [feed.to_json() for feed in result.feeds],
             "error": result.error,
             "more": result.more,
             "address": result.address,
             "expires": expires,
         }
-        self._rows.update_one({"_id": key}, {"$set": change}, upsert=True)
+        update: dict[str, Doc] = {"$set": change}
+        if result.pages:
+            change |= {"pages": list(result.pages), "icons": list(result.icons)}
+        else:
+            update["$unset"] = {"pages": "", "icons": ""}
+        self._rows.update_one({"_id": key}, update, upsert=True)
+
+    @translate_errors
+    def find_icons(self, page: str, now: dt.datetime) -> list[str] | None:
+        """Return the icons of a page that a search has read lately, by the page's key; None: none has."""
+        query = {"pages": page, "expires": {"$gt": now}}
+        doc = self._rows.find_one(query, {"icons": 1}, sort=[("expires", DESCENDING)])
+        return doc["icons"] if doc else None
 
 
 def _row(doc: Doc) -> StoredDiscovery:

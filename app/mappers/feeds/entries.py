@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson.binary import Binary
 from bson.int64 import Int64
@@ -38,6 +38,7 @@ _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKE
 _OF = {"of": 1, "of_feed": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
 _OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
+_LINK = {"seq": 1, "guid_hash": 1, "url": 1}
 #: The fields that a reader sees.
 _SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
 _SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
@@ -73,6 +74,15 @@ class EntryOutline:
     at: dt.datetime
     url: str | None
     title: str
+
+
+class EntryLink(NamedTuple):
+    """The fields by which an entry of an archive is found in its feed."""
+
+    id: int
+    seq: int
+    guid_hash: bytes
+    url: str
 
 
 class UniqueIndex(enum.StrEnum):
@@ -416,6 +426,12 @@ class EntryMapper:
             EntryOutline(d["seq"], bytes(d["guid_hash"]), d["at"], d.get("url"), d.get("title", ""))
             for d in found
         ]
+
+    @translate_errors
+    def find_links(self, feed_id: int) -> list[EntryLink]:
+        """Return the identifying fields of all entries of a feed, ascending by number."""
+        found = self._entries.find({"feed_id": feed_id}, _LINK, batch_size=BATCH).sort("seq")
+        return [EntryLink(d["_id"], d["seq"], bytes(d["guid_hash"]), d.get("url") or "") for d in found]
 
     @translate_errors
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:

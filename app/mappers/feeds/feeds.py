@@ -26,9 +26,11 @@ from app.mappers.feeds.feed_states import (
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
+from app.models.accounts.user import build_avatar_path
 from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
+from app.models.media.icon import build_icon_path
 from app.models.subscriptions.read_state import RemovedEntries, from_words
 from app.runtime import identity_map
 from app.runtime.version_cache import VersionCache
@@ -37,8 +39,18 @@ _DUE = dict.fromkeys(("url", "next_check_at", "subscribers", "slow"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1, "stored_bytes": 1}
 _CARD = dict.fromkeys(
     (
-        *("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"),
-        *("language", "owner", "gone", "hidden", "shown_at", "unlisted"),
+        *(
+            "title",
+            "url",
+            "site_url",
+            "icon_blob",
+            "error",
+            "first_seq",
+            "last_seq",
+            "last_entry_at",
+            "read_at",
+        ),
+        *("language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar"),
     ),
     1,
 )
@@ -52,6 +64,8 @@ _POLL = dict.fromkeys(
 )
 #: Unset for a new address: another server may answer there, and other validators hold.
 _OF_ADDRESS = {"validators": "", "distrusted_at": "", "slow": ""}
+#: Unset for a new address, so that its icon is looked for.
+_NO_ICON_TIME = {"icon_next": ""}
 #: Clocks of several servers may differ by as much.
 CLOCK_ERROR = dt.timedelta(minutes=1)
 #: Times as milliseconds: converting to datetime cost more than reading the rest of the document.
@@ -416,7 +430,7 @@ class FeedMapper:
             ExistsError: another feed has this address; the two should be merged.
         """
         try:
-            change = {"$set": {"url": url, "url_key": url_key}, "$unset": _OF_ADDRESS}
+            change = {"$set": {"url": url, "url_key": url_key}, "$unset": _OF_ADDRESS | _NO_ICON_TIME}
             self._feeds.update_one({"_id": feed_id}, change)
         except DuplicateKeyError as e:
             raise ExistsError("This feed already exists.", feed_id=feed_id) from e
@@ -521,7 +535,7 @@ def _card(raw: bytes) -> FeedCard:
         get("title", ""),
         doc["url"],
         get("site_url"),
-        get("icon"),
+        build_icon_path(icon) if (icon := get("icon_blob")) else None,
         get("error"),
         doc["first_seq"],
         doc["last_seq"],
@@ -533,6 +547,9 @@ def _card(raw: bytes) -> FeedCard:
         get("hidden", False),
         int(get("shown_at") or 0),
         bool(get("unlisted")),
+        build_avatar_path(doc["url"].rpartition("/@")[2], version, "a48")
+        if (version := get("avatar", ""))
+        else None,
     )
 
 

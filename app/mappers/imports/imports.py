@@ -1,7 +1,9 @@
-"""Imports: the collections ``imports``, ``import_parts`` (outlines) and ``import_slots`` (running imports).
+"""Imports: the collections ``imports``, ``import_parts`` (outlines), ``import_marks`` (marked entries of an
+archive) and ``import_slots`` (running imports).
 
 Twenty thousand outlines don't fit into one document, and each change would rewrite it. So a part holds
-:data:`PART` outlines, and a change names its place (``items.17.s``).
+:data:`PART` outlines, and a change names its place (``items.17.s``). Marked entries are stored in parts of
+the same length. A part is deleted in the transaction that counts what became of it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
 from app.mappers.mongo.together import ListRead
+from app.models.imports.archives import MarkRow, SavedEntry
 from app.models.imports.imports import (
     ACTIVE,
     ActiveImport,
@@ -36,7 +39,7 @@ PART = 250
 _ACTIVE = [state.value for state in ACTIVE]
 _PLAIN = (
     *("user_id", "name", "created", "title", "keep_folders", "into", "note", "counts", "goal"),
-    *("failed_before", "started", "touched", "ended", "run", "tries"),
+    *("failed_before", "started", "touched", "ended", "run", "tries", "marks", "file_id"),
 )
 #: All fields except the folders, of which there may be a thousand.
 _HEAD = dict.fromkeys((*_PLAIN, "state"), 1)
@@ -48,6 +51,7 @@ class ImportMapper:
     def __init__(self, database: Database[Doc]) -> None:
         self._imports: Collection[Doc] = database["imports"]
         self._parts: Collection[Doc] = database["import_parts"]
+        self._marks: Collection[Doc] = database["import_marks"]
         self._slots: Collection[Doc] = database["import_slots"]
 
     @translate_errors
@@ -191,7 +195,8 @@ class ImportMapper:
     ) -> None:
         """Set when an import expires; None: never."""
         update = {"$set": {"expires": expires}}
-        self._parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
+        for parts in (self._parts, self._marks):
+            parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
         self._imports.update_one({"_id": import_id, "user_id": user_id}, update, session=session)
 
     @translate_errors
@@ -200,8 +205,82 @@ class ImportMapper:
         query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
         if not self._imports.delete_one(query).deleted_count:
             return False
-        self._parts.delete_many({"user_id": user_id, "import_id": import_id})
+        for parts in (self._parts, self._marks):
+            parts.delete_many({"user_id": user_id, "import_id": import_id})
         return True
+
+    # -- files that are being read
+
+    @translate_errors
+    def find_reading(self, limit: int) -> list[ActiveImport]:
+        """Return the imports whose files are being read, longest waiting first."""
+        query = {"state": ImportState.READING.value}
+        found = self._imports.find(query, {"user_id": 1, "touched": 1}).sort("created", 1).limit(limit)
+        return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
+
+    @translate_errors
+    def put_contents(
+        self,
+        one: Import,
+        read: Import,
+        items: Sequence[ImportItem],
+        marks: Sequence[MarkRow],
+        expires: dt.datetime,
+    ) -> Import | None:
+        """Store what was in the file of an import: it becomes a preview. Return None if it was deleted.
+
+        The outlines and marks are stored first. A run that died has stored some of them.
+        """
+        key = {"user_id": one.user_id, "import_id": one.id}
+        for parts in (self._parts, self._marks):
+            parts.delete_many(key)
+        docs = _parts({"user_id": one.user_id, "_id": one.id, "expires": expires}, items)
+        if docs:
+            self._parts.insert_many(docs)
+        self.add_marks(one.user_id, one.id, marks, expires)
+        values = {
+            "title": read.title,
+            "note": read.note,
+            "counts": dict(read.counts),
+            "marks": dict(read.marks),
+            "folders": [[folder.name, folder.parent] for folder in read.folders],
+            "empty": list(read.empty),
+            "state": ImportState.PREVIEW.value,
+            "expires": expires,
+            "tries": 0,
+            "file_id": None,
+        }
+        found = self.update(one.user_id, one.id, (ImportState.READING,), values)
+        if found is None:
+            for parts in (self._parts, self._marks):
+                parts.delete_many(key)
+        return found
+
+    # -- marked entries
+
+    @translate_errors
+    def add_marks(self, user_id: int, import_id: int, rows: Sequence[MarkRow], expires: dt.datetime) -> None:
+        """Store the marked entries of an archive, in their order."""
+        shared = {"user_id": user_id, "import_id": import_id, "expires": expires}
+        parts = [
+            {**shared, "part": number, "rows": [_of_mark(row) for row in rows[at : at + PART]]}
+            for number, at in enumerate(range(0, len(rows), PART))
+        ]
+        if parts:
+            self._marks.insert_many(parts)
+
+    @translate_errors
+    def find_first_marks(self, user_id: int, import_id: int) -> tuple[int, list[MarkRow]] | None:
+        """Return the number and the rows of the first part that isn't deleted; None: there is none."""
+        query = {"user_id": user_id, "import_id": import_id}
+        doc = self._marks.find_one(query, {"part": 1, "rows": 1}, sort=[("part", 1)])
+        return (doc["part"], [_mark(row) for row in doc["rows"]]) if doc else None
+
+    @translate_errors
+    def remove_marks(self, user_id: int, import_id: int, part: int, session: Session) -> bool:
+        """Delete a part of marked entries; return False if it is gone."""
+        query = {"user_id": user_id, "import_id": import_id, "part": part}
+        return bool(self._marks.delete_one(query, session=session).deleted_count)
 
     # -- taking turns
 
@@ -281,11 +360,38 @@ def _of_item(item: ImportItem) -> Doc:
     }
 
 
+def _of_mark(row: MarkRow) -> Doc:
+    entry = row.entry
+    found = {
+        "f": row.feed,
+        "g": entry.guid,
+        "l": entry.link,
+        "s": entry.starred,
+        "r": entry.read,
+        "t": list(entry.tags),
+    }
+    return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
+
+
+def _mark(doc: Doc) -> MarkRow:
+    return MarkRow(
+        doc["f"],
+        SavedEntry(
+            guid=doc.get("g", ""),
+            link=doc.get("l", ""),
+            starred=doc.get("s", False),
+            read=doc.get("r"),
+            tags=tuple(doc.get("t", ())),
+        ),
+    )
+
+
 def _import(doc: Doc) -> Import:
     return Import(
         id=doc["_id"],
         state=ImportState(doc["state"]),
         folders=tuple(ImportFolder(name, parent) for name, parent in doc.get("folders", ())),
         empty=tuple(doc.get("empty", ())),
+        fault=tuple(doc["fault"]) if doc.get("fault") else None,
         **{name: doc[name] for name in _PLAIN if name in doc},
     )

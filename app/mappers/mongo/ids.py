@@ -11,6 +11,9 @@ import time
 
 from app import clock
 
+#: No id is higher.
+HIGHEST = (1 << 53) - 1
+
 _lock = threading.Lock()
 _last = 0
 

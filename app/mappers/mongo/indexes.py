@@ -46,6 +46,22 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("orphan_at", _UP)], name="orphan", partialFilterExpression={"subscribers": 0, "kind": "web"}
         ),
         IndexModel([("merged_into", _UP)], name="merged", sparse=True),
+        # Feeds whose icon to look for, as soon as they have entries; and the feeds with a source's icon.
+        IndexModel(
+            [("icon_next", _UP)],
+            name="icon",
+            partialFilterExpression={"subscribers": {"$gt": 0}, "kind": "web", "last_seq": {"$gt": 0}},
+        ),
+        IndexModel([("icon_source", _UP)], name="icon_source", sparse=True),
+    ],
+    "sources": [
+        # Cleaning: sources that nobody has seen for long, and the sources of a blob.
+        IndexModel([("used", _UP)], name="used"),
+        IndexModel([("blob", _UP)], name="blob", sparse=True),
+        # Pictures that wait to be fetched; few at any time.
+        IndexModel([("next_at", _UP)], name="due", partialFilterExpression={"state": "wanted"}),
+        # Pictures that wait to be drawn; few, too.
+        IndexModel([("next_at", _UP)], name="waiting", partialFilterExpression={"waiting": True}),
     ],
     "entries": [
         # Identity of entries; refuses a second writer.
@@ -252,9 +268,16 @@ INDEXES: dict[str, list[IndexModel]] = {
             name="active",
             partialFilterExpression={"state": {"$in": ["queued", "running"]}},
         ),
+        # Files that are being read; few at any time.
+        IndexModel([("created", _UP)], name="reading", partialFilterExpression={"state": {"$eq": "reading"}}),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "import_parts": [
+        IndexModel([("user_id", _UP), ("import_id", _UP), ("part", _UP)], name="part", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "import_marks": [
+        # The next marks of an archive to apply; erasure.
         IndexModel([("user_id", _UP), ("import_id", _UP), ("part", _UP)], name="part", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
@@ -271,6 +294,40 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("user_id", _UP), ("export_id", _UP), ("try", _UP), ("part", _UP)], name="part", unique=True
         ),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "uploads": [
+        # A user's uploads in progress, and their number; erasure.
+        IndexModel([("user_id", _UP), ("state", _UP)], name="user_state"),
+        # Uploads that expire, or wait to be stored.
+        IndexModel([("state", _UP), ("expires", _UP)], name="due"),
+        # The result of an upload can be asked for during a day.
+        IndexModel([("ended", _UP)], name="ended", expireAfterSeconds=86400),
+    ],
+    "blobs": [
+        # Deletion: only blobs without references, the longest unused first; and those being deleted.
+        IndexModel([("n", _UP), ("touched", _UP)], name="idle", partialFilterExpression={"n": {"$lte": 0}}),
+        # Only blobs with old generations to delete, that a store lacks, or that lost a file; few at any time.
+        IndexModel([("old", _UP)], name="old", sparse=True),
+        IndexModel([("want", _UP)], name="want", sparse=True),
+        IndexModel([("lost", _UP)], name="lost", sparse=True),
+    ],
+    "usage": [
+        # Administrators: users who store most.
+        IndexModel([("finished", _DOWN)], name="largest"),
+    ],
+    "files": [
+        # The page "Files"; erasure.
+        IndexModel([("user_id", _UP), ("_id", _DOWN)], name="user"),
+        # What a share, a comment or an entry shows; only files in use.
+        IndexModel([("owners", _UP)], name="owners", sparse=True),
+        # Deletion of files that nothing uses, the longest first.
+        IndexModel([("loose", _UP)], name="loose", sparse=True),
+        # A user's file of a known blob; the recount of a blob's references.
+        IndexModel([("blob", _UP), ("user_id", _UP)], name="blob_user"),
+    ],
+    "later_dead": [
+        # The newest on the page of jobs; letters expire.
+        IndexModel([("at", _UP)], name="expires", expireAfterSeconds=30 * 86400),
     ],
     "fetches": [
         # The feed page.

@@ -24,6 +24,10 @@ def list_owned_collections() -> tuple[str, ...]:
     )
 
 
+#: Their documents count references to shared content, so they are deleted by their own gateway.
+COUNTED = frozenset({"files"})
+
+
 class ErasureMapper:
     """Deletes a user's documents in all collections; each step can be repeated."""
 
@@ -34,7 +38,7 @@ class ErasureMapper:
     @translate_errors
     def stop(self, user_id: int) -> None:
         """Delete a user's imports and exports; their running jobs notice that at the next write."""
-        for name in ("imports", "import_parts", "personal_exports", "personal_export_parts"):
+        for name in ("imports", "import_parts", "import_marks", "personal_exports", "personal_export_parts"):
             self._database[name].delete_many({"user_id": user_id})
 
     @translate_errors
@@ -62,7 +66,11 @@ class ErasureMapper:
             Whether the account is gone.
         """
         for name in list_owned_collections():
-            self._database[name].delete_many({"user_id": user_id})
+            if name not in COUNTED:
+                self._database[name].delete_many({"user_id": user_id})
+        if any(self._database[name].find_one({"user_id": user_id}, {"_id": 1}) for name in COUNTED):
+            return False  # a job of the user has stored one just now
+        self._database["usage"].delete_one({"_id": user_id})
         self._database["invites"].delete_many({"by": user_id})
         users = self._database["users"]
         users.delete_one({"_id": user_id, "leaving": build_leaving_condition(before)})

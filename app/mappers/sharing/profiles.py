@@ -16,6 +16,7 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers.accounts.users import SIGNATURE, keep_signatures, make_name_key
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Part, Session, run_parts
+from app.models.accounts.user import get_avatar_version
 from app.models.discussion.comments import PersonSummary
 from app.models.sharing.sharing import Audience, Profile, RelationshipKind
 from app.runtime import identity_map
@@ -159,7 +160,7 @@ class ProfileMapper:
     def find_summaries(self, user_ids: Sequence[int]) -> dict[int, PersonSummary]:
         """Return the names and pages of people, without those suspended, closed or being deleted."""
         return {
-            i: _face(i, user["name"], doc)
+            i: _face(i, user, doc)
             for i, (user, doc) in self._find_people(user_ids).items()
             if not (user.get("disabled") or (doc or {}).get("hidden"))
         }
@@ -266,11 +267,12 @@ class RelationshipMapper:
         return list(identity_map.find_once("ties", "initiators", (to, kind, limit), _fetch))
 
 
-def _face(user_id: int, handle: str, doc: Doc | None) -> PersonSummary:
+def _face(user_id: int, user: Doc, doc: Doc | None) -> PersonSummary:
+    handle, version = user["name"], get_avatar_version(user.get("avatar"))
     if doc is None:
-        return PersonSummary(user_id, handle, handle)
+        return PersonSummary(user_id, handle, handle, avatar=version)
     page = doc["audience"] != Audience.PRIVATE.value
-    return PersonSummary(user_id, handle, doc.get("display") or handle, page)
+    return PersonSummary(user_id, handle, doc.get("display") or handle, page, version)
 
 
 def _profile(doc: Doc, user: Doc) -> Profile:
@@ -287,4 +289,5 @@ def _profile(doc: Doc, user: Doc) -> Profile:
         listed=doc.get("listed", False),
         open_lists=doc.get("open_lists", False),
         similar=doc.get("similar", False),
+        avatar=get_avatar_version(user.get("avatar")),
     )

@@ -33,8 +33,14 @@ class SharedFeedMapper:
         self._feeds: Collection[Doc] = database["feeds"]
 
     @translate_errors
-    def get_or_create(self, owner: int, key: str, url: str, title: str, now: dt.datetime) -> int:
-        """Return the id of the owner's feed with this key, creating the feed if needed."""
+    def get_or_create(
+        self, owner: int, key: str, url: str, title: str, now: dt.datetime, *, avatar: str
+    ) -> int:
+        """Return the id of the owner's feed with this key, creating the feed if needed.
+
+        Args:
+            avatar: the version of the owner's picture, empty without one.
+        """
         while True:
             doc: Doc = {
                 "_id": Int64(ids.reserve_ids()),
@@ -49,6 +55,8 @@ class SharedFeedMapper:
                 "subscribers": 0,
                 "created": now,
             }
+            if avatar:
+                doc["avatar"] = avatar
             try:
                 self._feeds.insert_one(doc)
                 return int(doc["_id"])
@@ -116,6 +124,13 @@ class SharedFeedMapper:
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
         update = {"$set": {"url": url, "title": title}, "$currentDate": {"hub_at": True}}
         self._feeds.update_many(query, update, session=session)
+
+    @translate_errors
+    def set_avatar(self, owner: int, avatar: str, session: Session) -> None:
+        """Set the version of the picture with which lists show a person's feeds; empty: a letter."""
+        change = {"$set": {"avatar": avatar}} if avatar else {"$unset": {"avatar": ""}}
+        query = {"owner": owner, "kind": FeedKind.SHARED.value}
+        self._feeds.update_many(query, change, session=session)
 
     @translate_errors
     def set_hidden(self, feed_id: int, hidden: bool, now: dt.datetime, session: Session) -> None:

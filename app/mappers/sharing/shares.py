@@ -2,7 +2,7 @@
 ids.
 
     {_id, of, of_feed, user_id, feed_id, seq, left?, at, path, note, audience, stream?, edited?, live?,
-     closed?, removed?, stars?}
+     closed?, removed?, stars?, files?}
 
 ``stream`` is the audience of the sharer's stream if it isn't public, so that visible shares can be counted
 without reading the profile.
@@ -25,6 +25,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.feeds.entries import parse_entry
+from app.mappers.media.attachments import build_attachments, parse_attachments
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import (
     BATCH,
@@ -36,6 +37,7 @@ from app.mappers.mongo.store import (
     run_parts,
     run_pipelines,
 )
+from app.models.media.attachment import Attachment
 from app.models.reading.entry import Entry
 from app.models.sharing.sharing import Audience, Origin, Share
 from app.runtime import identity_map
@@ -195,10 +197,11 @@ class ShareMapper:
         note: str,
         *,
         audience: Audience,
+        files: Sequence[Attachment],
         now: dt.datetime,
         session: Session,
     ) -> tuple[Share, Share] | None:
-        """Change the note and the audience of a share.
+        """Change the note, the audience and the attachments of a share.
 
         Returns:
             The share before and after the change; None: the user has no such share.
@@ -208,7 +211,9 @@ class ShareMapper:
         if was is None:
             return None
         changes: Doc = {"note": note, "audience": audience.value}
-        if was["note"] != note:
+        if files or "files" in was:
+            changes["files"] = build_attachments(files)
+        if was["note"] != note or parse_attachments(was.get("files")) != tuple(files):
             changes["edited"] = now
         self._shares.update_one(query, {"$set": changes}, session=session)
         return parse_share(was), parse_share({**was, **changes})
@@ -217,7 +222,7 @@ class ShareMapper:
     def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
         """Remove a share and return it as it was, or None; its place in chains stays."""
         query = {"_id": share_id, "user_id": user_id, "live": True}
-        gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
+        gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": "", "files": ""}}
         doc = find_and_update(self._shares, query, gone, session)
         return parse_share(doc) if doc else None
 
@@ -379,6 +384,8 @@ def build_share_doc(share: Share) -> Doc:
         doc["left"] = Int64(share.left)
     if share.closed:
         doc["closed"] = share.closed.value
+    if share.files:
+        doc["files"] = build_attachments(share.files)
     return {**doc, "edited": share.edited} if share.edited else doc
 
 
@@ -398,4 +405,5 @@ def parse_share(doc: Doc) -> Share:
         live=doc.get("live", False),
         left=doc.get("left", 0),
         closed=Audience(doc["closed"]) if "closed" in doc else None,
+        files=parse_attachments(doc.get("files")),
     )

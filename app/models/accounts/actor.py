@@ -16,6 +16,8 @@ class Permission(enum.StrEnum):
     FEED_MANAGE = "feed:manage"
     FEED_REFRESH = "feed:refresh"
     FEED_SEE = "feed:see"
+    FILE_EDIT = "file:edit"
+    FILE_SEE = "file:see"
     FOLDER_EDIT = "folder:edit"
     JOB_MANAGE = "job:manage"
     PACK_EDIT = "pack:edit"

@@ -31,6 +31,7 @@ class Preferences:
         language: BCP 47, "" for the browser's.
         time_zone: IANA name ("Europe/Berlin"), "" for the device's.
         text_size: of articles, in pixels.
+        images: how pictures of other sites are shown: through this server, from the sites, or not at all.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
     """
@@ -44,6 +45,7 @@ class Preferences:
     show: str = _choice("all", "all", "unread")
     font: str = _choice("system", "system", "serif", "legible")
     text_size: int = _number(18, 16, 24)
+    images: str = _choice("eventr", "eventr", "site", "none")
     mark_on_scroll: bool = False
     auto_load: bool = True
     after_mark_all: str = _choice("stay", "stay", "next")

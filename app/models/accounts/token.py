@@ -19,6 +19,7 @@ class Scope(enum.StrEnum):
     SUBSCRIBE = "subscribe"
     SHARE = "share"
     SETTINGS = "settings"
+    FILES = "files"
 
 
 #: The permissions of each scope; :class:`app.models.accounts.actor.Actor` holds their union.
@@ -35,6 +36,7 @@ SCOPES: dict[Scope, frozenset[Permission]] = {
     ),
     Scope.SHARE: frozenset({Permission.SHARE_EDIT, Permission.REPORT_MAKE}),
     Scope.SETTINGS: frozenset({Permission.PREFERENCE_EDIT}),
+    Scope.FILES: frozenset({Permission.FILE_EDIT, Permission.FILE_SEE}),
 }
 
 

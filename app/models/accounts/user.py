@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from urllib.parse import quote
 
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.preferences import Preferences
+
+
+def get_avatar_version(blob_id: bytes | None) -> str:
+    """Return the part of an avatar's address that changes with the picture; empty without one."""
+    return blob_id.hex()[:16] if blob_id else ""
+
+
+def build_avatar_path(handle: str, version: str, size: str = "a192") -> str:
+    """Return the path of an avatar on this server; empty without one."""
+    return f"/a/{quote(handle)}/{size}?v={version}" if version else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,6 +26,7 @@ class User:
 
     ``social``: they have followed someone at least once; for others, queries for shares are skipped.
     ``synced``: they have created an app password at least once; for others, no data is kept for apps.
+    ``avatar``: id of the blob of their picture; None: a letter stands for them.
     """
 
     id: int
@@ -26,6 +38,12 @@ class User:
     preferences: Preferences = dataclasses.field(default_factory=Preferences)
     social: bool = False
     synced: bool = False
+    avatar: bytes | None = None
+
+    @property
+    def avatar_version(self) -> str:
+        """The part of the avatar's address that changes with the picture; empty without one."""
+        return get_avatar_version(self.avatar)
 
     @property
     def actor(self) -> Actor:

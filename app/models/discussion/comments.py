@@ -8,6 +8,7 @@ import enum
 import re
 from typing import NamedTuple
 
+from app.models.media.attachment import Attachment
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 
 #: A user name after an @ that doesn't follow an address or another name.
@@ -22,12 +23,16 @@ def find_mentions(text: str) -> list[str]:
 
 
 class PersonSummary(NamedTuple):
-    """A person as others see them; ``handle`` is their user name, ``page`` whether they have a page."""
+    """A person as others see them; ``handle`` is their user name, ``page`` whether they have a page.
+
+    ``avatar``: the version of their picture, empty without one.
+    """
 
     user_id: int
     handle: str
     name: str
     page: bool = False
+    avatar: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,7 @@ class Comment:
         path: the ids of its ancestors and itself, as far as comments are nested; deeper replies follow
             the last of them in one flat list.
         text: as typed.
+        files: pictures and files that the author added, in their order.
     """
 
     id: int
@@ -53,6 +59,7 @@ class Comment:
     text: str = ""
     edited: dt.datetime | None = None
     removed: dt.datetime | None = None
+    files: tuple[Attachment, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class CommentView:
     edited: bool = False
     mine: bool = False
     is_removable: bool = False
+    files: tuple[Attachment, ...] = ()
 
 
 class CappedCount(NamedTuple):

@@ -46,6 +46,7 @@ class FoundFeed:
         feed_id: the stored feed, if this server already has it.
         readers: the number of its readers here, 0 if few; mine: whether the requester is one. Only set in
             responses.
+        icon: path of its icon on this server, if it is stored; also only set in responses.
         rests_until: its site limits requests until then; also only set in responses.
     """
 
@@ -59,6 +60,7 @@ class FoundFeed:
     feed_id: int | None = None
     readers: int = 0
     mine: bool = False
+    icon: str | None = None
     rests_until: dt.datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -80,12 +82,16 @@ class Discovered:
 
     Attributes:
         more: there were more candidates than discovery fetches.
+        pages: keys of the addresses of the page that was read, before and after redirects.
+        icons: the icons that this page announces, best first.
     """
 
     address: str
     feeds: tuple[FoundFeed, ...] = ()
     error: str | None = None
     more: bool = False
+    pages: tuple[str, ...] = ()
+    icons: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

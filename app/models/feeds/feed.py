@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from app.models.feeds.fetched import Validators
 from app.models.feeds.websub import HubAnnouncement, PushSource
+from app.models.media.icon import build_icon_path
 from app.models.reading.entry import EntryChange, NewEntry
 from app.models.subscriptions.read_state import RemovedEntries
 
@@ -85,6 +86,9 @@ class Feed:
         slow: its server needed almost all of the time that a fetch may take, so the next one may take longer.
         read_at: the day on which someone last read one of its entries.
         claim_token, claimed_until: the claim of the current poll.
+        icon: the address of the icon or logo that the feed states. icon_next: when to look for its icon;
+            None: as soon as possible. icon_blob: the id of the icon that Eventr stores for it.
+            icon_uploaded: an administrator has uploaded it.
         topic: the name that :attr:`hub` uses for the feed. push_until: pushes replace polls until then.
         merged_into: the feed that took over its subscribers, after both proved to be the same.
         paused: an administrator stopped its polling.
@@ -138,15 +142,24 @@ class Feed:
     merged_into: int | None = None
     paused: bool = False
     owner: int | None = None
+    icon_next: dt.datetime | None = None
+    icon_blob: bytes | None = None
+    icon_uploaded: bool = False
+
+    @property
+    def icon_path(self) -> str | None:
+        """The path of its icon on this server."""
+        return build_icon_path(self.icon_blob) if self.icon_blob else None
 
 
 class FeedCard(NamedTuple):
     """The fields of a feed that lists, trees and marks need.
 
+    ``icon`` is the path of its icon on this server, None without one.
     ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds, or 0. ``owner`` is the
     user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
     may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
-    ``unlisted``: the publisher wants the feed in no directory.
+    ``unlisted``: the publisher wants the feed in no directory. ``avatar`` is the path of the owner's picture.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -166,6 +179,12 @@ class FeedCard(NamedTuple):
     hidden: bool = False
     shown_ms: int = 0
     unlisted: bool = False
+    avatar: str | None = None
+
+    @property
+    def picture(self) -> str | None:
+        """The path of the picture that stands for it on pages: its icon, or the person's avatar."""
+        return self.icon or self.avatar
 
     @property
     def missing(self) -> int:
@@ -261,6 +280,7 @@ class FeedFields:
     moved_times: int | Unset = UNSET
     new_url: str | Unset | None = UNSET
     unlisted: bool | Unset = UNSET
+    icon_next: dt.datetime | Unset | None = UNSET
     slow: bool | Unset = UNSET
 
 

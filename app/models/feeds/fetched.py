@@ -15,6 +15,12 @@ class Target(enum.StrEnum):
 
     FEED = "feed"
     PAGE = "page"
+    PICTURE = "picture"
+    ICON = "icon"
+
+
+#: Targets that are pictures: any bytes, requested in a queue of their own at each host.
+PICTURES = frozenset({Target.PICTURE, Target.ICON})
 
 
 class Purpose(enum.StrEnum):

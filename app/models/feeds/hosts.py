@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from app.config import Settings
 from app.models.feeds.ip_addresses import is_public, parse_address
 
+#: Prefix of the name under which a host's pictures have a rate limit of their own.
+PICTURE_PREFIX = "img:"
 #: Names cached with their rate, so that each name is looked up once.
 _CACHE = 50_000
 
@@ -33,14 +35,24 @@ class HostRates:
 
     A row ``name=rate`` applies to one host, ``*.name=rate`` to a name and all names below it together. A
     row's burst covers as many seconds as that of all other hosts. Our own hosts, which only ``fetch_allow``
-    permits, have no limit unless a row names them.
+    permits, have no limit unless a row names them. The pictures of a host have the rate and burst
+    ``pictures``, under the host's name after :data:`PICTURE_PREFIX`.
 
     Raises:
         ValueError: a row can't be parsed.
     """
 
-    def __init__(self, rate: float, burst: int, rows: Sequence[str] = (), own: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        rate: float,
+        burst: int,
+        rows: Sequence[str] = (),
+        own: Sequence[str] = (),
+        *,
+        pictures: tuple[float, int] = (10.0, 60),
+    ) -> None:
         self._rate, self._burst = rate, burst
+        self._pictures = pictures
         self._rows = dict(_row(text) for text in rows)
         self._own = frozenset(entry.rpartition(":")[0].strip("[]").lower() for entry in own if ":" in entry)
         self._found: dict[str, HostRate] = {}
@@ -53,6 +65,7 @@ class HostRates:
             settings.fetch_host_burst,
             settings.fetch_host_rates,
             settings.fetch_allow,
+            pictures=(settings.fetch_picture_rate, settings.fetch_picture_burst),
         )
 
     def get_rate(self, host: str) -> HostRate:
@@ -65,6 +78,11 @@ class HostRates:
         return found
 
     def _look(self, host: str) -> HostRate:
+        if host.startswith(PICTURE_PREFIX):
+            name = host.removeprefix(PICTURE_PREFIX)
+            if name in self._own or _is_private(name):
+                return HostRate(host, 0, 0)
+            return HostRate(host, *self._pictures)
         for name in _names(host):
             if (rate := self._rows.get(name)) is not None:
                 return HostRate(name, rate, max(1, round(self._burst * rate / self._rate)) if rate else 0)

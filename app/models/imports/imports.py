@@ -9,11 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.errors import NO_ROOM
+from app.models.imports.archives import MarkCount
 
 
 class ImportState(enum.StrEnum):
-    """The stages of an import; QUEUED waits for one of the slots in which imports run."""
+    """The stages of an import; QUEUED waits for one of the slots in which imports run.
 
+    READING: a job reads an uploaded file. UNREADABLE: it couldn't, see ``fault``.
+    """
+
+    READING = "reading"
+    UNREADABLE = "unreadable"
     PREVIEW = "preview"
     QUEUED = "queued"
     RUNNING = "running"
@@ -101,6 +107,9 @@ class Import:
         goal: outlines of this run; a retry is a new run. failed_before: failures before this run.
         started: when this run began to work.
         run: the worker's run. tries: how often a run began without progress.
+        file_id: the user's file that is being read.
+        fault: sentence and values of the error that made the file unreadable.
+        marks: :class:`MarkCount` → number of entries of an archive; empty: the file held only subscriptions.
     """
 
     id: int
@@ -122,6 +131,14 @@ class Import:
     ended: dt.datetime | None = None
     run: str | None = None
     tries: int = 0
+    marks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    file_id: int | None = None
+    fault: tuple[str, Mapping[str, Any]] | None = None
+
+    @property
+    def waiting_marks(self) -> int:
+        """The number of marked entries whose feeds aren't imported yet."""
+        return self.marks.get(MarkCount.WAITING, 0)
 
     def count_items(self, *states: ItemState) -> int:
         """Return how many outlines are in one of these states."""

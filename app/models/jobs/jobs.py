@@ -13,14 +13,18 @@ class Queue(enum.StrEnum):
     DISCOVERY = "discovery"
     PULL = "feed-pull"
     IMPORT = "import"
+    PICTURES = "media-fetch"
     PULL_SYSTEM = "feed-pull-sys"
+    PICTURES_SYSTEM = "media-fetch-sys"
     INDEX = "index"
+    MEDIA = "media"
+    MEDIA_SYSTEM = "media-sys"
     MAINTENANCE = "maintenance"
     SUSPECTS = "suspects"
 
 
 #: Queues whose jobs a person waits for; the others may only use some of a worker's slots.
-USER_QUEUES = frozenset({Queue.DISCOVERY, Queue.PULL, Queue.IMPORT})
+USER_QUEUES = frozenset({Queue.DISCOVERY, Queue.PULL, Queue.IMPORT, Queue.PICTURES, Queue.MEDIA})
 
 
 class Task(enum.StrEnum):
@@ -30,20 +34,33 @@ class Task(enum.StrEnum):
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"
+    READ_ARCHIVE = "import.read"
+    SEAL = "media.seal"
+    TEND_UPLOADS = "media.tend"
+    FLUSH_USAGE = "usage.flush"
     RETAIN = "maintenance.retain"
     COLLECT = "maintenance.collect"
     SECRECY = "maintenance.secrecy"
     REPORT = "maintenance.report"
+    MEND = "media.mend"
     INDEX = "search.index"
     OLD_INDEX = "maintenance.index"  # queued by an earlier version
     ERASE = "maintenance.erase"
     EXPORT = "maintenance.export"
+    MEDIA_CLEAN = "media.clean"
+    DRAW = "media.draw"
+    DRAW_AVATAR = "media.draw_avatar"
+    DRAW_ICON = "media.draw_icon"
     HUB_VERIFY = "hub.verify"
     HUB_PUSH = "hub.push"
     PUSH_RING = "push.ring"
     PUSH_SEND = "push.send"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
+    MEDIA_AHEAD = "media.ahead"
+    MEDIA_FETCH = "media.fetch"
+    MEDIA_ICONS = "media.icons"
+    MEDIA_THUMBS = "media.thumbs"
     SLEEP = "selftest.sleep"  # for the engine's own tests and `eventr doctor`
     NAP = "selftest.nap"
     CRASH = "selftest.crash"

@@ -105,6 +105,18 @@ BYTES = "eventr:bytes:"
 #: string · ``eventr:payer:<key of a search>``: id of the user who started it · an hour.
 BYTES_PAYER = "eventr:payer:"
 
+#: Delayed tasks, in four shards by the hash of their names. All of it can be rebuilt from the database.
+#: hash · ``eventr:later:states:<shard>``: task → its bucket, its first request and the number of requests.
+#: hash · ``eventr:later:args:<shard>``: task → JSON of its arguments.
+#: zset · ``eventr:later:buckets:<shard>``: minute → minute, of all buckets.
+#: zset · ``eventr:later:due:<minute>:<shard>``: task → when it is due, ms. · none, all four.
+#: string · ``eventr:later:lock:<minute>:<shard>``: token of the process that empties a bucket · 30 s.
+LATER = "eventr:later:"
+LATER_DUE, LATER_LOCK = LATER + "due:", LATER + "lock:"
+LATER_SHARDS = 4
+#: Counter in TOTALS: delayed tasks that were more than a minute late.
+LATER_MISSED = "later:missed"
+
 #: string · number of attempts: ``eventr:try:<what>:<who>`` · with its window. With the suffix ``:gate``:
 #: exists while no further attempt is allowed · seconds to minutes.
 TRIES = "eventr:try:"
@@ -156,6 +168,11 @@ def make_minutes_key(hour: int) -> str:
 
 def make_manager_key(ident: str) -> str:
     return MANAGER + ident
+
+
+def make_later_key(what: str, shard: int) -> str:
+    """Return the key of a shard's ``states``, ``args`` or ``buckets``."""
+    return f"{LATER}{what}:{shard}"
 
 
 def make_alive_key(name: str, ident: str) -> str:

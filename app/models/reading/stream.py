@@ -217,6 +217,7 @@ class EntryRow:
     ``html`` is its sanitized text if texts were requested; None: too long for a list, or not requested.
     ``pictures`` come with ``html``.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
+    ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     """
 
     id: int
@@ -238,6 +239,8 @@ class EntryRow:
     sharers: tuple[Sharer, ...] = ()
     lost: ShareVisibility | None = None
     markable: bool = True
+    icon: str | None = None
+    feed_url: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -277,7 +280,8 @@ class Article:
     """One entry for reading, with its feed's names and the user's own marks.
 
     For a share, ``source_id`` and the names are those of the root entry's feed; ``person``: the entry is
-    a person's own text. ``markable``: as in :class:`EntryRow`.
+    a person's own text. ``markable``, ``icon``, ``feed_url``: as in
+    :class:`EntryRow`.
     """
 
     entry: Entry
@@ -293,6 +297,8 @@ class Article:
     sharers: tuple[Sharer, ...] = ()
     shares: tuple[Share, ...] = ()
     markable: bool = True
+    icon: str | None = None
+    feed_url: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -316,7 +322,10 @@ class MassMarkResult:
 
 
 class TreeFeed(NamedTuple):
-    """A subscription in the tree; ``error`` is a failing feed's word, ``person``: it holds shares."""
+    """A subscription in the tree.
+
+    ``icon`` is the path of its icon, ``error`` a failing feed's word, ``person``: it holds shares.
+    """
 
     feed_id: int
     title: str

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from app.models.media.signing import PictureSigner
 from app.models.reading.entry import Entry
 from app.models.sharing.sharing import ChainPage, Profile, Share, Sharer, ShareVisibility
 
@@ -99,12 +100,14 @@ class Publication:
 
     Attributes:
         origin: this server's own address, without a trailing slash. hub: the address of its hub, if any.
+        pictures: makes the addresses of its pictures; None: they keep those of their sites.
     """
 
     origin: str
     profile: Profile
     items: tuple[SharedItem, ...]
     hub: str | None = None
+    pictures: PictureSigner | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import enum
 from typing import NamedTuple
 
 from app.models.feeds.chain import Chain
+from app.models.media.attachment import Attachment
 
 
 class Audience(enum.StrEnum):
@@ -73,6 +74,7 @@ class Profile:
         listed: search engines may show the page.
         open_lists: others see whom they follow and who follows them.
         similar: they are suggested to people who read the same feeds, and vice versa.
+        avatar: the version of their picture; empty: a letter stands for them.
     """
 
     user_id: int
@@ -87,6 +89,7 @@ class Profile:
     listed: bool = False
     open_lists: bool = False
     similar: bool = False
+    avatar: str = ""
 
     @property
     def name(self) -> str:
@@ -137,6 +140,7 @@ class Share:
         audience: as chosen; the stream's own may be narrower.
         live: it hasn't been removed.
         closed: the audience that it had before its feed became secret; None: it wasn't closed.
+        files: pictures and files that the sharer added, in their order.
     """
 
     id: int
@@ -152,6 +156,7 @@ class Share:
     live: bool = True
     left: int = 0
     closed: Audience | None = None
+    files: tuple[Attachment, ...] = ()
 
     @property
     def source(self) -> int | None:
@@ -174,7 +179,11 @@ class ShareResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sharer:
-    """The person who shared an entry, as readers see them; ``html``: the note with links, if requested."""
+    """The person who shared an entry, as readers see them.
+
+    ``html``: the note with links, if requested. ``avatar``: the version of their picture, empty without one.
+    ``files``: pictures and files that they added to the note.
+    """
 
     share_id: int
     feed_id: int
@@ -185,6 +194,8 @@ class Sharer:
     edited: bool = False
     audience: Audience = Audience.PUBLIC
     html: str = ""
+    avatar: str = ""
+    files: tuple[Attachment, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class BulkEditRow:
     """One subscription; ``newest`` is when its last entry arrived, ``rate`` its entries per week.
 
     ``person``: the feed holds the shares of a person on this server. ``private``: the user keeps it private.
+    ``icon``: path of its icon.
     """
 
     feed_id: int
@@ -75,6 +76,7 @@ class BulkEditRow:
     rate: float = 0.0
     person: bool = False
     private: bool = False
+    icon: str | None = None
 
     def make_sort_key(self, order: Order) -> tuple[str | int, int]:
         """Return the sort key of the row."""

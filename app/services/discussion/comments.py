@@ -20,9 +20,11 @@ from app.models.discussion.comments import (
     PersonSummary,
     ShareReactions,
 )
+from app.models.media.attachment import NewAttachment
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share
 from app.services.access import Limiter, require_permission, throttle
+from app.services.media.attachments import AttachmentLimits, check_attachments
 from app.services.notifications.notifier import Notifier
 from app.services.reading.reading import MARKS_MAX
 from app.services.validation import check_id, check_ids, check_text, check_words
@@ -40,6 +42,7 @@ class DiscussionService:
 
     Args:
         length: characters of a comment.
+        attachment_limits: of the files of one comment.
         per_hour: comments of one user per hour, and separately edits of comments.
         likes_per_hour: likes of one user per hour.
         undo_ttl: seconds in which a removed comment can be restored.
@@ -54,10 +57,12 @@ class DiscussionService:
         limiter: Limiter,
         *,
         length: int,
+        attachment_limits: AttachmentLimits,
         per_hour: int,
         likes_per_hour: int,
         undo_ttl: float,
     ) -> None:
+        self._limits = attachment_limits
         self._talk, self._entries, self._changes = talk, entries, changes
         self._notifier, self._limiter = notifier, limiter
         self._length, self._per_hour = length, per_hour
@@ -208,30 +213,43 @@ class DiscussionService:
         return self._talk.get_thread(viewer, share, after, None if at is None else check_id(at, "at"))
 
     def comment(
-        self, actor: Actor, share_id: int, text: str, parent: int | None = None, *, once: bool = False
+        self,
+        actor: Actor,
+        share_id: int,
+        text: str,
+        parent: int | None = None,
+        *,
+        once: bool = False,
+        files: Sequence[NewAttachment] = (),
     ) -> Comment:
-        """Comment on a share, or answer a comment on it.
+        """Comment on a share, or answer a comment on it: a text, pictures, or both.
 
         Args:
             parent: id of the comment that is answered; None: the share itself.
+            files: files of the actor to add.
             once: return an equal comment of the last hour instead of a second one, because programs resend
                 requests that got no answer.
 
         Raises:
-            NotFoundError: the share or comment is gone, or the actor may not see it.
-            InvalidError: the text is empty or too long.
+            NotFoundError: the share, comment or a file is gone, or the actor may not see it.
+            InvalidError: there is neither a text nor a file, or one is too long.
             RateLimitedError: too many comments within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
-        share, words = self.get_share(actor, share_id), self._words(text)
+        files = check_attachments(files, self._limits)
+        share, words = self.get_share(actor, share_id), self._words(text, empty=bool(files))
         parent = None if parent is None else check_id(parent, "parent")
         hour = clock.now() - dt.timedelta(seconds=clock.HOUR)
-        if once and (said := self._talk.find_comment_by_text(actor.user_id, share, words, hour)) is not None:
+        if (
+            once
+            and not files
+            and (said := self._talk.find_comment_by_text(actor.user_id, share, words, hour)) is not None
+        ):
             return said
         throttle(self._limiter, f"comment:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         if parent is not None:
             self._answerable(actor, share, parent)
-        made, above = self._talk.comment(actor.user_id, share, words, parent, clock.now())
+        made, above = self._talk.comment(actor.user_id, share, words, parent, clock.now(), files=files)
         self._notifier.notify_commented(made, share, above)
         log.info("commented", user_id=actor.user_id, share_id=share.id, comment_id=made.id)
         return made
@@ -241,9 +259,9 @@ class DiscussionService:
         if on.id != share.id or not self._talk.can_see_author(actor.user_id, above):
             raise NotFoundError(comment_id=comment_id)
 
-    def _words(self, text: str) -> str:
+    def _words(self, text: str, *, empty: bool = False) -> str:
         words = check_words(text, "text", limit=self._length)
-        if not words:
+        if not (words or empty):
             raise InvalidError("Write something first.", field="text")
         return words
 
@@ -259,20 +277,32 @@ class DiscussionService:
             raise NotFoundError(comment_id=comment_id)
         return found
 
-    def update_comment(self, actor: Actor, comment_id: int, text: str) -> Comment:
+    def update_comment(
+        self,
+        actor: Actor,
+        comment_id: int,
+        text: str,
+        *,
+        files: Sequence[NewAttachment] | None = None,
+    ) -> Comment:
         """Change one of the actor's comments; readers see that it was edited.
 
+        Args:
+            files: None leaves them as they are.
+
         Raises:
-            NotFoundError: as for :meth:`get_own_comment`.
+            NotFoundError: as for :meth:`get_own_comment`; or a file is gone.
             InvalidError: the text is empty or too long.
             RateLimitedError: too many edits within the hour.
         """
-        was, words = self.get_own_comment(actor, comment_id), self._words(text)
-        if was.text == words:
+        was = self.get_own_comment(actor, comment_id)
+        files = None if files is None else check_attachments(files, self._limits)
+        words = self._words(text, empty=bool(was.files if files is None else files))
+        if was.text == words and (files is None or files == [(one.file_id, one.alt) for one in was.files]):
             return was
         # Each edit can notify people whom it mentions.
         throttle(self._limiter, f"comment_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
-        done = self._talk.update_comment(actor.user_id, was.id, words, clock.now())
+        done = self._talk.update_comment(actor.user_id, was.id, words, clock.now(), files=files)
         self._notifier.notify_comment_edited(done, self.get_share(actor, done.share_id))
         return done
 

@@ -158,6 +158,7 @@ class DiscoveryService:
                 feed_id=known.id,
                 readers=count_shown_readers(known.subscribers, admin=admin),
                 mine=known.id in mine,
+                icon=known.icon_path,
                 rests_until=_find_rest(known, now),
             )
             if known

@@ -26,7 +26,14 @@ from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
 from app.models.feeds.fetched import FetchRequest, Validators
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
-from app.services.feeds.pull_batch import Progress, PullBatch, PullResult, SecrecyPort, has_condition
+from app.services.feeds.pull_batch import (
+    Announce,
+    Progress,
+    PullBatch,
+    PullResult,
+    SecrecyPort,
+    has_condition,
+)
 from app.services.feeds.slow_lane import SlowLane
 from app.services.fetch_budget import CountingFetcher, FetchBudget, get_seconds_left
 from app.services.free_space import FreeSpace
@@ -58,10 +65,11 @@ class PullService:
         secrecy: SecrecyPort | None = None,
         free_space: FreeSpace | None = None,
         fetch_budget: FetchBudget | None = None,
+        thumbs: Announce | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
-        self._secrecy = secrecy
+        self._secrecy, self._thumbs = secrecy, thumbs
         self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
         self._full_ms = int(settings.fetch_full_days * _DAY_MS)
@@ -154,6 +162,7 @@ class PullService:
             progress=progress,
             announce=self._announce,
             secrecy=self._secrecy,
+            thumbs=self._thumbs,
         )
         batch.result.put_off = put_off + len(late)
         batch.result.skipped = len(feed_ids) - len(polls) - batch.result.put_off

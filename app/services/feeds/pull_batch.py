@@ -15,7 +15,7 @@ from app.errors import StoreError
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
-from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, NextCheck
+from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, NextCheck, StoreResult
 from app.models.feeds.fetched import Fetched, Validators
 
 log = logs.get(__name__)
@@ -87,11 +87,12 @@ class PullBatch:
         progress: Progress | None,
         announce: Announce | None,
         secrecy: SecrecyPort | None = None,
+        thumbs: Announce | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._digester, self._claim = digester, claim
         self._progress, self._announce = progress, announce
-        self._secrecy = secrecy
+        self._secrecy, self._thumbs = secrecy, thumbs
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
         self._records: list[FetchRecord] = []
@@ -208,6 +209,13 @@ class PullBatch:
         )
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+        self._request_thumbs(digests, results)
+
+    def _request_thumbs(self, digests: list[Digest], results: Sequence[StoreResult]) -> None:
+        """Let the pictures of new entries be fetched ahead."""
+        if self._thumbs:
+            pairs = zip(digests, results, strict=True)
+            self._thumbs({r.feed_id: r.new for d, r in pairs if r.new and has_pictures(d)})
 
     def _mark_secrecy(self, answers: list[Answer], digests: list[Digest]) -> None:
         """Mark feeds whose shares :meth:`_store` may have to close, in case that this process dies."""
@@ -249,6 +257,11 @@ class PullBatch:
 def is_doubted(feed: Feed, fetched: Fetched) -> bool:
     """Return whether a feed that has validators was fetched without them, and answered in full."""
     return has_condition(feed.validators) and not has_condition(fetched.request.validators)
+
+
+def has_pictures(digest: Digest) -> bool:
+    """Return whether a new entry has a picture for lists."""
+    return any(entry.image for entry in digest.update.new)
 
 
 def has_condition(validators: Validators) -> bool:

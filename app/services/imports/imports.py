@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from app import clock, logs
 from app.config import Settings
 from app.errors import ConflictError, EventrError, get_public_word
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway, export_items
 from app.gateways.imports.imports import ImportGateway
 from app.models.accounts.actor import Actor, Permission
@@ -36,7 +38,9 @@ class ImportService:
         self,
         *,
         imports: ImportGateway,
+        archives: ArchiveGateway,
         exports: ExportGateway,
+        feeds: FeedGateway,
         bulk_edit: BulkEditService,
         jobs: JobPort,
         events: EventPort,
@@ -45,8 +49,8 @@ class ImportService:
         fetch_budget: FetchBudget,
         settings: Settings,
     ) -> None:
-        self._imports = imports
-        self._exports = exports
+        self._imports, self._archives = imports, archives
+        self._exports, self._feeds = exports, feeds
         self._manager = bulk_edit
         self._jobs = jobs
         self._events = events
@@ -55,25 +59,27 @@ class ImportService:
         self._settings = settings
 
     def preview(self, actor: Actor, body: bytes, name: str) -> Import:
-        """Read an OPML file and store its outlines; nothing is subscribed yet.
+        """Read an OPML file, or an archive of another reader, and store it; nothing is subscribed yet.
 
         Args:
             name: name of the file as uploaded.
 
         Raises:
-            InvalidError: the file isn't OPML; the message says what it is, if that can be seen, and what to
+            InvalidError: the file is neither; the message says what it is, if that can be seen, and what to
                 do.
-            TooLargeError: the file exceeds one of the settings ``opml_…``.
+            TooLargeError: the file exceeds one of the settings ``opml_…`` or ``archive_…``. What it unpacks
+                to may not be larger than an OPML file.
             RateLimitedError: too many files within the hour.
             NoSpaceError: a disk is almost full.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         self._free_space.require_space()
         self._throttle(actor)
-        found = self._imports.read_file(body)
-        kept = self._imports.add(
-            actor.user_id, found, check_text(name[:NAME_MAX], "name", empty=True), clock.now()
-        )
+        name, now = check_text(name[:NAME_MAX], "name", empty=True), clock.now()
+        if self._archives.is_archive(body):
+            kept = self._archives.add(actor.user_id, self._archives.read_body(body), name, now)
+        else:
+            kept = self._imports.add(actor.user_id, self._imports.read_file(body), name, now)
         log.info("import_previewed", user_id=actor.user_id, import_id=kept.id, **kept.counts)
         return kept
 
@@ -131,6 +137,13 @@ class ImportService:
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         items = self._imports.find_items(actor.user_id, check_id(import_id, "import_id"))
         return [_seen(actor, item) for item in items if item.state is ItemState.FAILED]
+
+    def find_icons(self, actor: Actor, items: Iterable[ImportItem]) -> dict[int, str]:
+        """Return the paths of the icons of those feeds of the actor's outlines that have one, by feed."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        feed_ids = {item.feed_id for item in items if item.feed_id is not None}
+        cards = self._feeds.find_cards(sorted(feed_ids)) if feed_ids else {}
+        return {feed_id: card.icon for feed_id, card in cards.items() if card.icon}
 
     def list_items(self, actor: Actor, import_id: int) -> Sequence[ImportItem]:
         """Return all outlines."""
@@ -229,6 +242,7 @@ class ImportService:
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         self._imports.remove(actor.user_id, check_id(import_id, "import_id"))
+        self._archives.release_file(import_id)
 
     def find_imported_feeds(self, actor: Actor, import_id: int) -> ImportedFeeds:
         """Return the feeds that an import subscribed the actor to: still subscribed ones, and unsubscribed

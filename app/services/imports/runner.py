@@ -20,6 +20,7 @@ from app.config import Settings
 from app.errors import NO_ROOM, EventrError, StoreError, TooLargeError
 from app.gateways.feeds.digest import PARTIAL
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.rules import settle_item
 from app.gateways.privacy.erasure import ErasureGateway
@@ -77,6 +78,7 @@ class ImportRunner:
         self,
         *,
         imports: ImportGateway,
+        archives: ArchiveGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         erasure: ErasureGateway,
@@ -87,7 +89,7 @@ class ImportRunner:
         free_space: FreeSpace,
         settings: Settings,
     ) -> None:
-        self._imports = imports
+        self._imports, self._archives = imports, archives
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._erasing = erasure
@@ -131,9 +133,17 @@ class ImportRunner:
             work.note_ended_jobs(ended)
             if not tickets:  # no job ends while hosts are rate-limited: wait by the clock
                 await asyncio.sleep(PAUSE if work.waits else 0)
+        if begun.waiting_marks and not work.lost:
+            await asyncio.to_thread(self._apply_marks, work)
         done = await asyncio.to_thread(self._end, work)
         await asyncio.to_thread(self._next)
         return {"state": done.state.value if done else "left", **(done.counts if done else {})}
+
+    def _apply_marks(self, work: _Work) -> None:
+        """Mark the entries of an archive, now that its feeds are fetched. A lost run ends early."""
+        feeds = self._archives.find_feeds(work.running)
+        while self._archives.apply_next(work.running, work.run, feeds, clock.now()):
+            self._events.notify_counts(work.running.user_id)
 
     def _next(self) -> None:
         self._jobs.enqueue_many(self.find_due_jobs())

@@ -12,6 +12,7 @@ import datetime as dt
 from app import clock, logs
 from app.gateways.privacy.erasure import ErasureGateway
 from app.models.jobs.jobs import Job, Queue, Task
+from app.services.media.uploads import UploadService
 
 log = logs.get(__name__)
 
@@ -22,8 +23,8 @@ AT_ONCE = 100
 class ErasureService:
     """Finds the accounts to delete, and deletes them."""
 
-    def __init__(self, erasure: ErasureGateway) -> None:
-        self._erasing = erasure
+    def __init__(self, erasure: ErasureGateway, uploads: UploadService) -> None:
+        self._erasing, self._uploads = erasure, uploads
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the jobs of accounts to delete; a repeated call returns jobs with the same identity."""
@@ -39,6 +40,7 @@ class ErasureService:
         """
         if not self._erasing.is_begun(user_id):
             return {"state": "stays"}
+        self._uploads.end_all(user_id)  # while their documents still say where their bytes are
         if not self._erasing.finish(user_id, clock.now()):
             return {"state": "again"}
         log.info("user_deleted", user_id=user_id)

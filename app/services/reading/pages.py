@@ -217,4 +217,6 @@ def _row(
         sharers=sharers,
         lost=entry.lost,
         markable=sources.can_mark(entry.feed_id),
+        icon=card.icon if (card := sources.cards.get(entry.feed_id)) else None,
+        feed_url=card.url if card else None,
     )

@@ -18,13 +18,14 @@ from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.entry import EntryKey
+from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import (
     Article,
     Cursor,
     MarkResult,
     MassMarkResult,
     Page,
+    Snapshot,
     SourceFeed,
     StreamKind,
     StreamQuery,
@@ -290,7 +291,32 @@ class ReadingService:
             sharers=sharers,
             shares=shares,
             markable=sources.can_mark(entry.feed_id),
+            icon=card.picture if card else None,
+            feed_url=card.url if card else None,
         )
+
+    def find_following(
+        self, actor: Actor, query: StreamQuery, entry_id: int, limit: int, *, was_read: bool
+    ) -> list[tuple[Entry, str | None]]:
+        """Return the entries after one in a stream, with their bodies and the addresses of their feeds.
+
+        Args:
+            was_read: whether the entry was read when it was opened.
+
+        Raises:
+            NotFoundError: there is no such stream or entry, or the actor may not see it.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
+        sources = self._streams.load_sources(self._of_stream(actor, query.ref, muted=True))
+        feeds = _heard(query.ref, sources, sources.feeds)
+        snapshot = Snapshot("", actor.user_id, query.ref, query.sort, clock.now(), feeds, query.show)
+        keys = self._streams.find_following(snapshot, entry, limit, was_read=was_read)
+        found = self._entries.find_with_bodies(actor.user_id, keys)
+        origins = {e.id: e.of.feed_id if e.of and not e.lost else e.feed_id for e in found.values()}
+        cards = self._feeds.find_cards(list(set(origins.values())))
+        shown = (found[key.id] for key in keys if key.id in found)
+        return [(e, cards[origins[e.id]].url if origins[e.id] in cards else None) for e in shown]
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> MarkResult:
         """Mark entries as read, or keep them unread; twice is the same as once.

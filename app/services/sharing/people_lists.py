@@ -20,13 +20,14 @@ from app.services.sharing.following import ROWS, FollowingService, Person
 class Contact:
     """A person in a list; ``name`` is their display name.
 
-    ``open``: the viewer may open this person's page.
+    ``open``: the viewer may open this person's page. ``avatar``: the version of their picture.
     """
 
     handle: str
     name: str
     tie: Relationship = STRANGER
     open: bool = False
+    avatar: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ class PeopleListService:
                 tie = ties[user_id]
                 seen = profile.has_page(tie)
                 if all or (seen and profile.allows_view(Audience.PUBLIC, tie)):
-                    # The display name is only shown with the page; the account's name is known already.
-                    name = profile.name if seen else profile.handle
-                    found.append(Contact(profile.handle, name, tie, open=seen))
+                    # Only the page shows display name and picture; the account's name is known already.
+                    name, avatar = (profile.name, profile.avatar) if seen else (profile.handle, "")
+                    found.append(Contact(profile.handle, name, tie, open=seen, avatar=avatar))
             elif user_id in names:
                 found.append(Contact(names[user_id], names[user_id]))
         return tuple(found)

@@ -17,6 +17,7 @@ from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.chain import Chain
+from app.models.media.attachment import NewAttachment
 from app.models.reading.entry import Entry
 from app.models.sharing.sharing import (
     Audience,
@@ -30,6 +31,7 @@ from app.models.sharing.sharing import (
 )
 from app.ports import EventPort
 from app.services.access import Limiter, require_permission, throttle
+from app.services.media.attachments import AttachmentLimits, check_attachments
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.hub import HubService
 from app.services.sharing.secrecy import AT_ONCE
@@ -47,6 +49,7 @@ class SharingService:
 
     Args:
         note_length: longest note or post, in characters.
+        attachment_limits: of the files of one note or post.
         per_hour: shares and posts of one user per hour, and separately edits of them.
         undo_ttl: seconds for which an unshare can be undone.
     """
@@ -66,9 +69,11 @@ class SharingService:
         hub: HubService,
         limiter: Limiter,
         note_length: int,
+        attachment_limits: AttachmentLimits,
         per_hour: int,
         undo_ttl: float,
     ) -> None:
+        self._limits = attachment_limits
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._secrecy = secrecy
         self._entries, self._accounts = entries, accounts
@@ -78,20 +83,28 @@ class SharingService:
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def share(
-        self, actor: Actor, entry_id: int, *, note: str = "", audience: Audience | None = None
+        self,
+        actor: Actor,
+        entry_id: int,
+        *,
+        note: str = "",
+        audience: Audience | None = None,
+        files: Sequence[NewAttachment] = (),
     ) -> ShareResult:
         """Share an entry with the actor's followers; twice is the same as once.
 
         Args:
             audience: None: the audience of the actor's stream.
+            files: files of the actor to add to the note.
 
         Raises:
-            NotFoundError: there is no such entry, or the actor may not see it.
+            NotFoundError: there is no such entry, or the actor may not see it; or a file is gone.
             InvalidError: the entry may not be shared, or the note is too long.
             RateLimitedError: too many shares and posts within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         note, now = check_words(note, "note", limit=self._note_length), clock.now()
+        files = check_attachments(files, self._limits)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
         origin = entry.of.entry_id if entry.of else entry.id
         if known := self._sharing.find_own_share(actor.user_id, origin):
@@ -102,7 +115,7 @@ class SharingService:
         self._check_open(actor, entry)
         profile = self._profile(actor, now)
         try:
-            share = self._sharing.share(profile, entry, note, audience or profile.audience, now)
+            share = self._sharing.share(profile, entry, note, audience or profile.audience, now, files=files)
         except ExistsError:
             other = self._sharing.find_own_share(actor.user_id, origin)
             if other is None:
@@ -168,33 +181,51 @@ class SharingService:
                 return False
         return True
 
-    def publish_post(self, actor: Actor, title: str, text: str, *, audience: Audience | None = None) -> Share:
-        """Publish a post of the actor.
+    def publish_post(
+        self,
+        actor: Actor,
+        title: str,
+        text: str,
+        *,
+        audience: Audience | None = None,
+        files: Sequence[NewAttachment] = (),
+    ) -> Share:
+        """Publish a post of the actor: a text, pictures, or both.
 
         Raises:
-            InvalidError: the text is empty or too long.
+            InvalidError: there is neither a text nor a file, or one is too long.
+            NotFoundError: a file is gone.
             RateLimitedError: too many shares and posts within the hour.
         """
         require_permission(actor, Permission.SHARE_EDIT)
         text, now = check_words(text, "note", limit=self._note_length), clock.now()
         title = check_text(title, "title", limit=TITLE_MAX, empty=True)
-        if not text:
+        files = check_attachments(files, self._limits)
+        if not text and not files:
             raise InvalidError("Write something first.", field="note")
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
-        share = self._sharing.publish_post(profile, title, text, audience or profile.audience, now)
+        share = self._sharing.publish_post(
+            profile, title, text, audience or profile.audience, now, files=files
+        )
         self._tell(share)
         self._notifier.notify_shared(share)
         log.info("posted", user_id=actor.user_id, share_id=share.id)
         return share
 
     def update_share(
-        self, actor: Actor, share_id: int, *, note: str | None = None, audience: Audience | None = None
+        self,
+        actor: Actor,
+        share_id: int,
+        *,
+        note: str | None = None,
+        audience: Audience | None = None,
+        files: Sequence[NewAttachment] | None = None,
     ) -> Share:
-        """Change the note or the audience of one of the actor's shares; readers see that it was edited.
+        """Change the note, audience or files of one of the actor's shares; readers see that it was edited.
 
         Args:
-            note, audience: None leaves the value as it is, even if another edit changes it meanwhile.
+            note, audience, files: None leaves the value as it is, even if another edit changes it meanwhile.
 
         Raises:
             NotFoundError: the actor has no such share.
@@ -203,17 +234,21 @@ class SharingService:
         """
         require_permission(actor, Permission.SHARE_EDIT)
         note = None if note is None else check_words(note, "note", limit=self._note_length)
+        files = None if files is None else check_attachments(files, self._limits)
         now, known = clock.now(), self._sharing.get_share(actor.user_id, check_id(share_id, "share"))
         if known.user_id != actor.user_id:
             raise NotFoundError(share_id=share_id)
-        if known.is_post and note == "":
+        kept = known.files if files is None else files
+        if known.is_post and not (known.note if note is None else note) and not kept:
             raise InvalidError("Write something first.", field="note")
         if audience not in (None, Audience.PRIVATE) and not known.is_post and self._is_closed(known):
             raise InvalidError("This feed is private, so only you can see your shares of it.")
         # Each edit can notify people whom it mentions.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         profile = self._profile(actor, now)
-        was, edited = self._sharing.update_share(profile, known.id, now, note=note, audience=audience)
+        was, edited = self._sharing.update_share(
+            profile, known.id, now, note=note, audience=audience, files=files
+        )
         if edited.feed_id != was.feed_id:
             self._tell(was, new=0)  # the readers of that feed lose sight of the share
         self._tell(edited, new=int(edited.feed_id != was.feed_id))

@@ -201,6 +201,7 @@ def _make_rows(sources: Sources) -> list[BulkEditRow]:
             *(feed_id, title, card.url, counts[feed_id], card.error, *where, newest),
             person=mine.person,
             private=mine.private,
+            icon=card.picture,
         )
         rows.append(row)
     return rows

@@ -110,7 +110,7 @@ def _feeds(sources: Sources, counts: Mapping[int, int]) -> list[TreeFeed]:
             feed_id,
             mine.title or card.title or card.url,
             card.site_url,
-            card.icon,
+            card.picture,
             counts[feed_id],
             card.error,
             mine.folder_ids,

@@ -6,6 +6,7 @@ toggles it; one request may combine several questions.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from werkzeug.datastructures import MultiDict
 from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
+from app.models.media.icon import get_icon_number
 from app.models.reading.stream import MAX_ID
 from app.models.subscriptions.folder import build_folder_labels
 from app.models.sync.short_ids import SHORT_MAX
@@ -35,8 +37,10 @@ VERSION: Final = 3
 PAGE: Final = 50
 #: Where apps look for the API; each address works with and without a trailing slash.
 MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fever")
-#: The icon of every feed, since Eventr stores none: the image that Fever uses for feeds without an icon.
+#: The icon of a feed without one: the image that Fever uses for it.
 _ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
+#: Most icons of one answer, which holds them all as data.
+ICONS_MAX: Final = 1000
 _MICRO = 1_000_000
 _ALL, _SPARKS = 0, -1
 #: The group of the feeds outside of all folders: apps don't show feeds without a group.
@@ -123,7 +127,7 @@ class _Questions:
                 found["feeds"] = self._list_feeds(feeds, handles)
             found["feeds_groups"] = self._list_members(feeds)
         if "favicons" in asked:
-            found["favicons"] = [{"id": _ICON_ID, "data": _ICON}]
+            found["favicons"] = self._list_icons()
         if "items" in asked:
             items = self._items()
             numbers = self._ids.get_feed_numbers(self._actor, [each.entry.feed_id for each in items])
@@ -136,6 +140,13 @@ class _Questions:
         if "saved_item_ids" in asked or marked == "saved":
             found["saved_item_ids"] = _list(self._sync.list_starred_ids(self._actor))
         return found
+
+    def _list_icons(self) -> list[Json]:
+        """Return the icons of all feeds, each once, as data."""
+        paths = {feed.card.icon for feed in self._sync.list_feeds(self._actor) if feed.card.icon}
+        icons = get_services().icons.read_icons(sorted(paths)[:ICONS_MAX])
+        rows = {get_icon_number(path): _encode_icon(kind, body) for path, (kind, body) in icons.items()}
+        return [{"id": _ICON_ID, "data": _ICON}, *({"id": i, "data": data} for i, data in rows.items())]
 
     # -- items
     def _items(self) -> list[SyncItem]:
@@ -272,11 +283,15 @@ def _list(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids))
 
 
+def _encode_icon(kind: str, body: bytes) -> str:
+    return f"{kind};base64,{base64.b64encode(body).decode('ascii')}"
+
+
 def _feed(feed: SyncFeed, handle: str | None, number: int, checked: int) -> Json:
     shape = shapes.build_subscription(feed, handle)
     return {
         "id": number,
-        "favicon_id": _ICON_ID,
+        "favicon_id": get_icon_number(feed.card.icon) if feed.card.icon else _ICON_ID,
         "title": shape["title"],
         "url": shape["url"],
         "site_url": shape["htmlUrl"],

@@ -6,6 +6,8 @@ from flask import Blueprint
 
 from app.web.api.rest import bp as rest
 from app.web.api.rest.docs import bp as restdocs
+from app.web.api.rest.uploads import bp as rest_uploads
+from app.web.api.rest.uploads import contents as rest_contents
 from app.web.assets.static_files import bp as static_files
 from app.web.pages.abuse_report import bp as report
 from app.web.pages.account import bp as account
@@ -13,12 +15,15 @@ from app.web.pages.add import bp as add
 from app.web.pages.admin import bp as admin
 from app.web.pages.api import bp as api
 from app.web.pages.apps import bp as apps
+from app.web.pages.attachments import bp as attachments
+from app.web.pages.avatars import bp as avatars
 from app.web.pages.check import bp as check
 from app.web.pages.comments import bp as talk
 from app.web.pages.devices import bp as devices
 from app.web.pages.discover import bp as discover
 from app.web.pages.event_stream import bp as live
 from app.web.pages.feeds import bp as feeds
+from app.web.pages.files import bp as files
 from app.web.pages.folders import bp as folders
 from app.web.pages.hub import bp as hub
 from app.web.pages.imports import bp as imports
@@ -28,6 +33,7 @@ from app.web.pages.new_password import bp as new_password
 from app.web.pages.notifications import bp as notifications
 from app.web.pages.packs import bp as packs
 from app.web.pages.people import bp as people
+from app.web.pages.pictures import bp as pictures
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.search import bp as search
@@ -39,10 +45,12 @@ from app.web.pages.sign_in import bp as sign_in
 from app.web.pages.stream_views import bp as look
 from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
+from app.web.pages.uploads import bp as uploads
 from app.web.pages.websub import bp as websub
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
     static_files,
+    pictures,
     public,
     sign_in,
     new_password,
@@ -62,6 +70,9 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     tags,
     subscriptions,
     settings,
+    files,
+    avatars,
+    attachments,
     account,
     admin,
     keys,
@@ -76,6 +87,9 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     shared,
     sharedfeeds,
     hub,
+    uploads,
+    rest_uploads,
+    rest_contents,
     rest,
     restdocs,
 )

@@ -33,6 +33,7 @@ SCOPES = {
     ),
     Scope.SHARE: (N_("share"), N_("Share, comment and report in your name, and choose who can follow you")),
     Scope.SETTINGS: (N_("settings"), N_("Change your view settings, keyboard shortcuts and notifications")),
+    Scope.FILES: (N_("files"), N_("Upload files, and list, download and delete them")),
 }
 
 
@@ -59,6 +60,7 @@ class NewToken:
     subscribe: bool = False
     share: bool = False
     settings: bool = False
+    files: bool = False
     days: int | None = None
     proof: str = declare_text(max=2048, default="")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -10,12 +11,14 @@ from flask_babel import gettext as _
 from app.errors import InvalidError
 from app.models.accounts.user import Notice
 from app.models.discussion.comments import Comment, CommentThread, CommentView, ShareReactions
+from app.models.media.attachment import NewAttachment
 from app.web import forms
 from app.web.context import find_user, get_actor, get_services, get_session, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers
+from app.web.view.attached import FileFields
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("talk", __name__)
@@ -49,13 +52,13 @@ class LikeEntry(Like):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CommentForm:
+class CommentForm(FileFields):
     text: str = declare_text(max=TEXT_MAX)
     parent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class EditForm:
+class EditForm(FileFields):
     text: str = declare_text(max=TEXT_MAX)
 
 
@@ -97,7 +100,14 @@ def show_comments(share_id: int) -> str:
     return _page(share_id, asked)
 
 
-def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typed: str = "") -> str:
+def _page(
+    share_id: int,
+    asked: Query,
+    *,
+    error: InvalidError | None = None,
+    typed: str = "",
+    files: Sequence[NewAttachment] = (),
+) -> str:
     current = find_user()
     viewer = current.actor if current else None
     topic = get_services().discussion.get_commented_share(viewer, share_id)
@@ -116,6 +126,10 @@ def _page(share_id: int, asked: Query, *, error: InvalidError | None = None, typ
         "changed": changed,
         "text_typed": typed or (changed.text if changed else ""),
         "longest": get_web().settings.comment_length,
+        "files": get_services().attachments.find_own(viewer, files)
+        if viewer and error
+        else (changed.files if changed else ()),
+        "most_files": get_web().settings.attachments_max,
         "error": error,
     }
     if get_fragment_id() == "comments":
@@ -132,12 +146,16 @@ def add_comment(share_id: int) -> Response:
     """Add a comment."""
     form = forms.read_form(request, CommentForm)
     try:
-        done = get_services().discussion.comment(get_actor(), share_id, form.text, form.parent)
+        done = get_services().discussion.comment(
+            get_actor(), share_id, form.text, form.parent, files=form.files
+        )
     except InvalidError as e:
         if is_json_wanted():
             raise
         asked = Query(at=form.parent, answer=form.parent)
-        return make_response(_page(share_id, asked, error=e, typed=form.text), e.http_status)
+        return make_response(
+            _page(share_id, asked, error=e, typed=form.text, files=form.files), e.http_status
+        )
     return _said(done)
 
 
@@ -147,12 +165,16 @@ def update_comment(comment_id: int) -> Response:
     form = forms.read_form(request, EditForm)
     was = get_services().discussion.get_own_comment(get_actor(), comment_id)
     try:
-        done = get_services().discussion.update_comment(get_actor(), comment_id, form.text)
+        done = get_services().discussion.update_comment(
+            get_actor(), comment_id, form.text, files=form.changed_files
+        )
     except InvalidError as e:
         if is_json_wanted():
             raise
         asked = Query(at=comment_id, edit=comment_id)
-        return make_response(_page(was.share_id, asked, error=e, typed=form.text), e.http_status)
+        return make_response(
+            _page(was.share_id, asked, error=e, typed=form.text, files=form.files), e.http_status
+        )
     return _said(done)
 
 

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from typing import BinaryIO, cast
 from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app import clock
-from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
+from app.errors import (
+    EventrError,
+    ExistsError,
+    InvalidError,
+    NoSpaceError,
+    NotFoundError,
+    PictureError,
+    PicturesUnsupportedError,
+    RateLimitedError,
+)
 from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
 from app.models.feeds.feed import count_shown_readers
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.web import forms
-from app.web.context import get_actor, get_services, get_session
+from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
+from app.web.security.sessions import takes_file
 from app.web.view import chart, i18n
 from app.web.view.present import describe_check
 from app.web.view.render import render_page
@@ -28,6 +39,8 @@ bp = Blueprint("feeds", __name__)
 
 #: If the first fetch is planned for later than this, the page doesn't promise it soon.
 SOON = dt.timedelta(minutes=5)
+#: Errors of an uploaded icon that the page shows above its form.
+_ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedError, RateLimitedError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +90,9 @@ def show_feed(feed_id: int) -> str | Response:
     return _page(feed_id)
 
 
-def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
+def _page(
+    feed_id: int, error: EventrError | None = None, url: str = "", icon_error: EventrError | None = None
+) -> str:
     health, now = get_services().subscriptions.get_health(get_actor(), feed_id), clock.now()
     zone = i18n.get_timezone()
     return render_page(
@@ -95,6 +110,10 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
         later=health.next_check_at is not None and health.next_check_at > now + SOON,
         error=error,
         url=url or health.feed.url,
+        can_upload_icon=get_actor().has_permission(Permission.FEED_MANAGE)
+        and get_services().feed_icons.is_supported,
+        icon_max=get_web().settings.fetch_max_icon,
+        icon_error=icon_error,
     )
 
 
@@ -104,6 +123,40 @@ def update_feed(feed_id: int) -> Response:
     form = forms.read_form(request, Edit)
     get_services().subscriptions.update(get_actor(), feed_id, title=form.title, folder_ids=form.folder)
     return _here(feed_id, _("Saved"))
+
+
+@bp.post("/feeds/<int:feed_id>/icon")
+def look_for_icon(feed_id: int) -> Response:
+    """Look for a feed's icon again."""
+    forms.read_form(request, forms.Empty)
+    get_services().subscriptions.get(get_actor(), feed_id)
+    get_services().icons.look_again(get_actor(), feed_id)
+    return _here(feed_id, _("Looking for the icon. This takes a few seconds."))
+
+
+@bp.post("/feeds/<int:feed_id>/icon/upload")
+@takes_file("fetch_max_icon")
+def upload_icon(feed_id: int) -> Response | tuple[str, int]:
+    """Accept an administrator's icon for a feed, and wait a moment until it is drawn."""
+    forms.read_form(request, forms.Empty)
+    get_services().subscriptions.get(get_actor(), feed_id)
+    file = request.files.get("file")
+    try:
+        if file is None or not file.filename:
+            raise InvalidError("Choose a picture first.", field="file")
+        is_done = get_services().feed_icons.upload(get_actor(), feed_id, cast(BinaryIO, file.stream))
+    except _ICON_ERRORS as e:
+        return _page(feed_id, icon_error=e), e.http_status
+    return _here(feed_id, _("Saved") if is_done else _("Eventr is preparing the icon. It appears soon."))
+
+
+@bp.post("/feeds/<int:feed_id>/icon/remove")
+def remove_icon(feed_id: int) -> Response:
+    """Use the icon of the feed's site again."""
+    forms.read_form(request, forms.Empty)
+    get_services().subscriptions.get(get_actor(), feed_id)
+    get_services().feed_icons.remove(get_actor(), feed_id)
+    return _here(feed_id, _("Looking for the icon. This takes a few seconds."))
 
 
 @bp.post("/feeds/<int:feed_id>/rename")

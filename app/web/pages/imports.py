@@ -25,6 +25,7 @@ from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("imports", __name__)
 
+bp.add_app_template_global(importview.has_archive_name)
 bp.add_app_template_global(importview.format_state)
 bp.add_app_template_global(importview.format_progress)
 bp.add_app_template_global(importview.explain_failure)
@@ -38,6 +39,11 @@ _SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UploadForm:
     pasted: str = declare_text(max=1 << 30, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    file: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ def _centre(error: EventrError | None = None, pasted: str = "") -> str:
 
 
 @bp.post("/imports")
-@takes_file
+@takes_file("opml_max_bytes")
 def upload_file() -> Response | tuple[str, int]:
     """Accept an OPML file or its text, and show its contents."""
     form = forms.read_form(request, UploadForm)
@@ -91,6 +97,13 @@ def upload_file() -> Response | tuple[str, int]:
     except _SHOWN as e:
         return _centre(e, form.pasted), e.http_status
     return _to(found)
+
+
+@bp.post("/imports/file")
+def read_file() -> Response:
+    """Let a job read an uploaded file, however large, and show how far it is."""
+    form = forms.read_form(request, StoredFile)
+    return _to(get_services().archives.request_reading(get_actor(), form.file))
 
 
 def _to(found: Import, page: int = 0) -> Response:
@@ -110,8 +123,17 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
         pages = max(1, -(-found.total // PAGE))
         groups = importview.group_items(found, items)
         return render_page(
-            "pages/import_preview.html", one=found, groups=groups, page=page, pages=pages, error=error
+            "pages/import_preview.html",
+            one=found,
+            groups=groups,
+            icons=get_services().imports.find_icons(get_actor(), items),
+            page=page,
+            pages=pages,
+            error=error,
         )
+    if found.state in (ImportState.READING, ImportState.UNREADABLE):
+        fault = importview.build_fault(found)
+        return render_page("pages/import_reading.html", one=found, error=error or fault)
     failures = [] if found.is_active else get_services().imports.list_failures(get_actor(), import_id)
     brought = (
         ImportedFeeds()
@@ -126,6 +148,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
         one=found,
         report=found.build_report(clock.now()),
         failures=shown,
+        icons=get_services().imports.find_icons(get_actor(), shown),
         page=page,
         all_failures=len(failures),
         can_retry=any(item.can_retry for item in mine),

@@ -69,7 +69,7 @@ def subscribe(slug: str) -> Response | tuple[str, int]:
 
 
 @bp.post("/packs")
-@takes_file
+@takes_file("opml_max_bytes")
 def add() -> Response | tuple[str, int]:
     """Create a pack from an OPML file."""
     form = forms.read_form(request, Edit)
@@ -81,7 +81,7 @@ def add() -> Response | tuple[str, int]:
 
 
 @bp.post("/packs/<slug>")
-@takes_file
+@takes_file("opml_max_bytes")
 def update_pack(slug: str) -> Response | tuple[str, int]:
     """Change a pack's title, description or feeds."""
     form = forms.read_form(request, Edit)

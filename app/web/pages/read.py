@@ -10,7 +10,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
-from app.models.reading.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
+from app.models.reading.stream import Article, Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, StreamView
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
@@ -90,7 +90,7 @@ def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str
     asked = forms.read_query(request, Query)
     wanted = get_fragment_id()
     if wanted == "article" and asked.entry is not None:
-        return _article(ref, asked.entry)
+        return _article(ref, asked, asked.entry)
     if wanted == "more":
         return _more(ref, asked)
     get_services().page_frame.prefetch_stream(get_actor(), ref, whole=wanted != "stream")
@@ -114,13 +114,20 @@ def show_entry(entry_id: int) -> Response:
     return make_response(redirect(f"/read/{stream}?entry={entry_id}", 303))
 
 
-def _article(ref: StreamRef, entry_id: int) -> str:
-    found = get_services().reading.get_article(get_actor(), entry_id)
+def _article(ref: StreamRef, asked: Query, entry_id: int) -> str:
+    found = _open(ref, asked, entry_id)
     tags = get_services().tags.list_tags(get_actor())
     back = f"/read/{ref}"
     return render_page(
         "parts/article.html", article=found, ref=ref, back=back, my_tags=tags, **build_box(found)
     )
+
+
+def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
+    """Return an entry, and let the pictures of the next ones be fetched."""
+    found = get_services().reading.get_article(get_actor(), entry_id)
+    get_services().ahead.request_following(get_user(), ref, found, asked.overrides)
+    return found
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
@@ -180,7 +187,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         raise NotFoundError(stream=str(ref))
     article, box = None, dict[str, object]()
     if asked.entry is not None:
-        article = get_services().reading.get_article(get_actor(), asked.entry)
+        article = _open(ref, asked, asked.entry)
         box = build_box(article)
     return {
         "head": head,

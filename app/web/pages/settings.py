@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import BinaryIO, cast
 
 from flask import Blueprint, Response, make_response, redirect, request
 
-from app.errors import InvalidError
+from app.errors import (
+    InvalidError,
+    NoSpaceError,
+    PictureError,
+    PicturesUnsupportedError,
+    RateLimitedError,
+)
 from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.sharing.sharing import Audience, Profile
@@ -15,13 +22,15 @@ from app.web import forms
 from app.web.context import find_user, get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
-from app.web.security.sessions import allow_strangers
+from app.web.security.sessions import allow_strangers, takes_file
 from app.web.view import i18n, zones
 from app.web.view.render import THEME_COOKIE, THEMES, get_fragment_id, render_page
 
 bp = Blueprint("settings", __name__)
 
 _YEAR = 400 * 86400
+#: Errors of a picture that the page shows above its form.
+_SHOWN = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedError, RateLimitedError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,7 @@ class Reading:
     sort: str = declare_text(max=16)
     show: str = declare_text(max=16)
     after_mark_all: str = declare_text(max=16)
+    images: str = declare_text(max=16, default="eventr")
     mark_on_scroll: bool = False
     auto_load: bool = False
     hide_read_feeds: bool = False
@@ -118,6 +128,7 @@ class Language:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     saved: bool = False
+    drawing: bool = False
 
 
 @bp.get("/settings")
@@ -146,13 +157,46 @@ def show_display() -> str:
 @bp.get("/settings/sharing")
 def show_sharing() -> str:
     """Show the sharing settings: profile, links, audience."""
-    saved = forms.read_query(request, Query).saved
-    return _sharing(Sharing.from_profile(get_services().following.preview_profile(get_actor())), saved=saved)
+    asked = forms.read_query(request, Query)
+    mine = get_services().following.preview_profile(get_actor())
+    return _sharing(Sharing.from_profile(mine), saved=asked.saved, drawing=asked.drawing)
 
 
 def _sharing(form: Sharing, **values: object) -> str:
     mine = get_services().following.preview_profile(get_actor())
-    return render_section("sharing", form=form, mine=mine, base=get_web().base_url, **values)
+    return render_section(
+        "sharing",
+        form=form,
+        mine=mine,
+        base=get_web().base_url,
+        can_upload=get_services().avatars.is_supported,
+        avatar_max=get_web().settings.avatar_max,
+        **values,
+    )
+
+
+@bp.post("/settings/avatar")
+@takes_file("avatar_max")
+def upload_avatar() -> Response | tuple[str, int]:
+    """Accept a picture, and wait a moment until it is drawn."""
+    forms.read_form(request, forms.Empty)
+    file = request.files.get("file")
+    try:
+        if file is None or not file.filename:
+            raise InvalidError("Choose a picture first.", field="file")
+        is_done = get_services().avatars.upload(get_actor(), cast(BinaryIO, file.stream))
+    except _SHOWN as e:
+        mine = get_services().following.preview_profile(get_actor())
+        return _sharing(Sharing.from_profile(mine), avatar_error=e), e.http_status
+    return make_response(redirect(f"/settings/sharing?{'saved' if is_done else 'drawing'}=1", 303))
+
+
+@bp.post("/settings/avatar/remove")
+def remove_avatar() -> Response:
+    """Let a letter stand for the user again."""
+    forms.read_form(request, forms.Empty)
+    get_services().avatars.remove(get_actor())
+    return make_response(redirect("/settings/sharing?saved=1", 303))
 
 
 @bp.post("/settings/sharing")

@@ -12,11 +12,11 @@ from app.models.accounts.user import Notice
 from app.models.reading.stream import Article
 from app.models.sharing.sharing import Audience, Share
 from app.web import forms
-from app.web.context import get_actor, get_services, get_session
+from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
-from app.web.view import i18n
+from app.web.view.attached import FileFields
 from app.web.view.render import render_page
 
 bp = Blueprint("share", __name__)
@@ -27,7 +27,7 @@ LONG = 100_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ShareForm:
+class ShareForm(FileFields):
     entry: int
     note: str = declare_text(max=LONG, default="")
     audience: str = declare_text(max=16, default="", one_of=AUDIENCES)
@@ -35,7 +35,7 @@ class ShareForm:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(FileFields):
     share: int
     note: str = declare_text(max=LONG, default="")
     audience: str = declare_text(max=16, default="", one_of=AUDIENCES)
@@ -49,9 +49,9 @@ class RemovalForm:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class Post(FileFields):
     title: str = declare_text(max=LONG, default="")
-    note: str = declare_text(max=LONG)
+    note: str = declare_text(max=LONG, default="")
     audience: str = declare_text(max=16, default="", one_of=AUDIENCES)
 
 
@@ -60,7 +60,7 @@ def share_entry() -> Response:
     """Share an entry; repeating it changes nothing."""
     form = forms.read_form(request, ShareForm)
     done = get_services().sharing.share(
-        get_actor(), form.entry, note=form.note, audience=_audience(form.audience)
+        get_actor(), form.entry, note=form.note, audience=_audience(form.audience), files=form.files
     )
     words = _("You've already shared this") if done.existed else describe_share(done.share)
     return _done(words, form.next, share=done.share.id, existed=done.existed)
@@ -71,7 +71,11 @@ def update_share() -> Response:
     """Change a share's note or audience."""
     form = forms.read_form(request, Edit)
     changed = get_services().sharing.update_share(
-        get_actor(), form.share, note=form.note, audience=_audience(form.audience)
+        get_actor(),
+        form.share,
+        note=form.note,
+        audience=_audience(form.audience),
+        files=form.changed_files,
     )
     return _done(_("Saved"), form.next, share=changed.id)
 
@@ -107,12 +111,32 @@ def show_own_page() -> Response:
     return make_response(redirect(f"/@{profile.handle}" if profile.feed_id else "/settings/sharing", 303))
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    entry: int | None = None
+
+
 @bp.get("/compose")
 def compose() -> str:
-    """Show the form for a post."""
-    return render_page(
-        "pages/compose.html", title="", note="", audience=get_services().sharing.get_audience(get_actor())
+    """Show the form for a post; for an entry, the form to share it, or to edit its share, with pictures."""
+    asked = forms.read_query(request, Query)
+    if asked.entry is None:
+        return _compose(audience=get_services().sharing.get_audience(get_actor()))
+    article = get_services().reading.get_article(get_actor(), asked.entry)
+    box = get_services().sharing.get_share_box(get_actor(), article.entry)
+    mine = box.mine
+    return _compose(
+        note=mine.note if mine else "",
+        files=mine.files if mine else (),
+        audience=mine.audience if mine else box.audience,
+        entry=article.entry,
+        box=box,
     )
+
+
+def _compose(**values: object) -> str:
+    most = get_web().settings.attachments_max
+    return render_page("pages/compose.html", **{"title": "", "note": "", "files": (), "most": most, **values})
 
 
 @bp.post("/compose")
@@ -121,11 +145,13 @@ def publish() -> Response | tuple[str, int]:
     form = forms.read_form(request, Post)
     try:
         post = get_services().sharing.publish_post(
-            get_actor(), form.title, form.note, audience=_audience(form.audience)
+            get_actor(), form.title, form.note, audience=_audience(form.audience), files=form.files
         )
     except EventrError as e:
-        typed = {"title": form.title, "note": form.note, "audience": _audience(form.audience)}
-        return render_page("pages/compose.html", error=i18n.translate_error(e), **typed), e.http_status
+        files = get_services().attachments.find_own(get_actor(), form.files)
+        audience = _audience(form.audience)
+        page = _compose(error=e, title=form.title, note=form.note, audience=audience, files=files)
+        return page, e.http_status
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(describe_share(post)))
     return make_response(redirect("/read/shares", 303))
 

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, g, request
 
 from app.web.context import get_web
+from app.web.view.pictures import DIRECT, get_choice
 
-#: Without an image proxy, pictures of entries come from their own sites, so any http(s) image may load.
-IMAGE_SOURCES = "'self' data: https: http:"
+#: Pictures come from this server (H05), or for people who chose so from any site.
+IMAGE_SOURCES, FOREIGN_IMAGE_SOURCES = "'self' data:", "'self' data: https: http:"
 
 CSP = "; ".join(
     (
@@ -31,6 +32,11 @@ CSP = "; ".join(
     )
 )
 
+#: For bytes that strangers sent, and for errors of their routes (H09): nothing runs, loads or is sent.
+MEDIA_CSP = "default-src 'none'; form-action 'none'; sandbox"
+
+FOREIGN_CSP = CSP.replace(f"img-src {IMAGE_SOURCES}", f"img-src {FOREIGN_IMAGE_SOURCES}")
+
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -51,6 +57,11 @@ def install(app: Flask, base_url: str) -> None:
     def add_headers(response: Response) -> Response:
         for name, value in fixed.items():
             response.headers[name] = value
+        if get_choice() == DIRECT:
+            response.headers["Content-Security-Policy"] = FOREIGN_CSP
+        if g.get("media_bytes"):
+            response.headers["Content-Security-Policy"] = MEDIA_CSP
+            response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         _caching(response)
         _hurry(response)
         return response

@@ -73,11 +73,12 @@ def warn_of_ignored_addresses() -> None:
         )
 
 
-def check_body(request: Request, settings: Settings, *, takes_file: bool = False) -> None:
+def check_body(request: Request, settings: Settings, *, takes_file: str = "") -> None:
     """Check the size of a request's body and limit what is read of it (W16, W17). Call this before any read.
 
     Args:
-        takes_file: The request may contain an OPML file beside a form of the usual size.
+        takes_file: The setting with the size of a file that the request may contain beside a form of the
+            usual size; empty: it may not.
 
     Raises:
         LengthRequired: The body is chunked. Browsers don't send these; a truncated one would look complete.
@@ -87,14 +88,19 @@ def check_body(request: Request, settings: Settings, *, takes_file: bool = False
         raise LengthRequired
     most = settings.max_request_bytes
     # Not for urlencoded forms: two million empty fields would become as many objects.
-    takes_file = takes_file and request.mimetype == "multipart/form-data"
-    if takes_file:
-        most += settings.opml_max_bytes
+    file_max = 0
+    if takes_file and request.mimetype == "multipart/form-data":
+        file_max = getattr(settings, takes_file)
+        most += file_max
         request.max_content_length = request.max_form_memory_size = most
     if (request.content_length or 0) > most:
-        if not takes_file:
+        if not file_max:
             raise TooLargeError
-        megabytes = settings.opml_max_bytes >> 20
+        megabytes = file_max >> 20
+        if takes_file == "avatar_max":
+            raise TooLargeError("The picture is larger than %(mb)s MB. Scale it down.", mb=megabytes)
+        if takes_file == "fetch_max_icon":
+            raise TooLargeError("The icon is larger than %(kb)s KB. Scale it down.", kb=file_max >> 10)
         raise TooLargeError("The file is larger than %(mb)s MB. Split it into smaller files.", mb=megabytes)
 
 

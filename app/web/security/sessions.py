@@ -10,6 +10,7 @@ from typing import TypeVar
 from flask import Flask, Response, g, request
 
 from app.errors import AuthRequiredError, InvalidError
+from app.models.media.spooled import WANTED
 from app.services.accounts.sign_in import Client
 from app.web import problems
 from app.web.api import programs
@@ -46,9 +47,19 @@ def for_anybody(view: View) -> View:
     return allow_strangers(view)
 
 
-def takes_file(view: View) -> View:
-    """Mark a view whose form contains an OPML file; its body may be as long as such a file (W16)."""
-    view.takes_file = True  # type: ignore[attr-defined]
+def takes_file(setting: str) -> Callable[[View], View]:
+    """Mark a view whose form contains a file; its body may be as long as the setting allows (W16)."""
+
+    def mark(view: View) -> View:
+        view.takes_file = setting  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+def takes_upload(view: View) -> View:
+    """Mark a view whose body is a part of an upload, of any length; the view itself checks and limits it."""
+    view.takes_upload = True  # type: ignore[attr-defined]
     return view
 
 
@@ -71,15 +82,17 @@ def _recognise() -> None:
     g.session, g.user = found or (None, None)
 
 
-def _guard() -> None:
+def _guard() -> Response | None:
     view = find_view()
     hosts.check_name(request, get_web().settings)
     if _is_for_programs():
-        return
-    takes_file = getattr(view, "takes_file", False)
-    if takes_file and g.get("user") is None:
+        return None
+    takes_file: str = getattr(view, "takes_file", "")
+    takes_upload: bool = getattr(view, "takes_upload", False)
+    if (takes_file or takes_upload) and g.get("user") is None:
         raise AuthRequiredError  # before any part of a long body is read
-    hosts.check_body(request, get_web().settings, takes_file=takes_file)
+    if not takes_upload:
+        hosts.check_body(request, get_web().settings, takes_file=takes_file)
     if request.mimetype == "multipart/form-data" and not takes_file:
         # werkzeug would parse the parts before any check (W16).
         raise InvalidError("You can't upload files here.")
@@ -87,7 +100,12 @@ def _guard() -> None:
     # Before the token: someone whose session has ended must log in; "old page" would mislead them.
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:
         raise AuthRequiredError
+    if takes_file and (accept := request.environ.get(WANTED)) is not None:
+        # The form hasn't arrived yet. The web server receives it, and then asks again.
+        accept(request.content_length or 1)
+        return Response(status=204)
     csrf.check_token(request, get_web().secret_key, g.get("token"))
+    return None
 
 
 def _is_for_programs() -> bool:

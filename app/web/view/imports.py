@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import flask_babel
 
+from app.errors import EventrError, InvalidError
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
 from app.web.view.present import format_number
 from app.web.view.render import describe_feed_error
@@ -22,6 +23,8 @@ def ngettext(one: str, many: str, number: int) -> str:
     return str(flask_babel.ngettext(one, many, number))
 
 
+#: Endings of archives and lists of feeds.
+_ARCHIVES = (".zip", ".opml", ".xml", ".json", ".csv", ".html", ".gz")
 #: Folders are indented up to this depth; deeper folders stay at the last indent.
 LEVELS = 2
 
@@ -75,12 +78,24 @@ def format_time_left(seconds: int) -> str:
 def format_state(found: Import) -> str:
     """Return the label of an import's state."""
     return {
+        ImportState.READING: _("Reading the file…"),
+        ImportState.UNREADABLE: _("Can't be read"),
         ImportState.PREVIEW: _("Not started"),
         ImportState.QUEUED: _("Queued"),
         ImportState.RUNNING: _("Running"),
         ImportState.DONE: _("Done"),
         ImportState.CANCELLED: _("Canceled"),
     }[found.state]
+
+
+def has_archive_name(name: str) -> bool:
+    """Return whether a file may be imported, by the ending of its name."""
+    return name.lower().endswith(_ARCHIVES)
+
+
+def build_fault(found: Import) -> EventrError | None:
+    """Return the error that made the file of an import unreadable."""
+    return InvalidError(found.fault[0], **found.fault[1]) if found.fault else None
 
 
 def explain_failure(word: str) -> str:

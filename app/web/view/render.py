@@ -25,7 +25,7 @@ from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
-from app.web.view import chart, embeds, highlight, i18n, present
+from app.web.view import chart, embeds, faces, highlight, i18n, pictures, present
 from app.web.view import tree as treeview
 from app.web.view.rows import RowRenderer
 from app.web.view.templates import LanguageTemplates
@@ -38,6 +38,7 @@ SETTINGS_SECTIONS = (
     ("sharing", "share", N_("Sharing")),
     ("notifications", "comment", N_("Notification settings")),
     ("apps", "device", N_("Apps")),
+    ("files", "download", N_("Files")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
@@ -92,6 +93,11 @@ def install(app: Flask, tree_cache: int) -> None:
         tree_shape=compute_tree_shape,
         player=embeds.find_player,
         tile=treeview.render_tile_html,
+        face=faces.render_face_html,
+        own_face=faces.render_own_face,
+        collect_entry=pictures.collect_entry,
+        show_picture=pictures.show_picture,
+        sign_picture=pictures.sign_picture,
         search_ref=highlight.build_search_ref,
         widened=highlight.widen_query,
     )
@@ -119,6 +125,7 @@ def install(app: Flask, tree_cache: int) -> None:
         file_name=describe_file,
         playtime=present.format_playtime,
         in_theme=apply_theme,
+        pictured=pictures.show_pictures,
         browser=present.describe_browser,
         found=highlight.highlight_terms,
         note=highlight.explain_note,
@@ -179,6 +186,7 @@ def make_row_renderer(
         first: the rows begin a list, above which "All caught up" may stand instead of a heading.
         article: the open entry, if any.
     """
+    pictures.collect_rows(page.rows, cards=look.density == "card")
     return RowRenderer(
         page,
         here=here,

@@ -15,9 +15,11 @@ from markupsafe import Markup
 from app.models.reading.stream import EntryRow, Page
 from app.models.sharing.sharing import Sharer
 from app.web.view import i18n
+from app.web.view.faces import render_face
 from app.web.view.highlight import highlight_terms
-from app.web.view.present import format_ago, format_iso, format_moment, keep_http_url
-from app.web.view.tree import render_tile
+from app.web.view.pictures import render_thumb
+from app.web.view.present import format_ago, format_iso, format_moment
+from app.web.view.tree import render_icon
 
 #: Characters of an excerpt: in narrow rows, and in wide ones.
 SHORT, LONG = 120, 240
@@ -82,11 +84,11 @@ class RowRenderer:
     def _head(self, row: EntryRow) -> str:
         ident, read = row.id, row.read
         feed = f' data-feed="{row.feed_id}"' if row.markable else ""
-        image = keep_http_url(row.image) if self._cards else ""
+        thumb = render_thumb(row.image) if self._cards else ""
         return (
             f'<li><article class="row{" is-read" if read else ""}" data-id="{ident}"'
             f'{feed} aria-labelledby="t{ident}"'
-            f"{_CURRENT if ident == self._open_id else ''}>{_picture(image) if image else ''}"
+            f"{_CURRENT if ident == self._open_id else ''}>{thumb}"
             f'<div><h2 id="t{ident}" dir="auto"{i18n.render_lang(row.language)}>'
             f'<a href="{self._link}{ident}">'
             f'<bdi class="vh state">{"" if read else self._unread}</bdi>{self._title(row)}</a></h2>\n'
@@ -103,7 +105,7 @@ class RowRenderer:
     def _line(self, row: EntryRow) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
         excerpt = "" if self._whole else row.excerpt
-        source = _shared(row) if row.sharers else f'<bdi class="src">{escape(row.feed_title)}</bdi>'
+        source = _shared(row) if row.sharers else _source(row)
         tags = "".join(f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
         if not excerpt:
             return f"<p>{source}{tags}</p>"
@@ -121,16 +123,14 @@ def _escape(text: str) -> str:
     return str(text) if isinstance(text, Markup) else escape(text)
 
 
-def _picture(url: str) -> str:
-    return (
-        f'<img class="thumb" src="{escape(url)}" alt="" width="104" height="72" loading="lazy"'
-        ' decoding="async" referrerpolicy="no-referrer">'
-    )
+def _source(row: EntryRow) -> str:
+    """Return the feed of an entry, with its icon."""
+    return f'{render_icon(row.icon) if row.icon else ""}<bdi class="src">{escape(row.feed_title)}</bdi>'
 
 
 def _shared(row: EntryRow) -> str:
     """Return the people who shared an entry, and the first note that says more than its excerpt."""
-    faces = "".join(render_tile(one.feed_id, one.name, person=True) for one in row.sharers[:FACES])
+    faces = "".join(render_face(one, key=one.feed_id) for one in row.sharers[:FACES])
     names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in row.sharers[:NAMED])
     more = f" +{len(row.sharers) - NAMED}" if len(row.sharers) > NAMED else ""
     note = _find_note(row.sharers, row.excerpt)

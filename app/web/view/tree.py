@@ -32,17 +32,32 @@ WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 250, 150
 LABELS = 8192
 
 
-def render_tile(feed_id: int, title: str, *, person: bool = False) -> str:
-    """Return the letter tile of a feed; its color never changes."""
+def render_tile(feed_id: int | str, title: str, *, person: bool = False, icon: str | None = None) -> str:
+    """Return the icon of a feed, or its letter tile, whose color never changes.
+
+    Args:
+        icon: path of the icon on this server.
+    """
+    if icon:
+        return render_icon(icon, person=person)
     letter = next((c for c in title if c.isalnum()), "•").upper()
     hue = zlib.crc32(str(feed_id).encode()) % HUES
     round_ = " person" if person else ""
     return f'<i class="av h{hue}{round_}" aria-hidden="true">{escape(letter)}</i>'
 
 
-def render_tile_html(feed_id: int, title: str, *, person: bool = False) -> Markup:
+def render_icon(icon: str, *, person: bool = False) -> str:
+    """Return the icon of a feed; a browser loads it once, and only if it is visible."""
+    round_ = " person" if person else ""
+    return (
+        f'<img class="av{round_}" src="{escape(icon)}" alt="" width="18" height="18" loading="lazy"'
+        ' decoding="async">'
+    )
+
+
+def render_tile_html(feed_id: int, title: str, *, person: bool = False, icon: str | None = None) -> Markup:
     """Return the tile for a template."""
-    return Markup(render_tile(feed_id, title, person=person))  # noqa: S704 — built from escaped parts only
+    return Markup(render_tile(feed_id, title, person=person, icon=icon))  # noqa: S704 — escaped parts only
 
 
 class TreeRenderer:
@@ -183,14 +198,14 @@ def _folder(folder: TreeFolder, icons: Icons, chosen: frozenset[int] | None) -> 
 
 def _feed(feed: TreeFeed, icons: Icons) -> str:
     warn = icons.warn if feed.error else ""
-    link, name = _label(feed.feed_id, feed.title, person=feed.person)
+    link, name = _label(feed.feed_id, feed.title, person=feed.person, icon=feed.icon)
     return f"<li>{link}{_state(feed.unread)}>{name}{warn}<b>{format_count(feed.unread)}</b></a></li>"
 
 
 @functools.lru_cache(maxsize=LABELS)
-def _label(feed_id: int, title: str, *, person: bool) -> tuple[str, str]:
+def _label(feed_id: int, title: str, *, person: bool, icon: str | None) -> tuple[str, str]:
     """Return the link and the name in a feed's line; lines with counts would fill the cache with old ones."""
-    picture = render_tile(feed_id, title, person=person)
+    picture = render_tile(feed_id, title, person=person, icon=icon)
     return _link("feed", feed_id), f'{picture}<span dir="auto">{escape(title)}</span>'
 
 

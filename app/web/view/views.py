@@ -70,10 +70,10 @@ def iter_feeds(tree: Tree) -> Iterator[TreeFeed]:
 
 
 def compute_shape(tree: Tree) -> str:
-    """Return a hash of everything that the tree shows except counts: feeds, names, positions, errors."""
+    """Return a hash of all that the tree shows except counts: feeds, names, icons, positions, errors."""
     lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in iter_folders(tree)]
     return hashlib.sha256("\n".join([*lines, _named(tree.feeds)]).encode()).hexdigest()[:12]
 
 
 def _named(feeds: Sequence[TreeFeed]) -> str:
-    return " ".join(f"{f.feed_id} {f.title} {bool(f.error):d}" for f in feeds)
+    return " ".join(f"{f.feed_id} {f.title} {bool(f.error):d} {f.icon or ''}" for f in feeds)

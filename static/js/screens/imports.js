@@ -63,7 +63,7 @@ function words({ done, goal, failed_now: failed, seconds }) {
 function show(report) {
   const job = document.getElementById("job");
   if (!job || report.id !== Number(job.dataset.id)) return;
-  if (report.state !== job.dataset.state) return renew();
+  if (report.state !== job.dataset.state) return job.dataset.state === "reading" ? location.reload() : renew();
   const bar = document.getElementById("bar");
   if (!bar) return;
   bar.value = report.done;
@@ -87,7 +87,7 @@ async function renew() {
   speak(document.querySelector(".job-state").textContent.trim());
 }
 
-const runs = () => ["queued", "running"].includes(document.getElementById("job")?.dataset.state);
+const runs = () => ["reading", "queued", "running"].includes(document.getElementById("job")?.dataset.state);
 
 async function ask() {
   const answer = await get(`/api/imports/${document.getElementById("job").dataset.id}`);

@@ -31,7 +31,7 @@ def test_a_token_says_whose_it_is(mine: Program, ann: Actor) -> None:
     answer = mine.get("/me")
     assert answer.status_code == 200
     assert answer.get_json()["id"] == ann.user_id
-    assert answer.get_json()["scopes"] == ["read", "mark", "subscribe", "share", "settings"]
+    assert answer.get_json()["scopes"] == ["read", "mark", "subscribe", "share", "settings", "files"]
     assert answer.content_type == "application/json"
 
 

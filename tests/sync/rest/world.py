@@ -7,10 +7,12 @@ from typing import Any
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
+from app.models.media.upload import NewUpload
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
 from app.web.api.rest import shapes
+from app.web.api.rest.files import KNOWN
 from tests.sharing.conftest import People
 
 _OPML = b"""<opml version="2.0"><body>
@@ -48,8 +50,16 @@ def join(people: People, name: str) -> Actor:
     return Actor(people.services.gateways.accounts.add_user(new).id)
 
 
+def upload(people: People, who: Actor) -> int:
+    """Store the file that the document's examples are about."""
+    services, size = people.services, KNOWN.size
+    begun = services.uploads.create(who, NewUpload(size=size, name="talk.mp3"))
+    services.uploads.append(who, begun.upload.id, 0, bytes(size))
+    return int(services.sealing.seal_upload(begun.upload.id)["file_id"])
+
+
 def world(people: People, number: int) -> World:
-    """Make somebody with a feed, folders, an entry, tags, a search, a share, a comment, an import."""
+    """Make somebody with a feed, folders, an entry, tags, a search, a share, a comment, an import, a file."""
     services = people.services
     name, friend = f"w{number}", f"f{number}"
     who, other = join(people, name), join(people, friend)
@@ -87,6 +97,7 @@ def world(people: People, number: int) -> World:
         shapes.SHARE: share.id,
         shapes.COMMENT: comment.id,
         shapes.IMPORT: kept.id,
+        shapes.FILE: upload(people, who),
         shapes.PERSON: friend,
         shapes.UNDO: undo,
         shapes.SNAPSHOT: snapshot,

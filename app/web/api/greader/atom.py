@@ -13,6 +13,7 @@ from app import clock
 from app.models.sync.sync import SyncItem
 from app.web.api.greader import names, shapes
 from app.web.context import get_web
+from app.web.view.pictures import sign_files
 
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _GR: Final = "http://www.google.com/schemas/reader/atom/"
@@ -50,7 +51,7 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
     _add(node, "published", _time(published))
     _add(node, "updated", _time(max(published, entry.updated or published)))
     _add(node, "link", "", rel="alternate", href=shapes.find_address(item), type="text/html")
-    for enclosure in entry.enclosures:
+    for enclosure in sign_files(entry.enclosures, entry.url):
         more = {"length": str(enclosure.length)} if enclosure.length else {}
         _add(node, "link", "", rel="enclosure", href=enclosure.url, type=enclosure.type or "", **more)
     author = etree.SubElement(node, f"{{{_ATOM}}}author")

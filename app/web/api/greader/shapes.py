@@ -10,6 +10,8 @@ import unicodedata
 from typing import Any
 from urllib.parse import quote
 
+from flask import g
+
 from app import clock
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.anchors import scope_anchors
@@ -18,6 +20,8 @@ from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
 from app.web.api.greader.wire import encode_json, is_newsflash
 from app.web.context import get_web
+from app.web.view.attached import render_signed
+from app.web.view.pictures import sign_files, sign_pictures
 from app.web.view.rows import truncate_text
 
 _LOST = {ShareVisibility.REMOVED: "removed share", ShareVisibility.PRIVATE: "private share"}
@@ -51,7 +55,7 @@ def _list_parts(feed: SyncFeed, handle: str | None) -> _SubscriptionParts:
     title = feed.title or handle or card.url or "-"
     url = f"{page}/atom.xml" if handle else card.url
     # Null without an icon, as in FreshRSS: apps load an empty address as a picture.
-    icon = card.icon or ("" if is_newsflash() else None)
+    icon = f"{get_web().base_url}{card.icon}" if card.icon else "" if is_newsflash() else None
     return card.id, title, url, page, icon, feed.labels, feed.subscription.id
 
 
@@ -105,10 +109,9 @@ def build_item(found: SyncItem, *, social: bool) -> dict[str, Any]:
             "content": render_content(found),
         },
     }
-    if entry.enclosures:
+    if files := sign_files(entry.enclosures, entry.url):
         shape["enclosure"] = [
-            {"href": e.url, "type": e.type or "", **({"length": e.length} if e.length else {})}
-            for e in entry.enclosures
+            {"href": e.url, "type": e.type or "", **({"length": e.length} if e.length else {})} for e in files
         ]
     if found.by is not None:
         shape["likingUsers"] = [{"userId": str(i)} for i in found.likers]
@@ -186,9 +189,9 @@ def render_content(found: SyncItem) -> str:
 
     Pictures that are attached to the entry come first, since apps show no attachments.
     """
-    body = "".join(map(_picture, found.entry.pictures)) + scope_anchors(
-        found.entry.content or found.entry.summary, found.entry.id
-    )
+    entry = found.entry
+    text = scope_anchors(entry.content or entry.summary, entry.id)
+    body = sign_pictures("".join(map(_picture, entry.pictures)) + text, entry.url)
     if found.by is None and found.entry.lost is None:
         return body
     head = _way(found)
@@ -197,7 +200,9 @@ def render_content(found: SyncItem) -> str:
     note = found.by.html if found.by else ""
     # The text of a post is its note.
     said = f"<blockquote>{note}</blockquote>" if note and not _is_post(found) else ""
-    return f"{head}{said}{body}"
+    files = render_signed(g.user.actor, found.by.files) if found.by and found.by.files else ""
+    # The pictures of a note follow the note; those of a post follow its text.
+    return f"{head}{body}{files}" if _is_post(found) else f"{head}{said}{files}{body}"
 
 
 def _picture(file: Enclosure) -> str:

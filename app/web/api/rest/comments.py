@@ -11,6 +11,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.discussion.comments import Comment as Stored
 from app.models.discussion.comments import CommentView
+from app.web.api.rest.attached import AttachedFile, NewFile, build_files, read_files
 from app.web.api.rest.shapes import COMMENT, PERSON, SHARE, Body, CursorQuery, Id, Shape, Undo
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
@@ -31,6 +32,7 @@ class Comment(Shape, frozen=True):
     at: dt.datetime | None
     edited: bool
     mine: bool
+    files: tuple[AttachedFile, ...]
 
 
 class CommentPage(Shape, frozen=True):
@@ -45,6 +47,7 @@ class NewComment(Body, frozen=True):
 
     text: Text
     parent: Id | None = None
+    files: tuple[NewFile, ...] = ()
 
 
 class CommentChange(Body, frozen=True):
@@ -76,6 +79,7 @@ _ONE = add_example(
         at=_AT,
         edited=False,
         mine=False,
+        files=(),
     )
 )
 add_example(CommentPage(items=(_ONE,), next=None))
@@ -89,10 +93,10 @@ def list_comments(actor: Actor, share_id: int, query: CursorQuery) -> CommentPag
     """Lists the comments on a share that you can see."""
     share = get_services().discussion.get_share(actor, share_id)
     thread = get_services().discussion.get_thread(actor, share, cursor=query.cursor or None)
-    return CommentPage(items=tuple(map(_spoken, thread.comments)), next=thread.cursor)
+    return CommentPage(items=tuple(_spoken(actor, one) for one in thread.comments), next=thread.cursor)
 
 
-def _spoken(one: CommentView) -> Comment:
+def _spoken(actor: Actor, one: CommentView) -> Comment:
     return Comment(
         id=one.id,
         depth=one.depth,
@@ -103,13 +107,17 @@ def _spoken(one: CommentView) -> Comment:
         at=one.at,
         edited=one.edited,
         mine=one.mine,
+        files=build_files(actor, one.files),
     )
 
 
 @add_operation("POST", "/shares/{share_id}/comments", "Add a comment", scope=Scope.SHARE, tag=TAG, status=201)
 def make_comment(actor: Actor, share_id: int, body: NewComment) -> Reply[CommentKept]:
     """Comments on a share, or replies to a comment on it. `@name` notifies that person."""
-    return Reply(_kept(get_services().discussion.comment(actor, share_id, body.text, body.parent)), 201)
+    made = get_services().discussion.comment(
+        actor, share_id, body.text, body.parent, files=read_files(body.files)
+    )
+    return Reply(_kept(made), 201)
 
 
 def _kept(one: Stored) -> CommentKept:

@@ -19,6 +19,7 @@ from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, Un
 from app.web.api.rest.streams import Label, Sharer, build_sharer
 from app.web.api.rest.table import add_example, add_operation
 from app.web.context import get_services
+from app.web.view.pictures import sign_files, sign_picture, sign_pictures
 from app.web.view.present import keep_http_url, keep_link_url
 
 GROUP = "Entries"
@@ -171,12 +172,12 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         at=entry.at,
         published=entry.published,
         updated=entry.updated,
-        html=scope_anchors(entry.content or entry.summary, entry.id),
-        image=keep_http_url(entry.image) or None,
+        html=sign_pictures(scope_anchors(entry.content or entry.summary, entry.id), entry.url),
+        image=sign_picture(entry.image, entry.url),
         categories=entry.categories,
         files=tuple(
             File(url=f.url, type=f.type, length=f.length, duration=f.duration, role=_role(f))
-            for f in entry.enclosures
+            for f in sign_files(entry.enclosures, entry.url)
             if keep_link_url(f.url)
         ),
         comments=_comments(entry.replies),

@@ -18,6 +18,7 @@ from app.web.api.rest.subscriptions import BulkDone
 from app.web.api.rest.table import OPML, Reply, add_example, add_operation
 from app.web.context import get_services
 from app.web.view import i18n
+from app.web.view import imports as importview
 
 TAG = "Imports"
 
@@ -26,6 +27,8 @@ class Import(Shape, frozen=True):
     """An import. The state `preview` means that it's ready to start. `counts`: number of outlines by state.
 
     `goal` and `done`: outlines to process and processed in this run. `seconds`: estimated time left.
+    `marks`: number of marked entries in an archive, by outcome. `message`: why a file can't be read (state
+    `unreadable`).
     """
 
     id: Id
@@ -39,6 +42,8 @@ class Import(Shape, frozen=True):
     done: int
     counts: dict[str, int]
     seconds: int | None
+    marks: dict[str, int]
+    message: str | None
 
 
 class ImportList(Shape, frozen=True):
@@ -119,6 +124,8 @@ _ONE = add_example(
         done=0,
         counts={"waiting": 1},
         seconds=None,
+        marks={},
+        message=None,
     )
 )
 add_example(ImportList(items=(_ONE,)))
@@ -154,6 +161,8 @@ def build_import(found: Stored) -> Import:
         done=found.done,
         counts=dict(found.counts),
         seconds=found.estimate_seconds_left(clock.now()),
+        marks=dict(found.marks),
+        message=i18n.translate_error(fault) if (fault := importview.build_fault(found)) else None,
     )
 
 
@@ -170,6 +179,14 @@ def make_import(actor: Actor, body: NewImport) -> Reply[Import]:
     """Accepts OPML inside JSON, or the file itself. Nothing is subscribed to until you start the import."""
     kept = get_services().imports.preview(actor, body.opml.encode("utf-8", "surrogateescape"), body.name)
     return Reply(build_import(kept), 201, f"/imports/{kept.id}")
+
+
+@add_operation("POST", "/files/{file_id}/import", "Import a file", scope=Scope.SUBSCRIBE, tag=TAG, status=202,
+           errors=(404,), needs_space=True)  # fmt: skip
+def import_file(actor: Actor, file_id: int) -> Reply[Import]:
+    """Reads an uploaded archive or OPML file in the background. Its state is `reading`, then `preview`."""
+    kept = get_services().archives.request_reading(actor, file_id)
+    return Reply(build_import(kept), 202, f"/imports/{kept.id}")
 
 
 @add_operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)

@@ -29,6 +29,7 @@ MEANINGS = {
     429: "Too many requests. `Retry-After` says how many seconds to wait.",
     500: "An internal error. The server has logged it.",
     503: "MongoDB or Redis isn't responding. Try again in a moment.",
+    507: "Your storage is full. Delete files that you don't need.",
 }
 #: The name of the error 503 of operations that a full disk stops.
 NO_SPACE = "ProblemNoSpace"

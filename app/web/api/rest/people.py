@@ -9,12 +9,13 @@ from msgspec import Meta
 from app.errors import NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
+from app.models.accounts.user import build_avatar_path
 from app.models.sharing.sharing import Audience, Relationship
 from app.services.sharing.people_lists import Contact as Stored
 from app.services.sharing.people_lists import Contacts
 from app.web.api.rest.shapes import PERSON, Body, Id0, Query, Shape
 from app.web.api.rest.table import add_example, add_operation
-from app.web.context import get_services
+from app.web.context import get_services, get_web
 
 TAG = "People"
 
@@ -30,10 +31,14 @@ class Relation(Shape, frozen=True):
 
 
 class Person(Shape, frozen=True):
-    """A person's profile. `audience`: the people who can see their stream. `followers`: their number."""
+    """A person's profile. `audience`: the people who can see their stream. `followers`: their number.
+
+    `avatar`: the address of their picture, 192 pixels wide; null without one.
+    """
 
     name: str
     display: str
+    avatar: str | None
     bio: str
     links: tuple[str, ...]
     audience: Audience
@@ -42,10 +47,11 @@ class Person(Shape, frozen=True):
 
 
 class Contact(Shape, frozen=True):
-    """A person in a list."""
+    """A person in a list. `avatar`: the address of their picture; null without one."""
 
     name: str
     display: str
+    avatar: str | None
     relation: Relation
 
 
@@ -92,11 +98,13 @@ class Done(Shape, frozen=True):
     done: bool
 
 
+AVATAR = f"https://reader.example.org/a/{PERSON}/a192?v=3a7bd3e2360a3d29"
 _NONE = add_example(Relation(own=False, follows=False, requested=False, muted=False, blocked=False))
 add_example(
     Person(
         name=PERSON,
         display="Cleo",
+        avatar=AVATAR,
         bio="Reads a lot.",
         links=("https://cleo.example.org/",),
         audience=Audience.PUBLIC,
@@ -104,12 +112,17 @@ add_example(
         relation=_NONE,
     )
 )
-_ONE = add_example(Contact(name=PERSON, display="Cleo", relation=_NONE))
+_ONE = add_example(Contact(name=PERSON, display="Cleo", avatar=AVATAR, relation=_NONE))
 add_example(ContactPage(items=(_ONE,), next=None, total=1))
 add_example(NameList(items=("dora",)))
 add_example(Follows(follows=True, requested=False))
 add_example(Decision(accept=True))
 add_example(Done(done=True))
+
+
+def build_avatar_url(handle: str, version: str) -> str | None:
+    """Return the address of a person's picture; None without one."""
+    return get_web().base_url + build_avatar_path(handle, version) if version else None
 
 
 def _relation(tie: Relationship) -> Relation:
@@ -127,6 +140,7 @@ def get_person(actor: Actor, name: str) -> Person:
     return Person(
         name=profile.handle,
         display=profile.name,
+        avatar=build_avatar_url(profile.handle, profile.avatar),
         bio=profile.bio,
         links=profile.links,
         audience=profile.audience,
@@ -137,7 +151,12 @@ def get_person(actor: Actor, name: str) -> Person:
 
 def build_contact(found: Stored) -> Contact:
     """Return a person in a list."""
-    return Contact(name=found.handle, display=found.name, relation=_relation(found.tie))
+    return Contact(
+        name=found.handle,
+        display=found.name,
+        avatar=build_avatar_url(found.handle, found.avatar),
+        relation=_relation(found.tie),
+    )
 
 
 def _page(found: Contacts) -> ContactPage:

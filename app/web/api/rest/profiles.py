@@ -11,11 +11,19 @@ from app.models.accounts.token import Scope
 from app.models.reading.anchors import scope_anchors
 from app.models.sharing.pages import SharedItem as Stored
 from app.models.sharing.sharing import Audience, Profile, RelationshipKind
-from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, build_contact
-from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
+from app.web.api.rest.people import (
+    TAG,
+    Contact,
+    ContactPage,
+    PageQuery,
+    build_avatar_url,
+    build_contact,
+)
+from app.web.api.rest.shapes import FILE, UNSET, Body, Id, Query, Shape, UnsetType
 from app.web.api.rest.shares import Share, build_shares
 from app.web.api.rest.table import EXAMPLES, add_example, add_operation
 from app.web.context import get_services
+from app.web.view.pictures import sign_pictures
 from app.web.view.present import keep_http_url
 
 Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_length=5)]
@@ -31,6 +39,7 @@ class OwnProfile(Shape, frozen=True):
 
     name: str
     display: str
+    avatar: str | None
     bio: str
     links: tuple[str, ...]
     audience: Audience
@@ -49,6 +58,12 @@ class ProfileChange(Body, frozen=True):
     listed: bool | UnsetType = UNSET
     open_lists: bool | UnsetType = UNSET
     similar: bool | UnsetType = UNSET
+
+
+class NewAvatar(Body, frozen=True):
+    """One of your files that you uploaded with the purpose `avatar`."""
+
+    file_id: Id
 
 
 class SharedItem(Shape, frozen=True):
@@ -91,6 +106,7 @@ add_example(
     OwnProfile(
         name="ann",
         display="Ann",
+        avatar=None,
         bio="Reads a lot.",
         links=(),
         audience=Audience.FOLLOWERS,
@@ -99,6 +115,7 @@ add_example(
         similar=False,
     )
 )
+add_example(NewAvatar(file_id=FILE))
 add_example(ProfileChange(display="Ann", audience=Audience.FOLLOWERS))
 _ITEM = add_example(
     SharedItem(
@@ -120,6 +137,7 @@ def _own(profile: Profile) -> OwnProfile:
     return OwnProfile(
         name=profile.handle,
         display=profile.display,
+        avatar=build_avatar_url(profile.handle, profile.avatar),
         bio=profile.bio,
         links=profile.links,
         audience=profile.audience,
@@ -150,6 +168,20 @@ def change_profile(actor: Actor, body: ProfileChange) -> OwnProfile:
             similar=None if body.similar is UNSET else body.similar,
         )
     )
+
+
+@add_operation("PUT", "/me/avatar", "Set your picture", scope=Scope.SHARE, tag=TAG, errors=(404,))
+def set_avatar(actor: Actor, body: NewAvatar) -> OwnProfile:
+    """Upload the file first. Everyone can see it."""
+    get_services().avatars.adopt(actor, body.file_id)
+    return get_profile(actor)
+
+
+@add_operation("DELETE", "/me/avatar", "Remove your picture", scope=Scope.SHARE, tag=TAG)
+def remove_avatar(actor: Actor) -> OwnProfile:
+    """Repeating the request has no further effect."""
+    get_services().avatars.remove(actor)
+    return get_profile(actor)
 
 
 @add_operation("GET", "/people", "List muted, blocked or requested people", scope=Scope.READ, tag=TAG)
@@ -185,7 +217,7 @@ def _item(item: Stored, share: Share) -> SharedItem:
         url=keep_http_url(item.entry.url),
         source=item.blog.title,
         note_html=item.note,
-        html=scope_anchors(item.entry.content or item.entry.summary, item.id),
+        html=sign_pictures(scope_anchors(item.entry.content or item.entry.summary, item.id), item.entry.url),
         cut=item.cut,
         passed_on=item.passed.number,
     )

@@ -13,9 +13,10 @@ from flask import Response, current_app, g, request
 from werkzeug.exceptions import LengthRequired, UnsupportedMediaType
 
 from app.errors import AuthRequiredError, ChangedError, EventrError, ForbiddenError, TooLargeError
-from app.models.accounts.token import Caller
+from app.models.accounts.token import Caller, Scope
 from app.models.sync.idempotency import Answer
 from app.web import errors, problems
+from app.web.api import tus
 from app.web.api.rest import reading
 from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply
 from app.web.context import get_services, get_web
@@ -42,9 +43,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
     """Answer a request for an operation; the application's error handlers render the errors it raises."""
-    caller = _caller()
-    if operation.scope is not None and operation.scope not in caller.token.scopes:
-        raise ForbiddenError(user_id=caller.user.id, scope=operation.scope.value)
+    caller = get_caller(operation.scope)
     body = _body(operation)
     work = _bound(operation, caller, path, body)
     key = request.headers.get("Idempotency-Key")
@@ -57,12 +56,20 @@ def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
     return response
 
 
-def _caller() -> Caller:
+def get_caller(scope: Scope | None) -> Caller:
+    """Return the program that sent this request.
+
+    Raises:
+        AuthRequiredError: it sent no valid token.
+        ForbiddenError: the token lacks this scope.
+    """
     # Only this header counts: no cookie, no part of the address (W08).
     found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
     if found is None:
         raise AuthRequiredError("Send an access token in this header: Authorization: Bearer evt_…")
     g.caller = caller = get_services().tokens.get_api_caller(found[1], get_client())
+    if scope is not None and scope not in caller.token.scopes:
+        raise ForbiddenError(user_id=caller.user.id, scope=scope.value)
     return caller
 
 
@@ -196,7 +203,7 @@ def add_api_headers(response: Response) -> Response:
     if not problems.is_rest_request():
         return response
     response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+    response.headers["Access-Control-Expose-Headers"] = f"{_EXPOSED}, {tus.RESPONSE_HEADERS}"
     response.vary.update(("Authorization", "Accept-Language"))
     caller = cast("Caller | None", g.get("caller"))
     if caller is not None and (quota := caller.quota) is not None:

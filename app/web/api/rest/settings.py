@@ -35,6 +35,7 @@ Language = Annotated[
 ]
 Zone = Annotated[str, Meta(max_length=64, description="IANA time zone; empty: the device's time zone.")]
 Pixels = Annotated[int, Meta(ge=16, le=24)]
+Images = Literal["eventr", "site", "none"]
 Action = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH)]
 Keys = Annotated[
     dict[Action, Annotated[str, Meta(max_length=KEY_LENGTH)]],
@@ -90,7 +91,10 @@ class NotifiedChange(PushedChange, frozen=True):
 
 
 class Settings(Shape, frozen=True):
-    """Your settings. `view`, `density`, `sort` and `show` apply to streams without their own view."""
+    """Your settings. `view`, `density`, `sort` and `show` apply to streams without their own view.
+
+    `images`: pictures come through this server, from their sites, or not at all.
+    """
 
     language: Language
     time_zone: Zone
@@ -101,6 +105,7 @@ class Settings(Shape, frozen=True):
     show: Filter
     font: Literal["system", "serif", "legible"]
     text_size: Pixels
+    images: Images
     mark_on_scroll: bool
     auto_load: bool
     after_mark_all: Literal["stay", "next"]
@@ -123,6 +128,7 @@ class SettingsChange(Body, frozen=True):
     show: Filter | UnsetType = UNSET
     font: Literal["system", "serif", "legible"] | UnsetType = UNSET
     text_size: Pixels | UnsetType = UNSET
+    images: Images | UnsetType = UNSET
     mark_on_scroll: bool | UnsetType = UNSET
     auto_load: bool | UnsetType = UNSET
     after_mark_all: Literal["stay", "next"] | UnsetType = UNSET

@@ -25,6 +25,7 @@ COMMENT: Final = 1_780_000_000_000_009
 IMPORT: Final = 1_780_000_000_000_010
 DISCOVERY: Final = 1_780_000_000_000_011
 USER: Final = 1_780_000_000_000_012
+FILE: Final = 1_780_000_000_000_013
 PERSON: Final = "cleo"
 PACK: Final = "science"
 UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
@@ -62,6 +63,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "share_id": (Id, SHARE, "ID of a share that you can see."),
     "comment_id": (Id, COMMENT, "ID of a comment that you can see."),
     "import_id": (Id, IMPORT, "ID of one of your imports."),
+    "file_id": (Id, FILE, "ID of one of your files."),
     "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
     "stream": (StreamName, "all", "A list of entries."),
     "slug": (Slug, PACK, "Name of the starter pack in addresses."),

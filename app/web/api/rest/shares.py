@@ -15,6 +15,7 @@ from app.models.discussion.comments import ShareReactions
 from app.models.discussion.moderation import Reason
 from app.models.sharing.sharing import Audience, ShareVisibility
 from app.models.sharing.sharing import Share as Stored
+from app.web.api.rest.attached import AttachedFile, NewFile, build_files, read_files
 from app.web.api.rest.shapes import (
     ENTRY,
     PERSON,
@@ -42,7 +43,7 @@ Note = Annotated[
 class Share(Shape, frozen=True):
     """A share of an entry by one person. `of`: the entry shared first; for a post, the post itself.
 
-    `source`: the share that was re-shared, if you can see it.
+    `source`: the share that was re-shared, if you can see it. `files`: pictures and files of the note.
     """
 
     id: Id
@@ -52,6 +53,7 @@ class Share(Shape, frozen=True):
     audience: Audience
     edited: dt.datetime | None
     source: Id | None
+    files: tuple[AttachedFile, ...]
 
 
 class Reception(Shape, frozen=True):
@@ -79,6 +81,7 @@ class NewShare(Body, frozen=True):
 
     note: Note = ""
     audience: Audience | None = None
+    files: tuple[NewFile, ...] = ()
 
 
 class NewPost(Body, frozen=True):
@@ -87,6 +90,7 @@ class NewPost(Body, frozen=True):
     note: Note
     title: Annotated[str, Meta(max_length=256)] = ""
     audience: Audience | None = None
+    files: tuple[NewFile, ...] = ()
 
 
 class ShareChange(Body, frozen=True):
@@ -94,6 +98,7 @@ class ShareChange(Body, frozen=True):
 
     note: Note | UnsetType = UNSET
     audience: Audience | UnsetType = UNSET
+    files: tuple[NewFile, ...] | UnsetType = UNSET
 
 
 class ChainNode(Shape, frozen=True):
@@ -144,7 +149,14 @@ class Report(Body, frozen=True):
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 _SHARE = add_example(
     Share(
-        id=SHARE, of=ENTRY, at=_AT, note="Worth reading.", audience=Audience.PUBLIC, edited=None, source=None
+        id=SHARE,
+        of=ENTRY,
+        at=_AT,
+        note="Worth reading.",
+        audience=Audience.PUBLIC,
+        edited=None,
+        source=None,
+        files=(),
     )
 )
 _RECEIVED = add_example(Reception(likes=2, comments=1, more=False, liked=False))
@@ -176,7 +188,7 @@ add_example(Undo(undo=UNDO))
 def build_shares(actor: Actor, shares: Sequence[Stored]) -> list[Share]:
     """Return shares as the API shows them to this person."""
     sources = get_services().sharing.find_sources(actor, shares)
-    return [_shape(share, sources.get(share.id)) for share in shares]
+    return [_shape(actor, share, sources.get(share.id)) for share in shares]
 
 
 def _one(who: Actor, share: Stored) -> Share:
@@ -184,7 +196,7 @@ def _one(who: Actor, share: Stored) -> Share:
     return found
 
 
-def _shape(share: Stored, source: int | None) -> Share:
+def _shape(actor: Actor, share: Stored, source: int | None) -> Share:
     return Share(
         id=share.id,
         of=share.of.entry_id,
@@ -193,6 +205,7 @@ def _shape(share: Stored, source: int | None) -> Share:
         audience=share.audience,
         edited=share.edited,
         source=source,
+        files=build_files(actor, share.files),
     )
 
 
@@ -209,14 +222,18 @@ def _received(talk: ShareReactions) -> Reception:
            status=(201, 200))  # fmt: skip
 def share_entry(actor: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
     """If you've already shared the entry, returns the existing share unchanged (200)."""
-    done = get_services().sharing.share(actor, entry_id, note=body.note, audience=body.audience)
+    done = get_services().sharing.share(
+        actor, entry_id, note=body.note, audience=body.audience, files=read_files(body.files)
+    )
     return Reply(_one(actor, done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
 
 
 @add_operation("POST", "/posts", "Publish a post", scope=Scope.SHARE, tag=TAG, status=201)
 def make_post(actor: Actor, body: NewPost) -> Reply[Share]:
     """The post appears as an entry in your followers' streams."""
-    made = get_services().sharing.publish_post(actor, body.title, body.note, audience=body.audience)
+    made = get_services().sharing.publish_post(
+        actor, body.title, body.note, audience=body.audience, files=read_files(body.files)
+    )
     return Reply(_one(actor, made), 201, f"/shares/{made.id}")
 
 
@@ -239,7 +256,9 @@ def change_share(actor: Actor, share_id: int, body: ShareChange) -> Share:
     """Readers see that the share was edited."""
     note = None if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
-    return _one(actor, get_services().sharing.update_share(actor, share_id, note=note, audience=audience))
+    files = None if body.files is UNSET else read_files(body.files)
+    changed = get_services().sharing.update_share(actor, share_id, note=note, audience=audience, files=files)
+    return _one(actor, changed)
 
 
 @add_operation("DELETE", "/shares/{share_id}", "Delete a share", scope=Scope.SHARE, tag=TAG)

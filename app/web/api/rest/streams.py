@@ -36,6 +36,7 @@ from app.web.api.rest.shapes import (
 )
 from app.web.api.rest.table import add_example, add_operation
 from app.web.context import get_services
+from app.web.view.pictures import sign_picture, sign_pictures
 from app.web.view.present import keep_http_url
 from app.web.view.undo import restore_token
 
@@ -256,10 +257,10 @@ def _row(row: EntryRow) -> EntrySummary:
         published=row.published,
         read=row.read,
         starred=row.starred,
-        image=keep_http_url(row.image) or None,
+        image=sign_picture(row.image, row.url),
         tags=tuple(Label(id=t.id, name=t.name) for t in row.tags),
         shared_by=tuple(map(build_sharer, row.sharers)),
-        html=row.html,
+        html=row.html if row.html is None else sign_pictures(row.html, row.url),
         lost=row.lost.value if row.lost else None,
     )
 

@@ -36,7 +36,7 @@ from app.web.api.rest.shapes import (
     Url,
 )
 from app.web.api.rest.table import Reply, add_example, add_operation
-from app.web.context import get_services
+from app.web.context import get_services, get_web
 from app.web.view import i18n
 from app.web.view.own_addresses import parse_own_handle
 from app.web.view.present import describe_check
@@ -50,6 +50,7 @@ class Subscription(Shape, frozen=True):
 
     `private`: you keep the feed private and can't share its entries.
     `error`: the error code if the feed fails; `message` explains it. `newest`: time of the newest entry.
+    `icon`: address of the feed's icon on this server.
     """
 
     feed_id: Id
@@ -64,6 +65,7 @@ class Subscription(Shape, frozen=True):
     per_week: float
     error: str | None
     message: str | None
+    icon: str | None
 
 
 class SubscriptionPage(Shape, frozen=True):
@@ -188,6 +190,7 @@ _ROW = add_example(
         per_week=3.5,
         error=None,
         message=None,
+        icon="https://eventr.example.org/icon/9f86d081884c7d65.png",
     )
 )
 add_example(SubscriptionPage(items=(_ROW,), next=None, total=1))
@@ -242,6 +245,7 @@ def _row(who: Actor, row: BulkEditRow) -> Subscription:
         per_week=round(row.rate, 2),
         error=error,
         message=i18n.translate_feed_error(error) if error else None,
+        icon=f"{get_web().base_url}{row.icon}" if row.icon else None,
     )
 
 

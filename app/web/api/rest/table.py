@@ -109,6 +109,7 @@ _ORDER = (
     "People",
     "Notifications",
     "Imports",
+    "Files",
     "Events",
     "Settings",
 )

@@ -7,7 +7,7 @@ from flask import Blueprint
 from app.errors import NotFoundError
 from app.models.accounts.actor import Permission
 from app.web.context import get_actor
-from app.web.pages.admin import feeds, jobs, machine, moderation, overview, users
+from app.web.pages.admin import feeds, jobs, machine, media, moderation, overview, users
 
 bp = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -19,5 +19,5 @@ def _admins_only() -> None:
         raise NotFoundError
 
 
-for part in (overview, feeds, users, moderation, jobs, machine):
+for part in (overview, feeds, users, moderation, jobs, media, machine):
     bp.register_blueprint(part.bp)

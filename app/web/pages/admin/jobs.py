@@ -41,6 +41,11 @@ class DeadSelection:
     sure: bool = False
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LetterSelection:
+    letter: str = declare_text(max=64)
+
+
 @bp.get("/jobs")
 def show_jobs() -> str:
     """Show the queues, running jobs and dead jobs."""
@@ -56,6 +61,7 @@ def show_jobs() -> str:
         running=ask.list_running(get_actor()),
         kinds=ask.count_dead_kinds(get_actor()),
         dead=ask.list_dead(get_actor(), kind, asked.after),
+        letters=get_services().dead_letters.list_newest(get_actor()),
     )
 
 
@@ -98,6 +104,17 @@ def change_dead(act: str) -> Response:
         return _back(ngettext("Retrying %(num)s job", "Retrying %(num)s jobs", count))
     count = get_services().operations.drop_dead(get_actor(), of)
     return _back(ngettext("%(num)s job deleted", "%(num)s jobs deleted", count))
+
+
+@bp.post("/jobs/delayed/<any(run, drop):act>")
+def change_letter(act: str) -> Response:
+    """Run a delayed task again that couldn't be queued, or delete it."""
+    form = forms.read_form(request, LetterSelection)
+    if act == "run":
+        get_services().dead_letters.run_again(get_actor(), form.letter)
+        return _back(_("The delayed task runs again in a moment."))
+    get_services().dead_letters.remove(get_actor(), form.letter)
+    return _back(_("Delayed task deleted"))
 
 
 def _back(words: str) -> Response:
