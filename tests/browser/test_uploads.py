@@ -58,7 +58,7 @@ def hold_part(page: Page, offset: int) -> list[Route]:
         if request.method == "PATCH" and request.headers.get("upload-offset") == str(offset) and not held:
             held.append(route)
         else:
-            route.continue_()
+            route.fallback()  # another part may be held back as well
 
     page.route("**/uploads/*", answer)
     return held
