@@ -68,7 +68,7 @@ COMMIT_SHARE = 2
 #: Seconds after which a client whose upload found no room may try again.
 RETRY_SECONDS = 5
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*0*([0-9]{1,18})[0-9]*[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 
