@@ -132,6 +132,18 @@ def test_a_full_cache_loses_what_was_seen_longest_ago(
     assert run(services)["evicted"] == 0
 
 
+def test_a_kept_picture_does_not_end_the_cleaning_of_a_full_cache(
+    services: Services, time: list[dt.datetime], monkeypatch: pytest.MonkeyPatch, db: Any
+) -> None:
+    monkeypatch.setattr(services.gateways.media_cleaning, "_budget", 1)
+    monkeypatch.setattr(gateway, "BATCH", 2)
+    ids = [add_source(services, n, time[0] - (8 - n) * DAY).id for n in range(6)]
+    db["entries"].insert_one({"_id": 5, "stars": 1, "guid_hash": b"5", "seq": 1})
+    db["sources"].update_one({"_id": ids[0]}, {"$set": {"entry": 5}})
+    assert run(services)["evicted"] == 5
+    assert list(services.gateways.sources.find(ids)) == [ids[0]]
+
+
 def test_icons_of_feeds_stay_however_full_the_cache_is_and_long_ago_they_were_asked_for(
     services: Services, time: list[dt.datetime], monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:

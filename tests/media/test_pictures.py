@@ -109,7 +109,7 @@ def test_all_new_pictures_of_a_page_are_one_job(site: Services, server: RawServe
 def test_H12_the_sites_learn_nothing_about_the_reader(
     site: Services, server: RawServer, worker: Worker
 ) -> None:
-    """The request is the same, whoever reads."""
+    """The request is the same for every reader."""
     server.set("/a.png", Reply(body=make_png()))
     fetch(site, server, worker)
     (request,) = server.seen("/a.png")

@@ -148,7 +148,7 @@ class CleaningGateway:
                 batch = gone[start : start + TOGETHER]
                 freed += self._measure(batch) if excess is not None else 0
                 removed += self._store.run_in_transaction(partial(self._remove_batch, batch))
-            if len(found) < BATCH:
+            if not gone:  # a short batch isn't the last one: kept sources are left out of it
                 break
         return removed
 
