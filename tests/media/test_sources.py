@@ -13,6 +13,7 @@ from app.errors import ConflictError
 from app.gateways.media.sources import ICON_WINDOW, SourceGateway, compute_wait, get_day
 from app.models.media.blob import BlobKind, Content, Purpose
 from app.models.media.source import Source, SourceState, derive_id
+from app.services.media.fetching import build_request
 
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 
@@ -186,3 +187,17 @@ def test_the_pictures_of_a_kept_entry_do_not_rot(sources: SourceGateway, db: Any
     db["entries"].update_one({"_id": 1}, {"$inc": {"stars": -1}})
     with clock.set_source(lambda: later + 15 * DAY):
         assert ids[1] in {source.id for source in sources.find_rotten(later + 15 * DAY, 10)}
+
+
+@pytest.mark.parametrize(
+    ("page", "referer"),
+    [
+        ("https://a.example/post/1?x=2", "https://a.example/"),
+        ("https://me:secret@a.example/post", None),
+        ("https://日本.example/post", None),
+        (None, None),
+    ],
+)
+def test_only_the_origin_of_a_page_is_told_to_a_picture_s_site(page: str | None, referer: str | None) -> None:
+    source = Source(id=b"a" * 16, url="https://b.example/1.png", purpose=Purpose.PICTURE, page=page)
+    assert dict(build_request(source).headers).get("Referer") == referer

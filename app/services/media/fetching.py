@@ -179,11 +179,14 @@ def build_request(source: Source) -> FetchRequest:
     """
     is_icon = source.purpose is Purpose.ICON
     has_blob = source.blob is not None
+    origin = _get_origin(source.page) if source.page else ""
+    # A login in the page's address is nobody else's business, and other letters can't be sent.
+    has_referer = origin.isascii() and "@" not in origin
     return FetchRequest(
         source.url,
         target=Target.ICON if is_icon else Target.PICTURE,
         validators=Validators(source.etag, source.modified) if has_blob else Validators(),
-        headers=(("Referer", f"{_get_origin(source.page)}/"),) if source.page else (),
+        headers=(("Referer", f"{origin}/"),) if origin and has_referer else (),
         # Without a feed there is no host whose private pictures may be fetched.
         referred_by=source.feed or "https://example.org/",
     )
