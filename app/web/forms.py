@@ -92,8 +92,8 @@ def _read(sent: MultiDict[str, str], schema: type[T]) -> T:
 def _values(sent: MultiDict[str, str], readers: dict[str, Callable[[str], Any]]) -> Iterator[tuple[str, Any]]:
     for name, read in readers.items():
         raw = sent.getlist(name)
-        if read is _number and raw:
-            yield name, [_number(value) for value in raw]
+        if read in (_number, str) and raw:
+            yield name, [read(value) for value in raw]
         elif len(raw) > 1:
             raise InvalidError("The field “%(field)s” was sent more than once.", field=name)
         elif raw:
@@ -163,6 +163,7 @@ def _text(field: dataclasses.Field[Any]) -> Any:
 #: Type of a field → what msgspec takes it for, and how it is read; several numbers are read one by one.
 _KINDS: dict[Any, Callable[[dataclasses.Field[Any]], tuple[Any, Callable[[str], Any]]]] = {
     tuple[int, ...]: lambda _: (tuple[_Id, ...], _number),
+    tuple[str, ...]: lambda field: (tuple[_text(field), ...], str),  # type: ignore[misc]
     int: lambda _: (_Id, lambda raw: _number(raw)),
     int | None: lambda _: (_Id | None, lambda raw: _number(raw) if raw else None),
     bool: lambda _: (bool, lambda raw: _WORDS.get(raw.lower(), raw)),

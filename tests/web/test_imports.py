@@ -234,15 +234,37 @@ def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
 
 def test_packs_are_shown_chosen_from_and_imported(services: Services, ann: Visitor) -> None:
     page = ann.get("/packs").text
-    assert page.count('class="pack"') >= 5
+    assert page.count('class="pack"') >= 12
     assert "New starter pack" not in page
-    assert ann.get("/packs/science").text.count('name="pick"') == 6
+    assert ann.get("/packs/science").text.count('name="pick"') >= 10
     number = the_import(ann.post("/packs/science/subscribe", {"pick": ["0", "2"]}))
     one = stored(services, number)
     assert (one.state, one.goal, one.name) == (ImportState.QUEUED, 2, "Science and space")
     assert [folder.name for folder in one.folders] == ["Science and space"]
     assert ann.post("/packs/science/subscribe", {}).status_code == 400
     assert ann.post("/packs/nothing/subscribe", {"all": "1"}).status_code == 404
+
+
+def test_several_topics_are_imported_at_once_each_into_its_folder(services: Services, ann: Visitor) -> None:
+    assert 'name="topic" value="science"' in ann.get("/welcome").text
+    number = the_import(ann.post("/packs/subscribe", {"topic": ["science", "comics", "science"]}))
+    one = stored(services, number)
+    assert [folder.name for folder in one.folders] == ["Science and space", "Comics"]
+    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
+    packs = {view.pack.slug: len(view.feeds) for view in services.packs.list_packs(actor)}
+    assert one.goal == packs["science"] + packs["comics"]
+    nothing = ann.post("/packs/subscribe", {})
+    assert nothing.status_code == 400
+    assert "Select at least one topic first" in nothing.text
+    assert ann.post("/packs/subscribe", {"topic": ["science", "nothing"]}).status_code == 404
+
+
+def test_topics_in_the_readers_language_come_first(ann: Visitor) -> None:
+    english = re.findall(r'name="topic" value="([^"]+)"', ann.get("/welcome").text)
+    assert english[0] == "books"
+    german = ann.get("/welcome", headers={"Accept-Language": "de"}).text
+    german = re.findall(r'name="topic" value="([^"]+)"', german)
+    assert german[:2] == ["auf-deutsch", "books"]
 
 
 def test_admins_make_rename_replace_and_delete_packs(services: Services, ann: Visitor, visitor: Make) -> None:

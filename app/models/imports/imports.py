@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.errors import NO_ROOM
 from app.models.imports.archives import MarkCount
+
+#: The attribute of OPML 2.0 that names the language of a feed.
+_LANGUAGE = re.compile(rb'<outline [^>]*?\blanguage="([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)"')
 
 
 class ImportState(enum.StrEnum):
@@ -230,6 +234,12 @@ class Pack:
     about: str
     body: bytes
     shipped: bool = False
+
+    @property
+    def language(self) -> str:
+        """The language of the file's first feed that names one (BCP 47), else empty."""
+        found = _LANGUAGE.search(self.body)
+        return found[1].decode() if found else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

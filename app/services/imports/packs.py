@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from app import logs
 from app.errors import InvalidError
 from app.gateways.imports.packs import PackGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.imports.imports import Import, Pack
-from app.models.imports.opml import Outline
+from app.models.imports.opml import Outline, SubscriptionList
 from app.services.access import require_permission
 from app.services.imports.imports import ImportService
 from app.services.validation import check_text
@@ -18,6 +18,8 @@ from app.services.validation import check_text
 log = logs.get(__name__)
 
 SLUG_MAX, TITLE_MAX, ABOUT_MAX = 80, 80, 400
+#: Characters of an import's name that is made of the names of several packs.
+NAME_MAX = 120
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,6 +29,11 @@ class PackView:
     pack: Pack
     feeds: tuple[Outline, ...]
 
+    @property
+    def language(self) -> str:
+        """The pack's language as a BCP 47 tag; empty for English and mixed packs."""
+        return self.pack.language
+
 
 class PackService:
     """Lists starter packs, subscribes users to them, and lets admins edit them."""
@@ -35,10 +42,11 @@ class PackService:
         self._packs = packs
         self._imports = imports
 
-    def list_packs(self, actor: Actor) -> list[PackView]:
-        """Return all packs by title."""
+    def list_packs(self, actor: Actor, language: str = "en") -> list[PackView]:
+        """Return all packs by title: first those in ``language``, then those without one."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        return [self._view(pack) for pack in self._packs.list_packs()]
+        views = [self._view(pack) for pack in self._packs.list_packs()]
+        return sorted(views, key=lambda view: (view.language != language, view.language != ""))
 
     def get(self, actor: Actor, slug: str) -> PackView:
         """Return a pack.
@@ -61,12 +69,25 @@ class PackService:
         feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
         if not feeds:
             raise InvalidError("Select at least one feed first.")
-        # A pack becomes a folder, so that its feeds stay together.
-        title = view.pack.title
-        placed = tuple(dataclasses.replace(f, folders=f.folders or (title,)) for f in feeds)
         found = self._packs.read(view.pack)
-        only = dataclasses.replace(found, feeds=placed, folders=())
-        return self._imports.import_list(actor, only, title)
+        only = dataclasses.replace(found, feeds=_place_in_folder(feeds, view.pack), folders=())
+        return self._imports.import_list(actor, only, view.pack.title)
+
+    def subscribe_all(self, actor: Actor, slugs: Sequence[str]) -> Import:
+        """Import all feeds of several packs as one list; each pack becomes a folder.
+
+        Raises:
+            NotFoundError: one of the packs doesn't exist.
+            InvalidError: no pack is selected, or the actor already has all the feeds.
+        """
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        if not slugs:
+            raise InvalidError("Select at least one topic first.")
+        chosen = [check_text(slug, "slug", limit=SLUG_MAX) for slug in dict.fromkeys(slugs)]
+        views = [self._view(self._packs.get(slug)) for slug in chosen]
+        feeds = tuple(feed for view in views for feed in _place_in_folder(view.feeds, view.pack))
+        title = ", ".join(view.pack.title for view in views)[:NAME_MAX]
+        return self._imports.import_list(actor, SubscriptionList(title, feeds, (), len(feeds)), title)
 
     def add(self, actor: Actor, title: str, about: str, body: bytes) -> Pack:
         """Create a pack from an OPML file.
@@ -109,6 +130,11 @@ class PackService:
     def _view(self, pack: Pack) -> PackView:
         by_url = {feed.url: feed for feed in reversed(self._packs.read(pack).feeds)}
         return PackView(pack, tuple(reversed(by_url.values())))
+
+
+def _place_in_folder(feeds: Sequence[Outline], pack: Pack) -> tuple[Outline, ...]:
+    """Return the feeds in a folder named after their pack, unless the pack has folders itself."""
+    return tuple(dataclasses.replace(feed, folders=feed.folders or (pack.title,)) for feed in feeds)
 
 
 def _texts(title: str, about: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
 from app.web.view import imports as importview
+from app.web.view.i18n import get_language
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("imports", __name__)
@@ -292,6 +293,5 @@ def show_welcome() -> str:
     """Show ways to start for a user without feeds."""
     recent = get_services().imports.list_recent(get_actor())
     begun = next((one for one in recent if one.is_active or one.state is ImportState.PREVIEW), None)
-    return render_page(
-        "pages/welcome.html", begun=begun, packs=get_services().packs.list_packs(get_actor())[:3]
-    )
+    packs = get_services().packs.list_packs(get_actor(), get_language())
+    return render_page("pages/welcome.html", begun=begun, packs=packs)

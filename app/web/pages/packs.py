@@ -14,6 +14,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
+from app.web.view.i18n import get_language
 from app.web.view.render import render_page
 
 bp = Blueprint("packs", __name__)
@@ -23,6 +24,11 @@ bp = Blueprint("packs", __name__)
 class Choice:
     pick: tuple[int, ...] = ()
     all: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    topic: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +45,8 @@ def show_packs() -> str:
 
 def _page(error: EventrError | None = None) -> str:
     may_edit = get_actor().has_permission(Permission.PACK_EDIT)
-    return render_page(
-        "pages/packs.html", packs=get_services().packs.list_packs(get_actor()), may_edit=may_edit, error=error
-    )
+    packs = get_services().packs.list_packs(get_actor(), get_language())
+    return render_page("pages/packs.html", packs=packs, may_edit=may_edit, error=error)
 
 
 @bp.get("/packs/<slug>")
@@ -55,6 +60,17 @@ def _show(slug: str, error: EventrError | None = None) -> str:
     return render_page(
         "pages/pack.html", view=view, may_edit=get_actor().has_permission(Permission.PACK_EDIT), error=error
     )
+
+
+@bp.post("/packs/subscribe")
+def subscribe_topics() -> Response | tuple[str, int]:
+    """Subscribe to all feeds of the selected packs."""
+    form = forms.read_form(request, Topics)
+    try:
+        found = get_services().packs.subscribe_all(get_actor(), form.topic)
+    except (InvalidError, RateLimitedError) as e:
+        return _page(e), e.http_status
+    return make_response(redirect(f"/imports/{found.id}", 303))
 
 
 @bp.post("/packs/<slug>/subscribe")
