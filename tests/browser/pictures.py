@@ -34,7 +34,7 @@ from app.models.media.blob import ORIGINAL
 from tests.browser.conftest import log_in, serve
 from tests.browser.screens import SCREENS
 from tests.media.farm import Worker, build_services
-from tests.support import demo
+from tests.support import demo, demo_rich
 from tests.support.media import add_file, make_content
 from tests.support.rawserver import RawServer, Reply
 
@@ -54,6 +54,10 @@ _FILES = (
     ("Garden in spring.jpg", 2_310_000, ("share:1",)),
     ("Talk about old roofs.mp3", 41_200_000, ("share:2",)),
 )
+#: Width and height of pictures of entries; most are wide.
+SHAPES = ((960, 540), (960, 640), (720, 960), (960, 540), (800, 800), (600, 1000))
+#: Parts of the addresses of comics, which are strips.
+COMICS = ("egscomics", "donthitsave", "slackwyrm", "joshuawright")
 #: A picture of a page needs no more: a third of the bytes.
 COLOURS = 200
 
@@ -83,7 +87,7 @@ def main(names: Sequence[str] = ()) -> None:
             )
             services = stack.enter_context(contextlib.closing(bootstrap.build(settings)))
             services.migrate()
-            filled = demo.fill(services)
+            filled = demo_rich.fill(services)
             _illustrate(services, filled)
             site = stack.enter_context(serve(services))
             contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
@@ -167,20 +171,33 @@ def _icon(number: int) -> bytes:
 
 
 def _drawing(url: str) -> bytes:
-    """Return hills under a sky, others for each address."""
+    """Return hills under a sky, others for each address; a strip of four panels for a comic."""
     seed = zlib.crc32(url.encode())
-    image = Image.new("RGB", (960, 540), (205 + seed % 30, 222, 236))
-    draw = ImageDraw.Draw(image)
-    sun = 160 + seed % 600
-    draw.ellipse((sun, 90, sun + 90, 180), fill=(250, 226, 170))
-    for layer in range(3):
-        top = 260 + 80 * layer + (seed >> layer) % 50
-        points = [(x, top + (seed >> (x // 160 + layer)) % 70) for x in range(0, 1121, 160)]
-        shade = 150 - 40 * layer
-        draw.polygon([(0, 540), *points, (960, 540)], fill=(shade - 30, shade + 10, shade - (seed % 40)))
+    if any(comic in url for comic in COMICS):
+        panel = Image.new("RGB", (900, 3500), "white")
+        for number in range(4):
+            panel.paste(_draw_hills(seed >> number, 860, 820), (20, 20 + 870 * number))
+    else:
+        panel = _draw_hills(seed, *SHAPES[seed % len(SHAPES)])
     out = io.BytesIO()
-    image.save(out, "PNG", optimize=True)
+    panel.save(out, "PNG")
     return out.getvalue()
+
+
+def _draw_hills(seed: int, width: int, height: int) -> Image.Image:
+    image = Image.new("RGB", (width, height), (205 + seed % 30, 222, 236))
+    draw = ImageDraw.Draw(image)
+    sun, size = width // 6 + seed % (width * 2 // 3), height // 6
+    draw.ellipse((sun, size, sun + size, size * 2), fill=(250, 226, 170))
+    for layer in range(3):
+        top = height // 2 + height // 7 * layer + (seed >> layer) % 50
+        step = width // 6
+        points = [(x, top + (seed >> (x // step + layer)) % 70) for x in range(0, width + step, step)]
+        shade = 150 - 40 * layer
+        draw.polygon(
+            [(0, height), *points, (width, height)], fill=(shade - 30, shade + 10, shade - (seed % 40))
+        )
+    return image
 
 
 if __name__ == "__main__":
