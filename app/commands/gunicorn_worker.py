@@ -4,8 +4,9 @@ gunicorn's own threaded worker hands a connection to a thread as soon as it is a
 reads the request. So sixteen clients that send half a line each block a server of sixteen threads. Here the
 event loop looks at the received bytes (MSG_PEEK leaves them in place). It passes the connection on when the
 head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
-only, so waiting costs nothing. The loop also receives uploads (:mod:`app.commands.spool`). Other long and
-chunked bodies, which the loop can't wait for, get at most a quarter of the threads (security.md W17).
+only, so waiting costs nothing. The loop also receives uploads, and long bodies of programs and hubs
+(:mod:`app.commands.spool`). Other long and chunked bodies, which the loop can't wait for, get at most a
+quarter of the threads (security.md W17).
 
 Responses have the same problem: a client that doesn't read them blocks a plain ``sendall``. So the loop sends
 what the kernel doesn't accept at once (:mod:`app.commands.unread`), and the next request on this connection
@@ -38,9 +39,9 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.commands.handover import Handover
-from app.commands.spool import Spool, SpoolLimits, SpoolTable, is_form, is_upload
+from app.commands.spool import Spool, SpoolLimits, SpoolTable, is_document, is_form, is_upload
 from app.commands.unread import UNSENT_BYTES, Answer, Outbox, UnreadLimits, UnreadTable
-from app.models.media.spooled import SPOOLED, WANTED
+from app.models.media.spooled import NOTES, SPOOLED, WANTED
 from app.runtime.malloc import Trimmer
 
 #: Longest head; gunicorn's own limits per line and field apply within it.
@@ -176,7 +177,7 @@ class PatientWorker(ThreadWorker):
         is_measured = spool.take_body(req)
         outbox, response, environ = self._create(req, conn)
         if is_measured:
-            environ[WANTED] = spool.accept
+            environ[WANTED], environ[NOTES] = spool.accept, spool.notes
         pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
         answer = Answer(outbox, response, pieces)
         if spool.limit and _get_status(response) < HTTPStatus.BAD_REQUEST:
@@ -200,8 +201,9 @@ class PatientWorker(ThreadWorker):
 
     def _commit_slice(self, conn: TConn, spool: Spool) -> bool:
         outbox, response, environ = self._create(spool.request, conn)
-        if spool.is_form:
-            environ["wsgi.input"] = spool.open_form()
+        if spool.is_whole:
+            environ["wsgi.input"] = spool.open_whole()
+            environ[NOTES] = spool.notes
         else:
             environ[SPOOLED] = spool.build_slice()
         pieces = self.wsgi(environ, response.start_response)  # type: ignore[arg-type]
@@ -553,11 +555,11 @@ def is_surely_complete(received: bytes) -> bool:
 
 
 def is_spooled(received: bytes) -> bool:
-    """Return whether the loop receives the body: that of a long upload whose length is known."""
+    """Return whether the loop receives the body: a long one of a known length, if its route allows it."""
     head, _, _ = received.partition(b"\r\n\r\n")
-    return (
-        (is_upload(head) or is_form(head)) and _body_length(head) > BODY_BYTES and not _CHUNKED.search(head)
-    )
+    if _body_length(head) <= BODY_BYTES or _CHUNKED.search(head):
+        return False
+    return is_upload(head) or is_form(head) or is_document(head)
 
 
 def is_ahead(received: bytes) -> bool:

@@ -3,8 +3,9 @@
 A thread judges the head of an upload before a byte of its body is read: the application runs with an empty
 body, and accepts or refuses. The loop then writes what arrives to a file without a name, and a thread gets
 one slice at a time (:mod:`app.models.media.spooled`). While it commits the slice, the loop reads nothing, so
-a fast client waits for the disk. A connection that breaks commits what has arrived. Forms with a file are
-received in the same way, but the application gets them as a whole or not at all.
+a fast client waits for the disk. A connection that breaks commits what has arrived. Forms with a file, and
+long bodies of programs and hubs, are received in the same way, but the application gets them as a whole or
+not at all.
 
 :class:`SpoolTable` decides who is received, and who is too slow or has to wait (security.md W17).
 """
@@ -47,6 +48,10 @@ _UPLOAD = re.compile(rb"(?:PATCH|POST) /(?:api/v1/)?uploads(?:[/?][^ ]*)? HTTP/1
 _FORM = re.compile(
     rb"POST /(?:imports|packs|files|feeds/[0-9]+/icon/upload|settings/(?:avatar|files))"
     rb"(?:[/?][^ ]*)? HTTP/1\.[01]\r\n"
+)
+#: Requests of programs and hubs. Their APIs accept or refuse: ``app.web.api.long_bodies``.
+_DOCUMENT = re.compile(
+    rb"(?:POST|PUT|PATCH) /(?:api/v1/|(?:api/greader(?:\.php)?/)?reader/api/0/|websub/)[^ ]* HTTP/1\.[01]\r\n"
 )
 _MULTIPART = re.compile(rb"\r\ncontent-type:[ \t]*multipart/form-data", re.IGNORECASE)
 _FORWARDED = re.compile(rb"\r\nx-forwarded-for:([^\r\n]*)", re.IGNORECASE)
@@ -138,11 +143,11 @@ class Spool:
     Args:
         network: the client's address.
         pace: how fast it sends.
-        is_form: whether the application gets all of it at once.
+        is_whole: whether the application gets all of it at once.
     """
 
-    def __init__(self, network: str, pace: Pace, *, is_form: bool = False) -> None:
-        self.network, self.pace, self.is_form = network, pace, is_form
+    def __init__(self, network: str, pace: Pace, *, is_whole: bool = False) -> None:
+        self.network, self.pace, self.is_whole = network, pace, is_whole
         self.request: Request | None = None
         self.expects_continue = False
         #: Bytes of the body that haven't been received.
@@ -155,7 +160,8 @@ class Spool:
         self.is_broken = False
         self.status: HTTPStatus | None = None
         self.is_watched = False
-        self._notes: dict[str, str] = {}
+        #: What the application leaves for its later runs.
+        self.notes: dict[str, Any] = {}
         self._file: FileIO | None = None
 
     def take_body(self, request: Request) -> bool:
@@ -182,7 +188,7 @@ class Spool:
         """
         if limit_bytes < 1:
             raise ValueError("a slice has at least one byte")
-        self.limit = max(limit_bytes, self.remaining) if self.is_form else limit_bytes
+        self.limit = max(limit_bytes, self.remaining) if self.is_whole else limit_bytes
 
     @property
     def wanted(self) -> int:
@@ -216,11 +222,11 @@ class Spool:
             size=self.size,
             is_last=self.is_last,
             is_broken=self.is_broken,
-            notes=self._notes,
+            notes=self.notes,
         )
 
-    def open_form(self) -> FileIO:
-        """Return a form's file, at its beginning."""
+    def open_whole(self) -> FileIO:
+        """Return the file of a whole body, at its beginning."""
         self._open.seek(0)
         return self._open
 
@@ -272,7 +278,7 @@ class SpoolTable:
         """Add a connection whose head starts an upload; a thread judges it at once, or in its turn."""
         now = time.monotonic()
         network = find_network(conn, _read_forwarded(head), self._limits.proxies)
-        spool = Spool(network, Pace(self._limits, now), is_form=is_form(head + b"\r\n"))
+        spool = Spool(network, Pace(self._limits, now), is_whole=not is_upload(head + b"\r\n"))
         self._waiting[conn] = spool, now + self._limits.idle_seconds
         self._start_waiting()
 
@@ -376,9 +382,9 @@ class SpoolTable:
             spool.write(data, self._limits.folder)
 
     def _break(self, conn: TConn, spool: Spool, status: HTTPStatus | None) -> None:
-        """End an upload whose bytes don't come, and commit those that did, except parts of a form."""
+        """End an upload whose bytes don't come, and commit those that did, unless all are wanted."""
         spool.is_broken, spool.status = True, status
-        if spool.size and not spool.is_form:
+        if spool.size and not spool.is_whole:
             self._commit(conn, spool)
         else:
             self._worker.end_upload(conn, status)
@@ -418,6 +424,11 @@ def is_upload(head: bytes) -> bool:
 def is_form(head: bytes) -> bool:
     """Return whether a request's head is that of a form with a file."""
     return _FORM.match(head) is not None and _MULTIPART.search(head) is not None
+
+
+def is_document(head: bytes) -> bool:
+    """Return whether a request's head is one of a program or hub, whose body may be long."""
+    return _DOCUMENT.match(head) is not None and not is_upload(head)
 
 
 def _read_forwarded(head: bytes) -> tuple[str, ...]:

@@ -560,7 +560,16 @@ _LONG = f"Content-Length: {BODY_BYTES + 1}"
         ("POST /imports HTTP/1.1", (_MULTIPART,), False),
         ("POST /imports HTTP/1.1", (_LONG, "Content-Type: application/x-www-form-urlencoded"), False),
         ("POST /login HTTP/1.1", (_LONG, _MULTIPART), False),
-        ("POST /api/v1/imports HTTP/1.1", (_LONG, _MULTIPART), False),
+        ("POST /api/v1/imports HTTP/1.1", (_LONG,), True),
+        ("PUT /api/v1/folders/1 HTTP/1.1", (_LONG, _MULTIPART), True),
+        ("POST /api/v1/imports HTTP/1.1", (), False),
+        ("POST /api/v1/imports HTTP/1.1", (_LONG, "Transfer-Encoding: chunked"), False),
+        ("GET /api/v1/imports HTTP/1.1", (_LONG,), False),
+        ("POST /reader/api/0/subscription/import HTTP/1.1", (_LONG,), True),
+        ("POST /api/greader.php/reader/api/0/edit-tag HTTP/1.1", (_LONG,), True),
+        ("POST /accounts/ClientLogin HTTP/1.1", (_LONG,), False),
+        ("POST /websub/token HTTP/1.1", (_LONG,), True),
+        ("POST /websubs HTTP/1.1", (_LONG,), False),
     ],
 )
 def test_which_requests_the_loop_receives(line: str, fields: tuple[str, ...], spooled: bool) -> None:

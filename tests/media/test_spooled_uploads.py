@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hmac
 import random
 import re
 import signal
@@ -13,9 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
-from app import embedded
+from app import clock, embedded
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
+from app.commands import gunicorn_worker
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from tests.media.test_tus import make_token
@@ -56,6 +58,7 @@ def web(servers: embedded.EmbeddedServers, eventually: Eventually) -> Iterator[W
             upload_spools_per_address=200,
             upload_part_max=256 << 10,
             uploads_open=100,
+            websub="on",
         )
         with contextlib.closing(bootstrap.build(settings)) as services:
             services.migrate()
@@ -140,6 +143,111 @@ def test_W17_slow_forms_with_a_file_take_no_thread(web: Web) -> None:
     for sock in senders:
         sock.close()
     assert [found.total for found in web.services.imports.list_recent(web.actor)] == [3000] * 2
+
+
+def build_opml(feeds: int) -> bytes:
+    """Return a subscription list, longer than what the loop waits for as with any request."""
+    outlines = "".join(
+        f'<outline type="rss" text="{n}" xmlUrl="https://{n}.example/feed"/>' for n in range(feeds)
+    )
+    found = f'<opml version="2.0"><body>{outlines}</body></opml>'.encode()
+    assert len(found) > 2 * gunicorn_worker.BODY_BYTES
+    return found
+
+
+def subscribe_to_hub(web: Web, token: str, secret: str) -> int:
+    """Subscribe to a feed whose hub pushes to a callback; return the subscription's id."""
+    feed = web.services.subscriptions.subscribe(web.actor, f"https://{token}.example/feed")
+    hubs = web.services.mappers.websubs
+    assert hubs.add(
+        feed.subscription.feed_id, "https://hub.example/", "https://a.example/", token=token, secret=secret,
+        now=clock.now(),
+    )  # fmt: skip
+    found = hubs.find_by_token(token)
+    assert found is not None
+    return found.id
+
+
+def test_W17_slow_programs_and_hubs_take_no_thread(web: Web) -> None:
+    client, opml, push = web.client, build_opml(3000), b"<rss>" + b"x" * (200 << 10) + b"</rss>"
+    begun, secret = clock.now(), "0123456789"
+    hub = subscribe_to_hub(web, "callback1", secret)
+    signed = f"X-Hub-Signature: sha256={hmac.new(secret.encode(), push, 'sha256').hexdigest()}"
+    sessions = web.services.gateways.sessions
+    session = sessions.find_session(sessions.open_session(web.actor.user_id, agent="", address=""))
+    assert session is not None
+    _, password = web.services.tokens.make_app_password(web.actor, session[0], "An app")
+    reader = f"Authorization: GoogleLogin auth={web.services.tokens.build_reader_auth(password)}"
+    token = make_token(web.services, web.actor, Scope.SUBSCRIBE)
+    requests = [
+        ("/api/v1/imports", (f"Authorization: Bearer {token}", "Content-Type: text/x-opml"), opml, 201),
+        ("/reader/api/0/subscription/import", (reader, "Content-Type: text/xml"), opml, 200),
+        ("/websub/callback1", (signed,), push, 202),
+    ]
+    senders = []
+    for path, fields, body, status in requests * 2:
+        sock = client.connect()
+        sock.sendall(build_head(web, path, *fields, f"Content-Length: {len(body)}") + body[: len(body) // 2])
+        senders.append((sock, body, status))
+    # The server has two threads, and these senders hold them all until they have sent the rest.
+    assert all(client.is_served() for _ in range(10))
+    # Those who began last are answered first: they don't wait for the others either.
+    for sock, body, status in reversed(senders[3:]):
+        sock.sendall(body[len(body) // 2 :])
+        found, _, answer = read_answer(sock)
+        assert found == status, answer
+    for sock, _, _ in senders:
+        sock.close()
+    lists = [found.total for found in web.services.imports.list_recent(web.actor) if found.created >= begun]
+    assert lists == [3000, 3000]
+    row = web.services.mappers.websubs.find(hub)
+    assert row is not None
+    assert (row.pushes, row.forged) == (1, 0)
+
+
+def build_head(web: Web, path: str, *fields: str) -> bytes:
+    lines = (f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{web.client.port}", *fields)
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "status"),
+    [
+        ("/api/v1/imports", "Authorization: Bearer evt_none", 401),
+        ("/api/v1/imports", "Content-Length: 999999999", 413),
+        ("/api/v1/nothing", "", 404),
+        ("/reader/api/0/subscription/import", "Authorization: GoogleLogin auth=ann/0", 401),
+        ("/reader/api/0/subscription/edit", "Content-Length: 99999999", 413),
+        ("/websub/unknown", "", 410),
+        ("/websub/callback2", "Content-Length: 99999999", 413),
+    ],
+)
+def test_W17_a_refused_body_of_a_program_costs_no_byte(web: Web, path: str, field: str, status: int) -> None:
+    if path.endswith("callback2"):
+        subscribe_to_hub(web, "callback2", "0123456789")
+    length = field if field.startswith("Content-Length") else "Content-Length: 1000000"
+    token = make_token(web.services, web.actor, Scope.SUBSCRIBE)
+    known = field if field.startswith("Authorization") else f"Authorization: Bearer {token}"
+    with contextlib.closing(web.client.connect()) as sock:
+        sock.sendall(build_head(web, path, length, known, "Content-Type: text/x-opml") + b"x" * 1000)
+        found, fields, _ = read_answer(sock)
+        assert (found, fields["connection"]) == (status, "close")
+        assert read_rest(sock) == b""
+
+
+def test_a_long_body_counts_as_one_request(web: Web) -> None:
+    token = f"Authorization: Bearer {make_token(web.services, web.actor, Scope.READ, Scope.SUBSCRIBE)}"
+    opml, left = build_opml(3000), list[int]()
+    for method, path, body in (("GET", "/api/v1/imports", b""), ("POST", "/api/v1/imports", opml)) * 2:
+        with contextlib.closing(web.client.connect()) as sock:
+            size = f"Content-Length: {len(body)}"
+            head = build_head(web, path, token, size, "Content-Type: text/x-opml")
+            sock.sendall(head.replace(b"POST", method.encode(), 1) + body)
+            status, fields, _ = read_answer(sock)
+        assert status in (200, 201)
+        (found,) = re.findall(r"r=(\d+)", fields["ratelimit"])
+        left.append(int(found))
+    assert left == [left[0], left[0] - 1, left[0] - 2, left[0] - 3]
 
 
 def test_U03_F03_an_upload_survives_cuts_and_killed_web_processes(web: Web, eventually: Eventually) -> None:

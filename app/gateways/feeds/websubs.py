@@ -204,6 +204,17 @@ class WebsubGateway:
 
     # -- pushes
 
+    def get_receiver(self, token: str) -> HubSubscription:
+        """Return the subscription of a callback that accepts pushes.
+
+        Raises:
+            NotFoundError: there is no such callback, or its feed isn't subscribed anymore.
+        """
+        subscription = self._websubs.find_by_token(token)
+        if subscription is None or subscription.state is HubState.LEAVING:
+            raise NotFoundError
+        return subscription
+
     def accept_push(
         self, token: str, signature: str, read_body: Callable[[], bytes], now: dt.datetime
     ) -> PushResult:
@@ -212,9 +223,7 @@ class WebsubGateway:
         Raises:
             NotFoundError: there is no such callback, or its feed isn't subscribed anymore.
         """
-        subscription = self._websubs.find_by_token(token)
-        if subscription is None or subscription.state is HubState.LEAVING:
-            raise NotFoundError
+        subscription = self.get_receiver(token)
         if not subscriber.is_signed(signature, subscription.secret, read_body()):
             self._websubs.count_forged_push(subscription.id)
             log.warning("push_forged", id=subscription.id, feed_id=subscription.feed_id)

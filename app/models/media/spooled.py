@@ -3,19 +3,24 @@
 The web server runs the application twice or more for one upload. The first time, the environment has
 :data:`WANTED`, and the body is empty: a view that accepts the upload calls the function. A view that doesn't
 call it has refused, and its response is sent before a byte of the body is read. Then the environment has
-:data:`SPOOLED`, once for each slice of the body. For a form with a file, ``wsgi.input`` has the whole body
-instead.
+:data:`SPOOLED`, once for each slice of the body. For a form with a file, and for
+requests of programs and hubs, ``wsgi.input`` has the whole body instead.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 #: Key of a function in the WSGI environment. Its argument is the most bytes of a slice. Its caller's
 #: response is dropped, unless the status says that it failed after all (400 or above).
 WANTED = "eventr.spool_wanted"
 #: Key of a :class:`SpooledBody` in the WSGI environment.
 SPOOLED = "eventr.spool"
+
+
+#: Key of a dictionary in the WSGI environment: what the application leaves for its later runs.
+NOTES = "eventr.spool_notes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,4 +43,4 @@ class SpooledBody:
     size: int
     is_last: bool = True
     is_broken: bool = False
-    notes: dict[str, str] = dataclasses.field(default_factory=dict)
+    notes: dict[str, Any] = dataclasses.field(default_factory=dict)

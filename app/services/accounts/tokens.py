@@ -177,22 +177,28 @@ class TokenService:
         """Return the Google Reader auth value that an app gets when it logs in with this password."""
         return build_reader_auth(password)
 
-    def get_api_caller(self, secret: str, client: Client) -> Caller:
+    def get_api_caller(self, secret: str, client: Client, counted: Quota | None = None) -> Caller:
         """Return the caller that an access token of the REST API belongs to, and count the request.
+
+        Args:
+            counted: the quota, if the request has been counted.
 
         Raises:
             AuthRequiredError: the token is unknown, expired or revoked.
             RateLimitedError: too many requests within a minute.
         """
-        return self._known(self._tokens.find_api_caller(secret, client.agent))
+        return self._known(self._tokens.find_api_caller(secret, client.agent), counted)
 
-    def get_reader_caller(self, auth: str, client: Client) -> Caller:
+    def get_reader_caller(self, auth: str, client: Client, counted: Quota | None = None) -> Caller:
         """Return the caller that a Google Reader auth value belongs to, and count the request.
+
+        Args:
+            counted: as for :meth:`get_api_caller`.
 
         Raises:
             As :meth:`get_api_caller`.
         """
-        return self._known(self._tokens.find_reader_caller(auth, client.agent))
+        return self._known(self._tokens.find_reader_caller(auth, client.agent), counted)
 
     def get_fever_caller(self, key: str, client: Client) -> Caller:
         """Return the caller that a Fever key belongs to, and count the request.
@@ -202,9 +208,11 @@ class TokenService:
         """
         return self._known(self._tokens.find_fever_caller(key, client.agent))
 
-    def _known(self, found: Caller | None) -> Caller:
+    def _known(self, found: Caller | None, known: Quota | None = None) -> Caller:
         if found is None:
             raise AuthRequiredError(UNKNOWN)
+        if known is not None:
+            return dataclasses.replace(found, quota=known)
         limit = self._settings.api_per_minute
         counted = self._limiter.count_request(f"api:{found.user.id}", limit, _MINUTE)
         refuse_after(counted.wait)

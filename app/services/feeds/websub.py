@@ -64,6 +64,15 @@ class WebsubService:
         except StoreError:
             log.warning("push_waits", feed_id=pushed.feed_id)  # the push is stored: the updater finds it
 
+    def check_callback(self, token: str) -> None:
+        """Check that a push may come, before its body is received.
+
+        Raises:
+            NotFoundError: there is no such callback, or its feed isn't subscribed anymore.
+        """
+        self._require_on()
+        self._websubs.get_receiver(token)
+
     def _require_on(self) -> None:
         if not self._on:
             raise NotFoundError

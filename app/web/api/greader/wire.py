@@ -17,7 +17,7 @@ from app import logs
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller
-from app.web.api import programs
+from app.web.api import long_bodies, programs
 from app.web.context import get_services, get_web
 from app.web.security.sessions import for_programs, get_client
 from app.web.view import i18n
@@ -141,15 +141,20 @@ def recognise_caller() -> Response | None:
     most = max(programs.get_body_limit(), get_web().settings.opml_max_bytes if _takes_file() else 0)
     programs.check_body(most)
     if getattr(_view(), "stranger", False):
-        return None
+        return long_bodies.accept_body()
     found = _AUTH.fullmatch(request.headers.get("Authorization", ""))
     auth = found[1] if found else ""
     if not auth and getattr(_view(), "token_will_do", False):
+        if (unread := long_bodies.accept_body()) is not None:
+            return unread
         auth = read_field("T")
     if not auth:
         raise AuthRequiredError
-    g.caller = get_services().tokens.get_reader_caller(auth, get_client())
+    known = long_bodies.find_quota()
+    g.caller = get_services().tokens.get_reader_caller(auth, get_client(), known)
     g.user, g.auth = g.caller.user, auth
+    if (unread := long_bodies.accept_body(g.caller.quota)) is not None:
+        return unread
     if request.method == "POST" and not _is_good(read_field("T"), auth):
         raise BadTokenError
     if read_field("output") == "xml":

@@ -16,7 +16,7 @@ from app.errors import AuthRequiredError, ChangedError, EventrError, ForbiddenEr
 from app.models.accounts.token import Caller, Scope
 from app.models.sync.idempotency import Answer
 from app.web import errors, problems
-from app.web.api import tus
+from app.web.api import long_bodies, tus
 from app.web.api.rest import reading
 from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply
 from app.web.context import get_services, get_web
@@ -44,7 +44,10 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 def answer_request(operation: Operation, path: Mapping[str, Any]) -> Response:
     """Answer a request for an operation; the application's error handlers render the errors it raises."""
     caller = get_caller(operation.scope)
-    body = _body(operation)
+    _limit_body(operation)
+    if operation.writes and (unread := long_bodies.accept_body(caller.quota)) is not None:
+        return unread
+    body = _read_body(operation)
     work = _bound(operation, caller, path, body)
     key = request.headers.get("Idempotency-Key")
     if operation.once and key is not None:
@@ -67,16 +70,17 @@ def get_caller(scope: Scope | None) -> Caller:
     found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
     if found is None:
         raise AuthRequiredError("Send an access token in this header: Authorization: Bearer evt_…")
-    g.caller = caller = get_services().tokens.get_api_caller(found[1], get_client())
+    known = long_bodies.find_quota()
+    g.caller = caller = get_services().tokens.get_api_caller(found[1], get_client(), known)
     if scope is not None and scope not in caller.token.scopes:
         raise ForbiddenError(user_id=caller.user.id, scope=scope.value)
     return caller
 
 
-def _body(operation: Operation) -> bytes:
-    """Return the body if the operation accepts its type and length (W16)."""
+def _limit_body(operation: Operation) -> None:
+    """Refuse a body that is longer than the operation accepts (W16)."""
     if not operation.writes:
-        return b""
+        return
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired  # a truncated body would look complete
     settings = get_web().settings
@@ -86,6 +90,12 @@ def _body(operation: Operation) -> bytes:
             "The request is larger than this server accepts: at most %(most)s bytes.", most=most
         )
     request.max_content_length = most
+
+
+def _read_body(operation: Operation) -> bytes:
+    """Return the body if the operation accepts its type."""
+    if not operation.writes:
+        return b""
     body = request.get_data(cache=False)
     if body and operation.body is not None and request.mimetype not in (JSON, *operation.takes):
         raise UnsupportedMediaType
