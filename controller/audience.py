@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from app.models.notifications.events import ENDS, FOLLOWS, EventKind
 from controller.follower import Row
 
-#: Number of recent events kept for browsers that reconnect.
-RECENT = 5000
+#: Number of recent events kept for browsers that reconnect, and of feeds that they name.
+RECENT, RECENT_FEEDS = 5000, 100_000
 #: A browser that missed more events than this must reload everything.
 REPLAY_MAX = 1000
 #: Browsers that receive new entries request their counts spread over 5 ms each, 10 s at most.
@@ -192,6 +192,10 @@ def _follows(feeds: set[int], happened: UserEvent) -> set[int]:
     return (feeds | set(added)) - set(removed)
 
 
+def _count_named(happened: UserEvent) -> int:
+    return sum(len(value) if isinstance(value, list) else 1 for value in happened.data.values())
+
+
 class RecentEvents:
     """The newest events, for browsers that reconnect after a while.
 
@@ -202,12 +206,18 @@ class RecentEvents:
     def __init__(self, floor: Place) -> None:
         self._floor = floor
         self._events: collections.deque[UserEvent] = collections.deque()
+        self._named = 0
+
+    def __len__(self) -> int:
+        return len(self._events)
 
     def add(self, happened: UserEvent) -> None:
-        """Store an event."""
+        """Store an event, and drop the oldest ones that don't fit."""
         self._events.append(happened)
-        if len(self._events) > RECENT:
-            self._floor = self._events.popleft().place
+        self._named += _count_named(happened)
+        while len(self._events) > RECENT or self._named > RECENT_FEEDS:
+            dropped = self._events.popleft()
+            self._floor, self._named = dropped.place, self._named - _count_named(dropped)
 
     def has_ended(self, user_id: int, since: str) -> bool:
         """Return whether a session or token of a user ended after a position; True if unknown."""

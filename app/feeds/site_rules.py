@@ -1,7 +1,8 @@
 """The table of known sites: which feeds a page has by its address, by its text, or by another page.
 
 A row only offers candidates: discovery fetches them before it shows them, so a row that is out of date costs
-a request and offers nothing. ``tests/feeds/test_site_rules.py`` has an example for each row.
+a request and offers nothing. ``tests/feeds/test_site_rules.py`` has an example for each row. The tests use
+examples and stored pages, never the sites themselves: nothing notices when a site changes.
 """
 
 from __future__ import annotations

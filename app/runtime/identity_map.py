@@ -105,6 +105,8 @@ def open_scope(max_age: float | None = None) -> Iterator[IdentityMap]:
         yield scope
     finally:
         _current.reset(before)
+        # Copies of this context live on: asyncio keeps up to a hundred canceled timers until their time.
+        scope.drop_all()
 
 
 @contextlib.contextmanager

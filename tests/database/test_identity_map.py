@@ -317,6 +317,25 @@ async def run_job(call: Any) -> Any:
     return await read_once(None, None, call)  # type: ignore[arg-type]
 
 
+def test_what_outlives_a_job_keeps_none_of_its_values() -> None:
+    timers: list[asyncio.TimerHandle] = []
+
+    async def call(job: Any, ctx: Any) -> None:
+        identity_map.keep_values("users", identity_map.get_version("users"), "user", {1: "ann"})
+        assert identity_map.find_kept("users", "user", [1]) == {1: "ann"}
+        timers.append(asyncio.get_running_loop().call_later(3600, print))
+        timers[0].cancel()
+
+    async def run() -> dict[int, Any]:
+        await asyncio.create_task(run_job(call))
+        # asyncio keeps the context of a canceled timer until its time has come.
+        kept = timers[0]._context  # type: ignore[attr-defined]
+        assert kept.run(identity_map.is_active)
+        return kept.run(identity_map.find_kept, "users", "user", [1])
+
+    assert asyncio.run(run()) == {}
+
+
 def test_each_job_has_a_map_of_its_own() -> None:
     seen: list[Any] = []
 
