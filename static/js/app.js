@@ -39,6 +39,7 @@ register({
 });
 later("help", ["help"]);
 later("jump", ["jump"]);
+later("type", ["look-text", "theme-next"]);
 later("chip", ["chip"], quiet);
 
 document.documentElement.classList.add("js");
@@ -54,7 +55,8 @@ if (document.querySelector(".reader")) {
   later("tags", ["tag"], ofEntry);
   later("tags", ["tag-send"]);
   later("entry", ["original-background", "mail", "copy-link"], ofEntry);
-  later("entry", ["full-screen", "text-larger", "text-smaller"]);
+  later("entry", ["full-screen"]);
+  later("type", ["text-larger", "text-smaller"]);
   later("embed", ["embed"], ofEntry);
   later("look", ["view-panes", "view-list", "view-expanded"], ofList);
   later("look", ["view-send"]);

@@ -40,7 +40,7 @@ function meant(event) {
   if (event.defaultPrevented || !isKey(event) || (event.altKey && !altGr(event))) return false;
   // A field whose dialog closes may keep the focus until the next frame; nobody types into what can't be seen.
   if (target.closest(FIELDS)?.checkVisibility() || document.querySelector("dialog[open]")) return false;
-  if (key === "Escape") return !document.querySelector("details.menu[open]");
+  if (key === "Escape") return !document.querySelector("details.menu[open], :popover-open");
   if (key === "Enter") return !target.closest("a, button, summary");
   return key !== " " || !target.closest("button, summary, audio, video");
 }

@@ -194,6 +194,13 @@ def _screen(d: Desk) -> None:
         d.press(action)
         expect(d.page.locator("html")).to_have_attribute("data-text-size", str(size))
     expect(d.page.locator(".prose")).to_have_css("font-size", "19px")
+    d.press("theme-next")
+    expect(d.page.locator("html")).to_have_attribute("data-theme", "light")
+    d.press("look-text")
+    expect(d.page.locator("#look")).to_be_visible()
+    press(d.page, "Escape")
+    expect(d.page.locator("#look")).to_be_hidden()
+    d.opened(2)
     with d.page.expect_response("**/refresh"):
         d.press("refresh")
 

@@ -16,7 +16,8 @@ from tests.web.conftest import Visitor
 ACTIONS = """next previous down up next-unread page page-back next-feed previous-feed tree-next tree-previous
     tree-open tree-expand next-folder previous-folder open close original original-background read mark-all
     mark-above mark-below undo star tag mail copy-link view-expanded view-list view-panes tree full-screen
-    text-larger text-smaller refresh add search help jump go-home go-all go-starred go-tags go-settings
+    text-larger text-smaller theme-next look-text
+    refresh add search help jump go-home go-all go-starred go-tags go-settings
     share share-note chain go-following go-shares like comments go-people
     go-discover go-notifications go-profile"""
 
@@ -203,7 +204,7 @@ def test_what_is_no_action_or_no_key_is_refused(services: Services, ann: Visitor
     answer = ann.post("/settings/keys", {"action": "star", "keys": "Hyper+<b>"})
     assert answer.status_code == 400
     assert "“Hyper+&lt;b&gt;” isn&#39;t a valid key" in answer.text
-    assert ann.post("/settings/text-size", {"size": "99"}).status_code == 400
+    assert ann.post("/settings/look", {"text_size": "99"}).status_code == 400
     assert _preferences(services) == Preferences()
 
 
@@ -216,5 +217,5 @@ def test_pages_name_ones_own_keys(services: Services, ann: Visitor):
 
 
 def test_the_size_of_text_is_kept_with_the_account(services: Services, ann: Visitor):
-    assert ann.post("/settings/text-size", {"size": "21"}).status_code == 200
+    assert ann.post("/settings/look", {"text_size": "21"}).status_code == 200
     assert 'data-text-size="21"' in ann.get("/read/all").text

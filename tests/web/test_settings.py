@@ -30,9 +30,10 @@ READING = {
     "hide_read_feeds": "1",
 }  # fmt: skip
 DISPLAY = {
-    "theme": "dark", "text_size": "22", "font": "legible", "language": "de", "time_zone": "Asia/Tokyo",
-    "times": "absolute",
+    "theme": "dark", "text_size": "22", "font": "legible", "line_height": "loose", "text_width": "wide",
+    "justified": "1", "language": "de", "time_zone": "Asia/Tokyo", "times": "absolute",
 }  # fmt: skip
+LOOKS = 'data-font="legible" data-text-size="22" data-line="loose" data-measure="wide" data-justified="true"'
 NOW = dt.datetime(2026, 2, 18, 9, 30, tzinfo=dt.UTC)
 
 
@@ -99,21 +100,62 @@ def test_display_changes_the_page_and_the_colours_stay_on_the_device(
 ) -> None:
     assert ann.post("/settings/display", DISPLAY).status_code == 303
     page = ann.get("/settings/display").text
-    assert '<html lang="de" dir="ltr" data-theme="dark" data-font="legible" data-text-size="22">' in page
+    assert f'<html lang="de" dir="ltr" data-theme="dark" {LOOKS}>' in page
     assert 'value="Asia/Tokyo" selected' in page
     other = visitor()
     other.log_in()
-    assert 'data-theme="auto" data-font="legible"' in other.get("/settings/display").text
+    assert f'data-theme="auto" {LOOKS}' in other.get("/settings/display").text
+
+
+def test_a_device_keeps_its_own_look_of_articles(ann: Visitor, services: Services, visitor: Make) -> None:
+    """The account's look is what a device without a choice begins with."""
+    ann.post("/settings/look", {"text_size": "24", "theme": "sepia"})
+    other = visitor()
+    other.log_in()
+    other.post("/settings/look", {"text_size": "16", "font": "serif", "justified": "1"})
+    mine, theirs = ann.get("/settings").text, other.get("/settings").text
+    assert 'data-theme="sepia" data-font="system" data-text-size="24"' in mine
+    assert 'data-justified="false"' in mine
+    assert 'data-theme="auto" data-font="serif" data-text-size="16"' in theirs
+    assert 'data-justified="true"' in theirs
+    other.post("/settings/look", {"justified": "0"})
+    assert 'data-font="serif" data-text-size="16"' in other.get("/settings").text
+    assert 'data-justified="false"' in other.get("/settings").text
+    assert (_stored(services).text_size, _stored(services).justified) == (16, False)
+
+
+@pytest.mark.parametrize(
+    ("cookie", "shown"),
+    [
+        ("serif.20.loose.full.1", 'font="serif" data-text-size="20" data-line="loose" data-measure="full"'),
+        ("serif.99.loose.x.1", 'font="serif" data-text-size="18" data-line="loose" data-measure="medium"'),
+        ('"><b>.18.normal.medium.0', 'font="system" data-text-size="18"'),
+        ("serif.20", 'font="system" data-text-size="18"'),
+        ("..........", 'font="system" data-text-size="18"'),
+    ],
+)
+def test_a_look_that_a_device_may_not_have_falls_back_to_the_accounts(
+    ann: Visitor, cookie: str, shown: str
+) -> None:
+    ann.client.set_cookie("text", cookie)
+    assert f"data-{shown}" in ann.get("/settings").text
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("text_size", "99"), ("time_zone", "Mars/Base"), ("language", "xx"), ("font", "<b>"), ("theme", "pink")],
-)
+    [
+        ("text_size", "99"), ("time_zone", "Mars/Base"), ("language", "xx"), ("font", "<b>"),
+        ("theme", "pink"), ("line_height", "2"), ("text_width", "66ch"), ("justified", "x"),
+    ],
+)  # fmt: skip
 def test_a_value_that_does_not_fit_changes_nothing(
     ann: Visitor, services: Services, field: str, value: str
 ) -> None:
-    assert ann.post("/settings/display", {**DISPLAY, field: value}).status_code == 400
+    refused = ann.post("/settings/display", {**DISPLAY, field: value})
+    assert refused.status_code == 400
+    assert "theme=" not in str(refused.headers)
+    if field not in ("language", "time_zone"):
+        assert ann.post("/settings/look", {field: value}).status_code == 400
     assert _stored(services) == Preferences()
 
 

@@ -30,7 +30,8 @@ class Preferences:
     Attributes:
         language: BCP 47, "" for the browser's.
         time_zone: IANA name ("Europe/Berlin"), "" for the device's.
-        text_size: of articles, in pixels.
+        font, text_size, line_height, text_width, justified: of articles; the size is in pixels. A device may
+            have its own.
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
@@ -43,8 +44,11 @@ class Preferences:
     density: str = _choice("cozy", "compact", "cozy", "card", "expanded")
     sort: str = _choice("unread-on-top", "unread-on-top", "newest", "oldest")
     show: str = _choice("all", "all", "unread")
-    font: str = _choice("system", "system", "serif", "legible")
+    font: str = _choice("system", "system", "serif", "legible", "dyslexic")
     text_size: int = _number(18, 16, 24)
+    line_height: str = _choice("normal", "tight", "normal", "loose")
+    text_width: str = _choice("medium", "narrow", "medium", "wide", "full")
+    justified: bool = False
     images: str = _choice("eventr", "eventr", "site", "none")
     mark_on_scroll: bool = False
     auto_load: bool = True

@@ -7,6 +7,7 @@ import functools
 import gzip
 import hashlib
 import json
+import re
 from importlib import resources
 from importlib.resources.abc import Traversable
 
@@ -35,12 +36,16 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
 }
+#: Files that are compressed already.
+_COMPRESSED = (".woff2",)
+_REFERENCE = re.compile(r'url\("([\w.-]+)"\)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as it is sent; ``packed`` is its gzip form."""
+    """One file as it is sent; ``packed`` is its gzip form, or the file itself if that isn't smaller."""
 
     path: str
     type: str
@@ -54,26 +59,31 @@ class Assets:
     def __init__(self, folder: Traversable = STATIC) -> None:
         self._by_path: dict[str, Asset] = {}
         self._urls: dict[str, str] = {}
+        # First, because style sheets refer to fonts.
+        for name, file in _vendored(folder / "vendor").items():
+            self._add(name, file.read_bytes())
         styles = _read_files(folder / "css", ".css")
-        self._add("app.css", bundle.bundle_stylesheet([styles[f"{name}.css"] for name in STYLES]))
+        self._add_style("app.css", [styles[f"{name}.css"] for name in STYLES])
         modules = {_stem(name): text for name, text in _read_files(folder / "js", ".js").items()}
         self._add("app.js", bundle.bundle_javascript(modules, ENTRY))
         for name, text in _read_files(folder / "js" / "screens", ".js").items():
             self._add(name, bundle.bundle_screen(modules, ENTRY, _stem(name), text))
         for name, text in _read_files(folder / "css" / "screens", ".css").items():
-            self._add(name, bundle.bundle_stylesheet([text]))
+            self._add_style(name, [text])
         for name, text in _read_files(folder / "img").items():
             self._add(name, text)
         #: The service worker, whose address must never change.
         self.worker = _read(folder / "js" / "worker" / "push.js")
-        for name, file in _vendored(folder / "vendor").items():
-            self._add(name, _read(file))
 
-    def _add(self, name: str, text: str) -> None:
-        body = text.encode()
+    def _add_style(self, name: str, parts: list[str]) -> None:
+        text = bundle.bundle_stylesheet(parts)
+        self._add(name, _REFERENCE.sub(lambda file: f'url("{self.get_url(file[1])}")', text))
+
+    def _add(self, name: str, content: str | bytes) -> None:
+        body = content.encode() if isinstance(content, str) else content
         stem, _, suffix = name.rpartition(".")
         path = f"{stem}.{hashlib.sha256(body).hexdigest()[:12]}.{suffix}"
-        packed = gzip.compress(body, 9, mtime=0)
+        packed = body if name.endswith(_COMPRESSED) else gzip.compress(body, 9, mtime=0)
         self._by_path[path] = Asset(path, _TYPES[f".{suffix}"], body, packed)
         self._urls[name] = f"/static/{path}"
 

@@ -19,7 +19,7 @@ def serve_file(name: str) -> Response:
     if asset is None:
         raise NotFoundError
     g.public_bytes = True
-    packed = bool(request.accept_encodings.quality("gzip"))
+    packed = asset.packed is not asset.body and bool(request.accept_encodings.quality("gzip"))
     response = Response(asset.packed if packed else asset.body, content_type=asset.type)
     if packed:
         response.headers["Content-Encoding"] = "gzip"

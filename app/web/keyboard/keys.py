@@ -89,6 +89,8 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("view-panes", "3", lazy_gettext("Three panes")),
             _row("tree", "u", lazy_gettext("Show or hide the feed list")),
             _row("full-screen", "f", lazy_gettext("Show only the entry")),
+            _row("theme-next", "Shift+T", lazy_gettext("Next color theme")),
+            _row("look-text", "Shift+F", lazy_gettext("Theme, font and text size")),
             _row("text-larger", "=", lazy_gettext("Larger text")),
             _row("text-smaller", "-", lazy_gettext("Smaller text")),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import InvalidError, NotFoundError
@@ -39,11 +39,6 @@ class OneAction:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     on: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TextSize:
-    size: int
 
 
 @bp.get("/help/keys")
@@ -93,14 +88,6 @@ def switch_single_keys() -> Response:
     form = forms.read_form(request, Switch)
     get_services().accounts.set_preferences(get_actor(), {"single_keys": form.on})
     return _back(_("Single-key shortcuts are on") if form.on else _("Single-key shortcuts are off"))
-
-
-@bp.post("/settings/text-size")
-def set_text_size() -> Response:
-    """Store the text size that the user chose by shortcut."""
-    form = forms.read_form(request, TextSize)
-    get_services().accounts.set_preferences(get_actor(), {"text_size": form.size})
-    return jsonify(size=form.size)
 
 
 def _row(action: str) -> Key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import BinaryIO, cast
 
-from flask import Blueprint, Response, make_response, redirect, request
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
 from app.errors import (
     InvalidError,
@@ -24,11 +24,11 @@ from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers, takes_file
 from app.web.view import i18n, zones
-from app.web.view.render import THEME_COOKIE, THEMES, get_fragment_id, render_page
+from app.web.view.render import get_fragment_id, render_page
+from app.web.view.typography import FIELDS, THEME_COOKIE, THEMES, keep_choice, keep_typography
 
 bp = Blueprint("settings", __name__)
 
-_YEAR = 400 * 86400
 #: Errors of a picture that the page shows above its form.
 _SHOWN = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedError, RateLimitedError)
 
@@ -51,6 +51,9 @@ class Display:
     theme: str = declare_text(max=8, one_of=THEMES)
     text_size: int
     font: str = declare_text(max=16)
+    line_height: str = declare_text(max=16)
+    text_width: str = declare_text(max=16)
+    justified: bool = False
     language: str = declare_text(max=8)
     time_zone: str = declare_text(max=64)
     times: str = declare_text(max=16)
@@ -111,6 +114,18 @@ class Notifications:
     push_mention: bool = False
     push_import: bool = False
     push_export: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A change of theme or text; an empty field keeps its value."""
+
+    theme: str = declare_text(max=8, one_of=("", *THEMES), default="")
+    text_size: int = 0
+    font: str = declare_text(max=16, default="")
+    line_height: str = declare_text(max=16, default="")
+    text_width: str = declare_text(max=16, default="")
+    justified: str = declare_text(max=1, one_of=("", "0", "1"), default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +273,7 @@ def save_notifications() -> Response | str:
 
 @bp.post("/settings/display")
 def save_display() -> Response | str:
-    """Save the display settings: the theme for this device, the others for the account."""
+    """Save the display settings: the look for this device, the others for the account."""
     form = forms.read_form(request, Display)
     changes = dataclasses.asdict(form)
     del changes["theme"]
@@ -266,7 +281,8 @@ def save_display() -> Response | str:
     get_services().accounts.set_preferences(get_actor(), changes)
     other = (form.language, form.time_zone, form.times) != (before.language, before.time_zone, before.times)
     response = make_response(_saved("display", anew=other))
-    return _keep(response, THEME_COOKIE, form.theme)
+    keep_typography(response, {name: changes[name] for name in FIELDS})
+    return keep_choice(response, THEME_COOKIE, form.theme)
 
 
 def _preferences() -> Preferences:
@@ -282,12 +298,32 @@ def _saved(name: str, *, anew: bool = False) -> Response | str:
     return Response(headers={"HX-Redirect": here}) if anew else render_page("parts/saved.html", saved=True)
 
 
+@bp.get("/settings/look")
+def show_look() -> str:
+    """Show the choices of theme and text alone, for the popover of the reader."""
+    return render_page("parts/text_look.html")
+
+
+@bp.post("/settings/look")
+def change_look() -> Response:
+    """Store a changed theme or text: for this device, and as the start of devices that have no choice yet."""
+    form = forms.read_form(request, Look)
+    changes = {name: value for name in FIELDS if (value := getattr(form, name)) not in ("", 0)}
+    if "justified" in changes:
+        changes["justified"] = form.justified == "1"
+    response = jsonify(saved=True)
+    if changes:
+        get_services().accounts.set_preferences(get_actor(), changes)
+        keep_typography(response, changes)
+    return keep_choice(response, THEME_COOKIE, form.theme) if form.theme else response
+
+
 @bp.post("/settings/theme")
 def set_theme() -> Response:
     """Set the theme of this device."""
     form = forms.read_form(request, Theme)
     response = make_response(redirect(get_safe_next(form.next, "/settings/display"), 303))
-    return _keep(response, THEME_COOKIE, form.theme)
+    return keep_choice(response, THEME_COOKIE, form.theme)
 
 
 @bp.get("/language")
@@ -296,10 +332,4 @@ def set_language() -> Response:
     """Set the language of this device by a link, since public pages set no session cookie (W18)."""
     form = forms.read_query(request, Language)
     response = make_response(redirect(get_safe_next(form.next, "/"), 303))
-    return _keep(response, i18n.COOKIE, form.language)
-
-
-def _keep(response: Response, name: str, value: str) -> Response:
-    """Store a choice on this device; the value isn't secret."""
-    response.set_cookie(name, value, max_age=_YEAR, secure=get_web().secure, httponly=True, samesite="Lax")
-    return response
+    return keep_choice(response, i18n.COOKIE, form.language)

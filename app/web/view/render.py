@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from app.errors import N_, get_feed_fix, get_public_word
 from app.models.accounts.actor import Permission
-from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
 from app.models.feeds.parsed import Enclosure, FileRole
 from app.models.imports.imports import Import
@@ -25,7 +24,7 @@ from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
-from app.web.view import chart, embeds, faces, highlight, i18n, pictures, present
+from app.web.view import chart, embeds, faces, highlight, i18n, pictures, present, typography
 from app.web.view import tree as treeview
 from app.web.view.rows import RowRenderer
 from app.web.view.templates import LanguageTemplates
@@ -44,8 +43,6 @@ SETTINGS_SECTIONS = (
 )
 #: Icons that point in the text's direction: mirrored in right-to-left languages.
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
-THEMES = ("auto", "light", "dark")
-THEME_COOKIE = "theme"
 _TEMPLATES, _TREES = "eventr.templates", "eventr.trees"
 #: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
@@ -69,9 +66,9 @@ def install(app: Flask, tree_cache: int) -> None:
         csrf=render_csrf_field,
         csrf_token=get_csrf_token,
         user=find_user,
-        theme=get_theme,
-        text_size=get_text_size,
-        font=get_font,
+        theme=typography.get_theme,
+        typography=typography.get_typography,
+        looks=typography.render_attributes,
         settings_sections=SETTINGS_SECTIONS,
         is_admin=is_admin,
         notices=pop_notices,
@@ -262,37 +259,19 @@ def get_key_name(action: str) -> str:
     return names.format_key(found[0]) if found else ""
 
 
-def get_theme() -> str:
-    """Return the color theme of this device; the theme is stored per device, not per account."""
-    chosen = request.cookies.get(THEME_COOKIE, "auto")
-    return chosen if chosen in THEMES else "auto"
-
-
 def apply_theme(markup: str) -> str:
     """Return clean HTML whose pictures match the color theme of this device.
 
     Browsers only compare media conditions with the system's theme, never with a page's own.
     """
-    chosen = get_theme()
-    if chosen == "auto" or "prefers-color-scheme" not in markup:
+    chosen = typography.get_scheme()
+    if not chosen or "prefers-color-scheme" not in markup:
         return markup
 
     def replace_condition(asked: re.Match[str]) -> str:
         return "(min-width:0)" if asked[1].lower() == chosen else "(max-width:0)"
 
     return _CONDITION.sub(lambda source: source[1] + _COLOURS.sub(replace_condition, source[2]), markup)
-
-
-def get_text_size() -> int:
-    """Return the text size of articles in pixels, stored with the account for all devices."""
-    person = find_user()
-    return person.preferences.text_size if person else Preferences().text_size
-
-
-def get_font() -> str:
-    """Return the font of articles."""
-    person = find_user()
-    return person.preferences.font if person else Preferences().font
 
 
 def pop_notices() -> tuple[Any, ...]:

@@ -1,13 +1,10 @@
-// Actions on the selected or open entry, and its text size. Loads with the first of these keys.
+// Actions on the selected or open entry. Loads with the first of these keys.
 import { register } from "../actions.js";
-import { post } from "../net.js";
 import { chosen, inText, isOpen, open, openId, whenOpen } from "../panes.js";
 import { current } from "../rows.js";
-import { say, toast } from "../toast.js";
+import { toast } from "../toast.js";
 import { t } from "../words.js";
 
-const [SMALLEST, LARGEST] = [16, 24];
-const root = document.documentElement;
 const reader = () => document.querySelector(".reader");
 const place = () => chosen() && (isOpen() ? document.getElementById("article") : current());
 const original = (here) => here.querySelector("a.original");
@@ -64,21 +61,10 @@ function leave() {
   reader().classList.remove("full");
 }
 
-let timer = 0;
-function resize(by) {
-  const size = Math.min(LARGEST, Math.max(SMALLEST, Number(root.dataset.textSize) + by));
-  root.dataset.textSize = size;
-  say(t("Text size {size}", { size }));
-  clearTimeout(timer);
-  timer = setTimeout(() => post("/settings/text-size", { size }, true).catch((failure) => toast(failure.message)), 300);
-}
-
 register({
   "original-background": whenOpen(behind),
   mail: whenOpen(mail),
   "copy-link": whenOpen(copy),
   "full-screen": full,
   close: leave,
-  "text-larger": () => resize(1),
-  "text-smaller": () => resize(-1),
 });

@@ -1,21 +1,11 @@
-// Previews display settings while they are chosen; they are stored on save.
+// Previews display settings while they are chosen.
+import { show } from "../look-form.js";
 import { toast } from "../toast.js";
 import { t } from "../words.js";
 
-const root = document.documentElement;
 const form = document.querySelector("form[data-preview]");
 
-function show() {
-  const chosen = new FormData(form);
-  const size = chosen.get("text_size");
-  root.dataset.theme = chosen.get("theme");
-  root.dataset.font = chosen.get("font");
-  root.dataset.textSize = size;
-  form.querySelector("output").textContent = size;
-  form.elements.text_size.setAttribute("aria-valuetext", t("{num} pixels", { num: size }));
-}
-
-form?.addEventListener("input", show);
+form?.addEventListener("input", () => show(form));
 // Later changes aren't saved yet, so remove the confirmation.
 for (const one of document.querySelectorAll(".section form")) {
   one.addEventListener("input", () => one.querySelector("#saved")?.replaceChildren());

@@ -35,6 +35,9 @@ Language = Annotated[
 ]
 Zone = Annotated[str, Meta(max_length=64, description="IANA time zone; empty: the device's time zone.")]
 Pixels = Annotated[int, Meta(ge=16, le=24)]
+Font = Literal["system", "serif", "legible", "dyslexic"]
+LineHeight = Literal["tight", "normal", "loose"]
+TextWidth = Literal["narrow", "medium", "wide", "full"]
 Images = Literal["eventr", "site", "none"]
 Action = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH)]
 Keys = Annotated[
@@ -93,6 +96,8 @@ class NotifiedChange(PushedChange, frozen=True):
 class Settings(Shape, frozen=True):
     """Your settings. `view`, `density`, `sort` and `show` apply to streams without their own view.
 
+    `font`, `text_size`, `line_height`, `text_width` and `justified` apply in browsers without a choice of
+    their own.
     `images`: pictures come through this server, from their sites, or not at all.
     """
 
@@ -103,8 +108,11 @@ class Settings(Shape, frozen=True):
     density: Density
     sort: Order
     show: Filter
-    font: Literal["system", "serif", "legible"]
+    font: Font
     text_size: Pixels
+    line_height: LineHeight
+    text_width: TextWidth
+    justified: bool
     images: Images
     mark_on_scroll: bool
     auto_load: bool
@@ -126,8 +134,11 @@ class SettingsChange(Body, frozen=True):
     density: Density | UnsetType = UNSET
     sort: Order | UnsetType = UNSET
     show: Filter | UnsetType = UNSET
-    font: Literal["system", "serif", "legible"] | UnsetType = UNSET
+    font: Font | UnsetType = UNSET
     text_size: Pixels | UnsetType = UNSET
+    line_height: LineHeight | UnsetType = UNSET
+    text_width: TextWidth | UnsetType = UNSET
+    justified: bool | UnsetType = UNSET
     images: Images | UnsetType = UNSET
     mark_on_scroll: bool | UnsetType = UNSET
     auto_load: bool | UnsetType = UNSET
@@ -184,7 +195,7 @@ def _mine() -> Preferences:
 
 @add_operation("GET", "/me/settings", "Get your settings", scope=Scope.READ, tag=TAG)
 def get_settings(actor: Actor) -> Settings:
-    """Returns your reading settings. Each device keeps its own light or dark theme."""
+    """Returns your reading settings. A browser keeps its own theme and look of articles."""
     return _shape(_mine())
 
 

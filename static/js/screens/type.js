@@ -1,0 +1,108 @@
+// Theme and text: the popover "Aa", and the keys of both. Loads with the first of them.
+import { register } from "../actions.js";
+import { fill, read, show } from "../look-form.js";
+import { load, post } from "../net.js";
+import { say, toast } from "../toast.js";
+import { t } from "../words.js";
+
+const root = document.documentElement;
+const THEMES = { auto: t("System"), light: t("Light"), sepia: t("Sepia"), dark: t("Dark"), black: t("Black") };
+const [SMALLEST, LARGEST] = [16, 24];
+const BUTTONS = '[data-key="look-text"]';
+const EDGE = 8;
+const box = document.createElement("div");
+const buttons = () => [...document.querySelectorAll(BUTTONS)];
+const form = () => box.querySelector("form");
+const isOpen = () => box.matches(":popover-open");
+const below = matchMedia("(max-width: 599px)");
+
+// One request at a time; changes made meanwhile go together with the next one.
+let unsent = null;
+let sending = false;
+async function save(changes) {
+  unsent = { ...unsent, ...changes };
+  if (sending) return;
+  sending = true;
+  try {
+    while (unsent) {
+      const fields = unsent;
+      unsent = null;
+      await post("/settings/look", fields, true);
+    }
+    tell(t("Saved"));
+  } catch (failure) {
+    unsent = null;
+    toast(failure.message);
+  } finally {
+    sending = false;
+  }
+}
+
+function tell(text) {
+  const place = box.querySelector(".saved");
+  if (place) place.textContent = text;
+}
+
+function place() {
+  Object.assign(box.style, { insetBlockStart: "", insetInlineEnd: "" });
+  if (below.matches) return;
+  const at = buttons().find((button) => !button.closest("details") && button.checkVisibility())?.getBoundingClientRect();
+  const end = !at ? EDGE : root.dir === "rtl" ? at.left : root.clientWidth - at.right;
+  const most = root.clientWidth - box.offsetWidth - EDGE;
+  box.style.insetBlockStart = `${Math.max(EDGE, at?.bottom ?? 0)}px`;
+  box.style.insetInlineEnd = `${Math.max(EDGE, Math.min(end, most))}px`;
+}
+
+async function fetchForm() {
+  if (!(await load("/settings/look", box.id)) || !form()) return false;
+  const style = box.querySelector("link");
+  if (!style.sheet) await new Promise((done) => ["load", "error"].forEach((kind) => style.addEventListener(kind, done)));
+  form().addEventListener("input", () => (tell(""), show(form())));
+  form().addEventListener("change", () => save(read(form())));
+  form().addEventListener("submit", (event) => event.preventDefault());
+  return true;
+}
+
+async function open() {
+  if (isOpen()) return box.hidePopover();
+  // The press that closed it is the same that gets here.
+  if (pressed) return void (pressed = false);
+  if (!form() && !(await fetchForm())) return;
+  for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+  fill(form());
+  tell("");
+  box.showPopover();
+  place();
+  form().querySelector(":checked").focus({ preventScroll: true });
+}
+
+function next() {
+  const names = Object.keys(THEMES);
+  const theme = names[(names.indexOf(root.dataset.theme) + 1) % names.length];
+  root.dataset.theme = theme;
+  toast(t("Theme: {name}", { name: THEMES[theme] }));
+  save({ theme });
+}
+
+function resize(by) {
+  const size = Math.min(LARGEST, Math.max(SMALLEST, Number(root.dataset.textSize) + by));
+  root.dataset.textSize = size;
+  say(t("Text size {size}", { size }));
+  save({ text_size: size });
+}
+
+let pressed = false;
+document.addEventListener("pointerdown", ({ target }) => (pressed = isOpen() && target.closest(BUTTONS) !== null), true);
+Object.assign(box, { id: "look", className: "look-box", popover: "auto" });
+box.setAttribute("role", "dialog");
+box.setAttribute("aria-label", t("Theme and text"));
+box.addEventListener("toggle", () => buttons().forEach((button) => button.setAttribute("aria-expanded", isOpen())));
+addEventListener("resize", () => isOpen() && place());
+document.body.append(box);
+
+register({
+  "look-text": () => void open(),
+  "theme-next": next,
+  "text-larger": () => resize(1),
+  "text-smaller": () => resize(-1),
+});

@@ -1,0 +1,182 @@
+"""Theme and text: the popover "Aa", its keys, the settings that save themselves, and how articles look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences
+from tests.browser import axe
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.support.reader import add_user, pull, rss
+
+Visit = Callable[..., Page]
+Eventually = Callable[..., object]
+URL = "https://site.example/feed"
+
+
+def _subscribe(site: Site, *entries: tuple[str, str]) -> Actor:
+    actor = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(actor, URL).subscription.feed_id
+    pull(site.services, [feed], {URL: rss("Site", list(entries))})
+    return actor
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    return _subscribe(
+        site, ("One", "<p>" + "Words of the first entry. " * 60 + "</p>"), ("Two", "<p>Two</p>")
+    )
+
+
+def _open(page: Page, key: str = "j") -> Locator:
+    page.keyboard.press(key)
+    expect(page.locator("#article .prose")).to_be_visible()
+    return page.locator("#article .prose")
+
+
+def _mine(site: Site, actor: Actor) -> Preferences:
+    found = site.services.gateways.accounts.find_user(actor.user_id)
+    assert found is not None
+    return found.preferences
+
+
+def _ask(page: Page) -> Locator:
+    page.locator("#article button[data-key=look-text]").click()
+    box = page.get_by_role("dialog", name="Theme and text")
+    expect(box).to_be_visible()
+    return box
+
+
+def _choose(place: Page | Locator, value: str) -> None:
+    place.locator(f"label:has(input[value={value}])").click()
+
+
+def test_the_look_of_texts_changes_at_once_and_lasts(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    prose = _open(page)
+    box = _ask(page)
+    html = page.locator("html")
+    with page.expect_response("**/settings/look"):
+        _choose(box, "sepia")
+    expect(html).to_have_attribute("data-theme", "sepia")
+    expect(page.locator("body")).to_have_css("background-color", "rgb(245, 236, 217)")
+    _choose(box, "loose")
+    box.get_by_text("Justified text").click()
+    _choose(box, "narrow")
+    box.get_by_label("Text size").press("ArrowRight")
+    expect(box.locator("output")).to_have_text("19")
+    expect(prose.locator("p").first).to_have_css("text-align", "justify")
+    expect(prose).to_have_css("font-size", "19px")
+    expect(prose).to_have_css("line-height", "36.1px")
+    assert prose.evaluate("(e) => e.clientWidth") < 560
+    expect(box.locator(".saved")).to_have_text("Saved")
+    eventually(lambda: _mine(site, ann).text_size == 19 and _mine(site, ann).justified)
+    page.keyboard.press("Escape")
+    expect(box).to_be_hidden()
+    expect(prose).to_be_visible()
+    # No flash: what the server sends has the look already.
+    sent = page.request.get("/read/all").text()
+    assert 'data-theme="sepia" data-font="system" data-text-size="19" data-line="loose"' in sent
+    page.reload()
+    _ask(page)
+    assert page.locator("#look form").evaluate("(f) => Object.fromEntries(new FormData(f))") == {
+        "theme": "sepia", "font": "system", "text_size": "19", "line_height": "loose",
+        "text_width": "narrow", "justified": "1",
+    }  # fmt: skip
+
+
+def test_the_button_closes_what_it_opened(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    _open(page)
+    button = page.locator("#article button[data-key=look-text]")
+    for is_open in (True, False, True, False):
+        button.click()
+        expect(page.locator("#look:popover-open")).to_have_count(int(is_open))
+        expect(button).to_have_attribute("aria-expanded", "true" if is_open else "false")
+    button.click()
+    page.locator("#article .prose").click(position={"x": 5, "y": 300})
+    expect(page.locator("#look:popover-open")).to_have_count(0)
+
+
+@pytest.mark.parametrize("size", [PHONE, (720, 900), (1024, 768), WIDE])
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_the_popover_fits_the_screen(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int], language: str
+) -> None:
+    site.services.accounts.set_preferences(ann, {"language": language})
+    page = visit(login="ann", size=size)
+    page.locator("#rows .row h2 a").first.click()
+    page.locator("#article button[data-key=look-text]").click()
+    box = page.locator("#look")
+    expect(box.locator("form")).to_be_visible()
+    at = box.bounding_box()
+    assert at is not None
+    assert at["x"] >= 0
+    assert at["x"] + at["width"] <= size[0]
+    assert at["y"] >= 0
+    assert at["y"] + at["height"] <= size[1]
+    assert box.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+    page.evaluate(axe.AXE)
+    assert not list(axe.faults(page, axe.RULES, [".prose"]))
+
+
+def test_the_key_goes_through_all_themes(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    html = page.locator("html")
+    for theme in ("light", "sepia", "dark", "black", "auto", "light", "sepia"):
+        page.keyboard.press("Shift+T")
+        expect(html).to_have_attribute("data-theme", theme)
+    expect(page.get_by_text("Theme: Sepia")).to_be_visible()
+    eventually(lambda: 'data-theme="sepia"' in page.request.get("/settings").text())
+
+
+@pytest.mark.parametrize("font", ["legible", "dyslexic"])
+def test_fonts_come_from_this_server_and_only_if_chosen(visit: Visit, ann: Actor, font: str) -> None:
+    page = visit(login="ann")
+    seen: list[str] = []
+    page.on("request", lambda request: seen.append(request.url) if request.resource_type == "font" else None)
+    _open(page)
+    page.wait_for_load_state("networkidle")
+    assert seen == []
+    _choose(_ask(page), font)
+    page.evaluate("document.fonts.ready.then(() => null)")
+    assert seen
+    assert all(url.startswith(f"{page.url.split('/read')[0]}/static/") for url in seen)
+    family = {"legible": "Atkinson Hyperlegible Next", "dyslexic": "OpenDyslexic"}[font]
+    assert page.evaluate("(name) => document.fonts.check(`16px '${name}'`)", family)
+
+
+def test_settings_save_themselves(site: Site, visit: Visit, ann: Actor, eventually: Eventually) -> None:
+    page = visit(login="ann")
+    page.goto("/settings/display")
+    expect(page.get_by_role("button", name="Save")).to_be_hidden()
+    _choose(page, "serif")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    _choose(page, "black")
+    _choose(page, "wide")
+    eventually(lambda: _mine(site, ann).text_width == "wide")
+    assert _mine(site, ann).font == "serif"
+    expect(page.locator("body")).to_have_css("background-color", "rgb(0, 0, 0)")
+    eventually(lambda: 'data-theme="black" data-font="serif"' in page.request.get("/settings").text())
+    _choose(page, "absolute")
+    page.wait_for_url("**/settings/display?saved=1")
+    expect(page.locator("#saved")).to_have_text("Saved")
+
+
+def test_settings_are_saved_without_a_script(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", js=False)
+    page.goto("/settings/display")
+    _choose(page, "sepia")
+    _choose(page, "loose")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(page.locator("html")).to_have_attribute("data-theme", "sepia")
+    assert _mine(site, ann).line_height == "loose"
