@@ -112,13 +112,22 @@ function unloaded(link) {
   return false;
 }
 
+// Whether the link to more rows is within this distance below the pane, and the user wants them by themselves.
+function wants(distance) {
+  const link = document.querySelector("#more a");
+  const auto = document.querySelector(".reader").dataset.auto;
+  return auto && link && link !== failed && link.getBoundingClientRect().top - pane().getBoundingClientRect().bottom < distance;
+}
+
 function scrolled(event) {
   if (event.target !== pane()) return;
   follow();
-  const { scrollHeight, scrollTop, clientHeight } = pane();
-  const link = document.querySelector("#more a");
-  const auto = document.querySelector(".reader").dataset.auto;
-  if (auto && link && link !== failed && scrollHeight - scrollTop - clientHeight < NEAR) more();
+  if (wants(NEAR)) more();
+}
+
+// Loads rows until they fill the pane: nothing can be scrolled before that.
+export async function fill() {
+  while (pane()?.clientHeight && wants(0) && (await more()));
 }
 
 // Time of the user's last scroll; scrolling by scripts doesn't count.
@@ -134,4 +143,6 @@ export function start() {
   });
   for (const gap of gaps) gap.className = "gap", gap.setAttribute("aria-hidden", "true");
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+  addEventListener("resize", fill);
+  fill();
 }

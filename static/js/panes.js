@@ -72,9 +72,9 @@ export function inText(action) {
   else open(row).then((came) => came && action(article()));
 }
 
-async function show(row, { push = true } = {}) {
+async function show(row, { push = true, pointed = false } = {}) {
   const id = row.dataset.id;
-  rows.select(row);
+  rows.select(row, "nearest", pointed);
   rows.setRead(row, true);
   if (giveUp()) history.replaceState({}, "", address(id));
   else if (push) {
@@ -126,6 +126,7 @@ export function close({ push = true } = {}) {
   pane("list");
   const row = rows.current();
   if (row) list.reveal(row);
+  list.fill();
   if (over() || !push) row?.querySelector("a").focus({ preventScroll: true });
   if (!narrow.matches) load("/read/nothing", "article");
   entitle();
@@ -180,6 +181,7 @@ async function bring(url, { push = true, state = null } = {}) {
   if (row) place(row, state);
   entitle();
   remember();
+  list.fill();
   return true;
 }
 

@@ -80,13 +80,15 @@ export function paintMany(some, read) {
   }
 }
 
-export function select(row, place = "nearest") {
+// Rows around it stay in sight too, unless it is pointed at: then it doesn't move away from the pointer.
+export function select(row, place = "nearest", pointed = false) {
   if (!queue.waiting.size) stars = {};
   const before = current();
   if (before && before !== row) before.removeAttribute("aria-current");
   if (!row) return;
   list.reveal(row);
   row.setAttribute("aria-current", "true");
+  row.style.scrollMarginBlock = pointed ? 0 : "";
   row.scrollIntoView({ block: place });
 }
 

@@ -79,7 +79,7 @@ def test_views_are_switched_by_the_menu(visit: Visit, ann: Actor) -> None:
 
 def test_rows_have_the_height_of_their_density(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
-    for value, least, most in (("compact", 32, 33), ("cozy", 56, 57), ("card", 96, 98)):
+    for value, least, most in (("compact", 32, 33), ("cozy", 56, 57), ("card", 84, 112)):
         page.locator(".pane-list summary").first.click()
         page.locator(f".menu-box button[value={value}]").click()
         expect(page.locator(".pane-list")).to_have_attribute("data-density", value)

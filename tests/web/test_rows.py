@@ -16,7 +16,7 @@ from app.models.reading.stream import EntryRow, Page
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.web.view import i18n
-from app.web.view.rows import RowRenderer, truncate_text
+from app.web.view.rows import TITLE, RowRenderer, separate_title, truncate_text
 
 EVIL = "<i title='x\" onload=\"y'>&amp;</i>"
 AT = dt.datetime(2026, 3, 14, 9, 5, tzinfo=dt.UTC)
@@ -75,9 +75,9 @@ def test_H16_rows_show_foreign_values_as_text(shared: bool) -> None:
 
 
 def test_rows_without_a_title_show_their_text() -> None:
-    long = "word " * 60
+    long = "word " * 80
     row = lxml.html.fromstring(_render(_make_row(title="", excerpt=long, read=True, markable=False)))
-    assert row.xpath("string(//h2/a)") == truncate_text(long, 80)
+    assert row.xpath("string(//h2/a)") == truncate_text(long, TITLE)
     assert not row.xpath("//article/@data-feed")
     assert "is-read" in row.xpath("//article/@class")[0]
     assert "(no title)" in _render(_make_row(title="", excerpt=""))
@@ -94,3 +94,26 @@ def test_texts_are_cut_like_in_templates() -> None:
     for _ in range(200):
         text = "".join(dice.choice("ab  ü") for _ in range(dice.randint(0, 20)))
         assert truncate_text(text, 9) == template.render(text=text)
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "shown"),
+    [
+        ("News", "Other words.", ("News", "Other words.")),
+        ("News", "", ("News", "")),
+        ("", "All of it.", ("", "All of it.")),
+        # The feed has cut the title from the text.
+        ("The first words of…", "The first words of a post.", ("", "The first words of a post.")),
+        ("The first wor...", "The first words of a post.", ("", "The first words of a post.")),
+        ("The first words […]", "The first words of a post.", ("", "The first words of a post.")),
+        # The text begins with its title, or is nothing else.
+        ("A new release", "A new release. It mends much.", ("A new release", "It mends much.")),
+        ("A new release", "A new release – It mends much.", ("A new release", "It mends much.")),
+        ("A post", "A post", ("A post", "")),
+        # Other words that begin alike.
+        ("A new", "A newer release", ("A new", "A newer release")),
+        ("…", "Three dots.", ("…", "Three dots.")),
+    ],
+)
+def test_a_row_says_nothing_twice(title: str, text: str, shown: tuple[str, str]) -> None:
+    assert separate_title(title, text) == shown

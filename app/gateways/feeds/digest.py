@@ -26,6 +26,7 @@ from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_ch
 from app.feeds.websub import subscriber
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.fetching import is_consent_page
+from app.gateways.feeds.sort_times import calculate_sort_times, find_published
 from app.models.feeds.feed import UNSET, Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.feeds.fetched import Fetched, Validators
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
@@ -50,7 +51,6 @@ BEHIND: Final = 500
 #: A fetch that took this part of the time for the first byte marks its feed as slow; one that took less than
 #: half of that doesn't.
 SLOW: Final = 0.75
-_TICK: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 
 Parse = Callable[..., ParsedFeed]
@@ -186,9 +186,11 @@ class Digester:
         parsed, diff = found.parsed, found.diff
         limited = fetched.limit > 0
         cut = parsed.cut or limited
+        modified = fetched.validators.last_modified
+        times = calculate_sort_times(diff.new, feed.checked_at, now, modified)
         new = tuple(
             self._entry(entry, diff.get_hash(entry), at, now)
-            for entry, at in zip(diff.new, calculate_sort_times(feed, diff.new, now), strict=True)
+            for entry, at in zip(diff.new, times, strict=True)
         )
         changed = tuple(self._change(entry, diff.get_hash(entry), now) for entry in diff.changed)
         pushed = self._is_pushed(feed, now)
@@ -313,7 +315,7 @@ class Digester:
         return schedule.plan(history, now, hints, self._bounds, rng=self._rng, lateness=late)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
-        published = _published(entry, now)
+        published = find_published(entry, now)
         return NewEntry(
             guid_hash=guid_hash, at=at, arrived=now, published=published, **self._body(entry, now)
         )
@@ -374,32 +376,6 @@ def make_crash_update(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
         next_check_at=now + dt.timedelta(seconds=rest),
     )
     return FeedUpdate(feed.id, feed.claim_token or "", now, fields=fields)
-
-
-def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
-    """Return when a new entry was published, according to the feed.
-
-    Atom only requires the time of the last change (RFC 4287, 4.1.2), and many feeds have no other.
-    """
-    return clamp(entry.published or entry.updated, now)
-
-
-def calculate_sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
-    """Return the sort time of each new entry, in the order given (design: "sort time").
-
-    At the first fetch: the published date, at most now; without one, the arrival in feed order. Later: also
-    not before the previous successful fetch, so that entries that are new since your last visit are on top.
-    """
-    arrivals = [now - _TICK * i for i in range(len(new))]
-    if feed.checked_at is None:
-        return [
-            min(_published(entry, now) or arrival, now) for entry, arrival in zip(new, arrivals, strict=True)
-        ]
-    floor = min(feed.checked_at, now)
-    return [
-        min(max(_published(entry, now) or arrival, floor), now)
-        for entry, arrival in zip(new, arrivals, strict=True)
-    ]
 
 
 def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.History:

@@ -57,15 +57,15 @@ def get_choice() -> str:
     return DIRECT if choice == PROXY and not get_web().settings.is_picture_proxy else choice
 
 
-def collect_rows(rows: Iterable[EntryRow], *, cards: bool) -> None:
+def collect_rows(rows: Iterable[EntryRow], *, thumbs: bool) -> None:
     """Look up the pictures of all rows at once.
 
     Args:
-        cards: the rows show their small pictures; otherwise the texts that they contain.
+        thumbs: the rows show their small pictures; otherwise the texts that they contain.
     """
     wanted = []
     for row in rows:
-        if cards and row.image:
+        if thumbs and row.image:
             wanted.append(WantedPicture(row.image, row.url, row.feed_url, row.id))
         if row.html:
             urls = [*list_pictures(row.html), *(file.url for file in row.pictures)]

@@ -26,7 +26,7 @@ from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
 from app.web.view import chart, embeds, faces, highlight, i18n, pictures, present, typography
 from app.web.view import tree as treeview
-from app.web.view.rows import RowRenderer
+from app.web.view.rows import RowRenderer, has_thumbs
 from app.web.view.templates import LanguageTemplates
 
 #: The sections of the settings: address below /settings, icon, title.
@@ -174,6 +174,7 @@ def make_row_renderer(
     *,
     first: bool,
     article: Article | None,
+    own: bool = False,
 ) -> RowRenderer:
     """Return what renders the rows of a list.
 
@@ -182,8 +183,9 @@ def make_row_renderer(
         stars: the star button by its state, with ``{id}`` in place of the entry's id.
         first: the rows begin a list, above which "All caught up" may stand instead of a heading.
         article: the open entry, if any.
+        own: the list is that of one feed.
     """
-    pictures.collect_rows(page.rows, cards=look.density == "card")
+    pictures.collect_rows(page.rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(
         page,
         here=here,
@@ -192,6 +194,7 @@ def make_row_renderer(
         density=look.density,
         view=look.view,
         divided=not (first and page.split == 0),
+        own=own,
     )
 
 

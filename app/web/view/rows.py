@@ -19,12 +19,14 @@ from app.web.view.faces import render_face
 from app.web.view.highlight import highlight_terms
 from app.web.view.pictures import render_thumb
 from app.web.view.present import format_ago, format_iso, format_moment
-from app.web.view.tree import render_icon
+from app.web.view.tree import render_tile
 
 #: Characters of an excerpt: in narrow rows, and in wide ones.
 SHORT, LONG = 120, 240
-#: Characters of an excerpt that stands for a missing title.
-TITLE = 80
+#: Characters of a text that stands for a missing title.
+TITLE = 280
+#: What a feed puts at the end of a title that it has cut from the text.
+_CUTS = ("…", "...", "[…]", "[...]")
 #: Sharers of a row that are named, and of those shown as tiles.
 NAMED, FACES = 3, 4
 
@@ -38,6 +40,7 @@ class RowRenderer:
         open_id: the entry that is open beside the list.
         whole: the rows show full texts, which the template adds.
         divided: the heading "Already read" comes before the row at ``page.split``.
+        own: the list is that of one feed, whose name its rows don't repeat.
     """
 
     def __init__(
@@ -50,11 +53,13 @@ class RowRenderer:
         density: str,
         view: str,
         divided: bool,
+        own: bool = False,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
         self._link = escape(here + ("&" if "?" in here else "?") + "entry=")
-        self._cards, self._whole = density == "card", view == "expanded"
-        self._length = LONG if self._cards or view == "list" else SHORT
+        self._whole, self._own = view == "expanded", own
+        self._thumbs = has_thumbs(density, view)
+        self._length = LONG if density == "card" or view == "list" else SHORT
         self._split = page.split if divided else None
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
 
@@ -84,33 +89,54 @@ class RowRenderer:
     def _head(self, row: EntryRow) -> str:
         ident, read = row.id, row.read
         feed = f' data-feed="{row.feed_id}"' if row.markable else ""
-        thumb = render_thumb(row.image) if self._cards else ""
+        thumb = render_thumb(row.image) if self._thumbs else ""
+        title, text = self._split_text(row)
+        state = "" if read else self._unread
+        classes = f"row{' is-read' if read else ''}{'' if title else ' untitled'}"
         return (
-            f'<li><article class="row{" is-read" if read else ""}" data-id="{ident}"'
-            f'{feed} aria-labelledby="t{ident}"'
+            f'<li><article class="{classes}" data-id="{ident}"{feed} aria-labelledby="t{ident}"'
             f"{_CURRENT if ident == self._open_id else ''}>{thumb}"
             f'<div><h2 id="t{ident}" dir="auto"{i18n.render_lang(row.language)}>'
             f'<a href="{self._link}{ident}">'
-            f'<bdi class="vh state">{"" if read else self._unread}</bdi>{self._title(row)}</a></h2>\n'
-            f"{self._line(row)}</div>\n"
+            f'<bdi class="vh state">{state}</bdi>{self._title(row, title, text)}</a></h2>\n'
+            f"{self._line(row, text if title else '')}</div>\n"
             f'<div class="end"><time datetime="{format_iso(row.at)}" title="{escape(format_moment(row.at))}">'
             f"{escape(format_ago(row.at))}</time>\n"
         )
 
-    def _title(self, row: EntryRow) -> str:
-        text = row.title or truncate_text(row.excerpt, TITLE)
-        text = text or i18n.describe_lost(row.lost) or self._untitled
-        return self._mark(text, "title")
+    def _split_text(self, row: EntryRow) -> tuple[str, str]:
+        """Return a row's title, and its text without the title if it begins with that.
 
-    def _line(self, row: EntryRow) -> str:
+        Without a title, the text says all. Passages that a search has found stay as they are.
+        """
+        if self._page.looked:
+            return row.title, row.excerpt if row.title else ""
+        return separate_title(row.title, row.excerpt)
+
+    def _title(self, row: EntryRow, title: str, text: str) -> str:
+        shown = title or truncate_text(text or row.excerpt, TITLE)
+        shown = shown or i18n.describe_lost(row.lost) or self._untitled
+        return self._mark(shown, "title")
+
+    def _line(self, row: EntryRow, text: str) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
-        excerpt = "" if self._whole else row.excerpt
-        source = _shared(row) if row.sharers else _source(row)
-        tags = "".join(f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
-        if not excerpt:
-            return f"<p>{source}{tags}</p>"
-        text = self._mark(truncate_text(excerpt, self._length))
-        return f'<p dir="auto">{source}{tags}<span class="text"> · {text}</span></p>'
+        parts = [_shared(row) if row.sharers else self._source(row)]
+        parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
+        start = "".join(parts)
+        if self._whole or not text:
+            return f"<p>{start}</p>" if start else ""
+        text = self._mark(truncate_text(text, self._length))
+        return f'<p dir="auto">{start}<span class="text">{" · " if start else ""}{text}</span></p>'
+
+    def _source(self, row: EntryRow) -> str:
+        """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
+        if not self._own:
+            tile = render_tile(row.feed_id, row.feed_title, icon=row.icon)
+            return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>'
+        author = row.author.strip()
+        if not author or "@" in author or author.casefold() in row.feed_title.casefold():
+            return ""
+        return f'<bdi class="src">{escape(author)}</bdi>'
 
     def _mark(self, text: str, where: str = "") -> str:
         return _escape(highlight_terms(text, self._page.looked, where)) if self._page.looked else escape(text)
@@ -121,11 +147,6 @@ _CURRENT = ' aria-current="true"'
 
 def _escape(text: str) -> str:
     return str(text) if isinstance(text, Markup) else escape(text)
-
-
-def _source(row: EntryRow) -> str:
-    """Return the feed of an entry, with its icon."""
-    return f'{render_icon(row.icon) if row.icon else ""}<bdi class="src">{escape(row.feed_title)}</bdi>'
 
 
 def _shared(row: EntryRow) -> str:
@@ -145,3 +166,27 @@ def _find_note(sharers: Sequence[Sharer], excerpt: str) -> str:
 def truncate_text(text: str, length: int) -> str:
     """Return at most ``length`` characters, cut between words, like Jinja's filter without leeway."""
     return text if len(text) <= length else text[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def has_thumbs(density: str, view: str) -> bool:
+    """Return whether rows show a small picture: not in single lines, nor beside whole texts."""
+    return view != "expanded" and density != "compact"
+
+
+def separate_title(title: str, text: str) -> tuple[str, str]:
+    """Return the title and the text without a beginning that repeats the title.
+
+    Many feeds give a post without a title the first words of its text as one: then the title is "".
+    """
+    beginning = title
+    for cut in _CUTS:
+        beginning = beginning.removesuffix(cut).rstrip()
+    if not beginning or not text.startswith(beginning):
+        return title, text
+    rest = text[len(beginning) :]
+    # Cut at any character; a whole title ends with a word.
+    if beginning != title:
+        return "", text
+    if rest[:1].isalnum():
+        return title, text
+    return title, rest.lstrip(" \t.:;,–—-·|")

@@ -1,0 +1,278 @@
+"""What rows show and where: titles, sources, pictures; what stays in sight around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from app.models.accounts.actor import Actor
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.test_list_rules import URLS, kept, subscribe, titles
+from tests.support.reader import add_user, follow, pull, rss
+
+Visit = Callable[..., Page]
+TITLE = "A headline of many words that needs two lines beside every picture, and would need a third one"
+TEXT = "The text says something else, and it says it at such length that no line can hold all of it. " * 3
+SIZES = (WIDE, (1024, 768), (390, 844))
+#: How many lines an element shows, and whether it is cut at the last of them.
+_LINES = "(e) => Math.round(e.clientHeight / parseFloat(getComputedStyle(e).lineHeight))"
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    return add_user(site.services)
+
+
+def lines(place: Locator) -> int:
+    return int(place.evaluate(_LINES))
+
+
+def edges(place: Locator) -> dict[str, float]:
+    found: dict[str, float] = place.evaluate("(e) => e.getBoundingClientRect().toJSON()")
+    return found
+
+
+def publish(site: Site, actor: Actor, body: bytes, url: str = URLS[0]) -> int:
+    feed_id = site.services.subscriptions.subscribe(actor, url).subscription.feed_id
+    pull(site.services, [feed_id], {url: body})
+    return feed_id
+
+
+def with_picture(body: bytes, title: str) -> bytes:
+    """Give one entry a picture."""
+    mark = f"<title>{title}</title>".encode()
+    picture = b"<enclosure url='https://pictures.example/a.png' type='image/png' length='9000'/>"
+    return body.replace(mark, mark + picture)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_headline_takes_two_lines_and_the_text_one(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    publish(site, ann, rss("Feed one", [(TITLE, TEXT), ("Short", TEXT)]))
+    page = visit(login="ann", size=size)
+    long, short = page.locator("#rows .row").all()
+    assert lines(long.locator("h2 a")) == 2
+    assert lines(short.locator("h2 a")) == 1
+    for row in (long, short):
+        assert lines(row.locator("p")) == 1
+        # The title is as wide as the row, but for the dot and, under a finger, the star.
+        assert edges(row.locator("h2"))["width"] >= edges(row)["width"] - 28 - 56
+
+
+@pytest.mark.parametrize("density", ["cozy", "card"])
+def test_a_picture_stands_at_the_end_and_leaves_no_hole(
+    site: Site, visit: Visit, ann: Actor, density: str
+) -> None:
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    publish(site, ann, with_picture(rss("Feed one", [("Seen", TEXT), ("Unseen", TEXT)]), "Seen"))
+    page = visit(login="ann")
+    page.route("https://pictures.example/**", lambda route: route.abort())
+    page.goto(f"/read/all?density={density}")
+    seen, unseen = page.locator("#rows .row").all()
+    picture, row = edges(seen.locator(".thumb")), edges(seen)
+    assert row["right"] - picture["right"] <= 16
+    assert edges(seen.locator("h2"))["right"] <= picture["left"]
+    assert row["top"] < picture["top"] < picture["bottom"] < row["bottom"]
+    assert unseen.locator(".thumb").count() == 0
+    assert edges(unseen)["height"] < row["height"]
+    assert edges(unseen.locator("h2"))["right"] >= edges(unseen)["right"] - 16
+    # Its box is kept while it loads, and where it fails.
+    assert picture["width"] >= 64
+
+
+def test_single_lines_and_whole_texts_show_no_small_picture(site: Site, visit: Visit, ann: Actor) -> None:
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    publish(site, ann, with_picture(rss("Feed one", [("Seen", TEXT)]), "Seen"))
+    page = visit(login="ann")
+    for query in ("view=panes&density=compact", "view=expanded"):
+        page.goto(f"/read/all?{query}")
+        expect(page.locator("#rows .row")).to_have_count(1)
+        expect(page.locator("#rows .thumb")).to_have_count(0)
+
+
+def test_the_name_of_a_feed_is_not_repeated_in_its_own_list(site: Site, visit: Visit, ann: Actor) -> None:
+    body = rss("Feed one", [("First", TEXT), ("Second", TEXT), ("Third", TEXT)])
+    body = body.replace(b"<title>First</title>", b"<title>First</title><author>Jo Example</author>")
+    body = body.replace(b"<title>Second</title>", b"<title>Second</title><author>feed one</author>")
+    feed_id = publish(site, ann, body)
+    page = visit(login="ann")
+    expect(page.locator("#rows .src")).to_have_text(["Feed one"] * 3)
+    expect(page.locator("#rows p > .av")).to_have_count(3)
+    page.goto(f"/read/feed/{feed_id}")
+    expect(page.locator("#rows .src")).to_have_text(["Jo Example"])
+    expect(page.locator("#rows p > .av")).to_have_count(0)
+    assert page.locator("#rows .row p").nth(1).inner_text().startswith("The text says")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_post_without_a_title_shows_its_text_once(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    (feed_id,) = follow(site.services, ann, ["feeds/rss/mastodon.art-29bf9a.xml"])
+    page = visit(login="ann", size=size)
+    page.goto(f"/read/feed/{feed_id}")
+    shown = page.locator("#rows .row")
+    expect(shown).to_have_count(20)
+    texts = [title.strip() for title in titles(page)]
+    assert len(texts[2]) > 100
+    assert all(1 <= lines(title) <= 3 for title in shown.locator("h2 a").all())
+    assert any(lines(title) == 3 for title in shown.locator("h2 a").all())
+    for row, text in zip(shown.all(), texts, strict=True):
+        assert row.inner_text().count(text[:30]) == 1
+
+
+def test_after_a_change_of_view_the_list_fills_the_pane(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 160)
+    page = visit(login="ann")
+    page.keyboard.press("1")
+    expect(page.locator(".pane-list")).to_have_attribute("data-view", "expanded")
+    expect(page.locator("#rows .row")).to_have_count(10)
+    page.keyboard.press("3")
+    expect(page.locator(".pane-list")).to_have_attribute("data-view", "panes")
+    below = "document.querySelector('#more').getBoundingClientRect().top >= innerHeight"
+    page.wait_for_function(f"!document.querySelector('#more') || {below}")
+    assert page.locator("#rows .row").count() > 15
+    # A window that grows shows more too.
+    before = page.locator("#rows .row").count()
+    page.set_viewport_size({"width": 1440, "height": 5000})
+    page.wait_for_function("(before) => document.querySelectorAll('#rows .row').length > before", arg=before)
+
+
+def test_a_list_fills_its_pane_only_if_rows_are_to_come_by_themselves(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    site.services.accounts.set_preferences(ann, {"auto_load": False})
+    subscribe(site, ann, 60)
+    page = visit(login="ann")
+    page.keyboard.press("1")
+    expect(page.locator("#rows .row")).to_have_count(10)
+    page.keyboard.press("3")
+    expect(page.locator(".pane-list")).to_have_attribute("data-view", "panes")
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("#rows .row")).to_have_count(10)
+    expect(page.locator("#more")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("query", ["view=panes&density=cozy", "view=list&density=cozy", "density=compact"])
+def test_rows_around_the_selected_one_stay_in_sight(site: Site, visit: Visit, ann: Actor, query: str) -> None:
+    subscribe(site, ann, 50)
+    page = visit(login="ann")
+    page.goto(f"/read/all?{query}")
+    page.wait_for_load_state("networkidle")
+    pane, row = page.locator(".pane-list"), page.locator(".row[aria-current]")
+
+    def hidden() -> tuple[float, float]:
+        """Return how much is in sight above and below the selected row."""
+        place, frame = edges(row), edges(pane)
+        return place["top"] - frame["top"] - edges(pane.locator(".bar"))["height"], frame["bottom"] - place[
+            "bottom"
+        ]
+
+    for number in range(40):
+        page.keyboard.press("n")
+        expect(page.locator("#rows .row").nth(number)).to_have_attribute("aria-current", "true")
+        assert hidden()[1] >= 112, number
+    for number in range(38, 2, -1):
+        page.keyboard.press("p")
+        expect(page.locator("#rows .row").nth(number)).to_have_attribute("aria-current", "true")
+        assert hidden()[0] >= min(112, number * 30), number
+
+
+def test_a_row_that_is_clicked_stays_under_the_pointer(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 50)
+    page = visit(login="ann")
+    pane = page.locator(".pane-list")
+    at = page.evaluate(
+        """() => {
+          const rows = [...document.querySelectorAll("#rows .row")];
+          return rows.findLastIndex((row) => row.getBoundingClientRect().bottom <= innerHeight);
+        }"""
+    )
+    row = page.locator("#rows .row").nth(at)
+    before = edges(row)["top"]
+    page.mouse.click(edges(row)["left"] + 120, before + 20)
+    expect(row).to_have_attribute("aria-current", "true")
+    expect(page.locator("#entry-title")).to_have_text(titles(page)[at])
+    assert edges(row)["top"] == before
+    assert pane.evaluate("(pane) => pane.scrollTop") == 0
+
+
+@pytest.mark.parametrize("size", [*SIZES, PHONE])
+def test_news_of_entries_cover_no_row_and_move_none(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    subscribe(site, ann, 20)
+    page = visit(login="ann", size=size)
+    tops = page.eval_on_selector_all(
+        "#rows .row", "(all) => all.map((row) => row.getBoundingClientRect().top)"
+    )
+    url = URLS[0]
+    (feed,) = site.services.reading.get_tree(ann).feeds
+    items = [*((f"fresh {n}", TEXT) for n in range(12)), *((f"one {n}", TEXT) for n in range(20))]
+    pull(site.services, [feed.feed_id], {url: rss("Feed one", items)})
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    bar = page.locator("#newbar")
+    expect(bar).to_have_text("12 new")
+    assert page.eval_on_selector_all(
+        "#rows .row", "(all) => all.map((row) => row.getBoundingClientRect().top)"
+    ) == pytest.approx(tops)
+    place, head = edges(bar), edges(page.locator(".pane-list > .bar"))
+    assert head["top"] <= place["top"] < place["bottom"] <= head["bottom"]
+    assert head["left"] <= place["left"] < place["right"] <= head["right"]
+    for tool in page.locator(".pane-list > .bar .tool").all():
+        if tool.is_visible():
+            other = edges(tool)
+            beside = place["right"] <= other["left"] or place["left"] >= other["right"]
+            assert beside or place["top"] >= other["bottom"]
+    bar.click()
+    expect(bar).to_be_hidden()
+    expect(page.locator("#rows .row").first).to_contain_text("fresh 0")
+
+
+def test_a_phone_is_not_offered_three_panes(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", size=PHONE)
+    page.locator(".pane-list summary[aria-label=View]").click()
+    expect(page.locator(".menu-box [value=list]")).to_be_visible()
+    expect(page.locator(".menu-box [value=panes]")).to_be_hidden()
+    tick = "(button) => getComputedStyle(button, '::after').content"
+    assert page.locator(".menu-box [value=list]").evaluate(tick) == '"✓"'
+    wide = visit(login="ann")
+    wide.locator(".pane-list summary[aria-label=View]").click()
+    expect(wide.locator(".menu-box [value=panes]")).to_be_visible()
+    assert wide.locator(".menu-box [value=list]").evaluate(tick) == "none"
+
+
+def test_lines_of_the_list_view_have_a_readable_measure(site: Site, visit: Visit, ann: Actor) -> None:
+    publish(site, ann, rss("Feed one", [(TITLE, TEXT * 3)]))
+    kept(site, ann, view="list")
+    page = visit(login="ann", size=(1920, 1000))
+    row = edges(page.locator("#rows .row"))
+    assert 700 <= row["width"] <= 960
+    assert edges(page.locator("#rows p"))["width"] <= row["width"]
+
+
+def test_single_lines_beside_an_entry_show_the_headline(site: Site, visit: Visit, ann: Actor) -> None:
+    publish(site, ann, rss("The feed with a name that is long enough for two", [(TITLE, TEXT)]))
+    page = visit(login="ann")
+    page.goto("/read/all?view=panes&density=compact")
+    row = page.locator("#rows .row")
+    assert edges(row.locator("h2"))["width"] >= edges(row)["width"] - 110
+    expect(row.locator(".src")).to_be_hidden()
+    expect(row.locator("p > .av")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("size", "height"), [(WIDE, 56), ((900, 700), 56), ((1024, 768), 56), ((390, 844), 104)]
+)
+def test_the_head_of_a_list_is_one_line_and_two_on_a_phone(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int], height: int
+) -> None:
+    subscribe(site, ann, 5)
+    page = visit(login="ann", size=size)
+    assert edges(page.locator(".pane-list > .bar"))["height"] <= height
+    expect(page.locator(".pane-list h1")).to_be_visible()
+    expect(page.locator("#unread")).to_have_text("5 unread")
