@@ -315,3 +315,32 @@ def test_the_manager_without_a_script_on_a_phone(site: Site, visit: Visit, ann: 
     page.locator("#folders li").first.get_by_role("button", name="Move", exact=True).click()
     (top,) = site.services.reading.get_tree(ann).folders
     assert [f.name for f in top.folders] == ["News"]
+
+
+def test_the_first_screen_of_the_manager_on_a_phone_shows_feeds(site: Site, visit: Visit, ann: Actor) -> None:
+    """And what can be done to chosen ones is in reach, however far down they are."""
+    urls = [f"https://site{n}.example/feed" for n in range(30)]
+    for url in urls:
+        site.services.subscriptions.subscribe(ann, url)
+    page = visit(login="ann", size=(390, 844))
+    page.goto("/subscriptions")
+    tabs = page.locator(".tabs").evaluate("(bar) => bar.getBoundingClientRect().top")
+    shown = page.locator(".feeds tbody tr").evaluate_all(
+        "(all, end) => all.filter((row) => row.getBoundingClientRect().bottom <= end).length", tabs
+    )
+    assert shown >= 2
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    expect(page.locator(".manager-find .btn")).to_be_hidden()
+    last = page.locator("input[name=feed]").last
+    last.check()
+    button = page.locator("button[value=unsubscribe]")
+    expect(button).to_be_enabled()
+    bar = page.locator("#bulk-bar").evaluate("(bar) => bar.getBoundingClientRect().toJSON()")
+    assert bar["top"] == 0
+    assert bar["height"] <= 160
+    button.scroll_into_view_if_needed()
+    expect(button).to_be_in_viewport()
+    # Nothing is hidden without scripts.
+    plain = visit(login="ann", size=(390, 844), js=False)
+    plain.goto("/subscriptions")
+    expect(plain.locator(".manager-find .btn")).to_be_visible()
