@@ -8,6 +8,7 @@ from app.services.reading.ahead import AheadService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
+from app.services.reading.playback import PlaybackService
 from app.services.reading.reading import ReadingService
 from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
@@ -91,6 +92,11 @@ class ReadingServices(MediaServices):
     def stream_views(self) -> StreamViewService:
         """The view of each stream."""
         return StreamViewService(self.gateways.stream_views)
+
+    @lazy
+    def playback(self) -> PlaybackService:
+        """Positions in recordings, and the sites that may send them."""
+        return PlaybackService(self.gateways.playback, self.gateways.accounts)
 
     @lazy
     def tags(self) -> TagService:

@@ -49,6 +49,7 @@ from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
+from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
@@ -115,6 +116,7 @@ from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.playback import PlaybackMapper
 from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
@@ -169,6 +171,7 @@ class Mappers:
         self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(database)
         self.stream_views = StreamViewMapper(database)
+        self.playback = PlaybackMapper(database)
         self.undos = UndoMapper(database)
         self.removals = RemovalMapper(database)
         self.users = UserMapper(database)
@@ -521,6 +524,7 @@ class Gateways:
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
+        self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
         self.page_frame = PageFrameGateway(
             folders=m.folders,
             tags=m.tags,

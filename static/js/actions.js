@@ -11,7 +11,8 @@ export function register(actions) {
   for (const [word, action] of Object.entries(actions)) known.set(word, [action, ...(known.get(word) ?? [])]);
 }
 
-export const act = (word) => (known.get(word) ?? []).some((action) => action() !== false);
+// With the element that was clicked, if any.
+export const act = (word, from) => (known.get(word) ?? []).some((action) => action(from) !== false);
 
 // An action that opens an address.
 export const to = (url) => () => location.assign(url);
@@ -23,10 +24,10 @@ const failed = () => toast(offline());
 // after it has loaded.
 export function later(script, words, { gate = (action) => action, target = () => {}, fail = failed } = {}) {
   let pressed = [], loaded;
-  const ask = (word) => () => {
+  const ask = (word) => (from) => {
     if (loaded) return false;
     const meant = target();
-    const done = gate(() => (target() === meant ? act(word) : toast(t("Nothing changed: another entry is selected now."))));
+    const done = gate(() => (target() === meant ? act(word, from) : toast(t("Nothing changed: another entry is selected now."))));
     if (pressed.push(done) > 1) return;
     import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => {
       loaded = true;

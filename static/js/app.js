@@ -41,11 +41,15 @@ later("help", ["help"]);
 later("jump", ["jump"]);
 later("type", ["look-text", "theme-next"]);
 later("chip", ["chip"], quiet);
+later("player", ["play", "play-back", "play-forward", "embed"]);
+later("player", ["play-resume"], quiet);
 
 document.documentElement.classList.add("js");
 toasts.start();
 keys.start(act);
 extras.start(act);
+// What played on the page before goes on here.
+if (sessionStorage.getItem("eventr.player")) act("play-resume");
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("refresh", ["refresh"], ofList);
@@ -57,7 +61,6 @@ if (document.querySelector(".reader")) {
   later("entry", ["original-background", "mail", "copy-link"], ofEntry);
   later("entry", ["full-screen"]);
   later("type", ["text-larger", "text-smaller"]);
-  later("embed", ["embed"], ofEntry);
   later("look", ["view-panes", "view-list", "view-expanded"], ofList);
   later("look", ["view-send"]);
   later("agree", ["agree"], quiet);

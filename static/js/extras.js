@@ -45,7 +45,7 @@ export function start(act) {
   document.addEventListener("click", (event) => {
     menus(event);
     const button = event.target.closest("[data-key]");
-    if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key)) event.preventDefault();
+    if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key, button)) event.preventDefault();
   });
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");

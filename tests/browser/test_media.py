@@ -77,12 +77,15 @@ def test_H07_a_video_asks_its_site_for_nothing_before_it_is_wanted(site: Site, v
     page.on("request", lambda request: asked.append(request.url) if "youtube" in request.url else None)
     page.route("https://www.youtube-nocookie.com/**", lambda route: route.fulfill(body="A player"))
     page.keyboard.press("j")
-    play = page.get_by_role("button", name="Play here")
+    play = page.get_by_role("button", name="Play: one 0")
     play.wait_for()
     page.wait_for_load_state("networkidle")
     assert asked == []
+    play.click()
+    expect(page.get_by_role("dialog")).to_contain_text("Play from YouTube?")
+    assert asked == []
     with page.expect_request("https://www.youtube-nocookie.com/**"):
-        play.click()
+        page.get_by_role("button", name="Play once").click()
     expect(page.locator("#article iframe")).to_be_focused()
     assert asked == ["https://www.youtube-nocookie.com/embed/dQw4w9WgXcQ"]
     expect(play).to_have_count(0)

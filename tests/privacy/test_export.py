@@ -38,7 +38,15 @@ from workers import registry
 
 MEMBERS = {
     *("README.txt", "account.json", "subscriptions.opml", "subscriptions.json", "folders.json"),
-    *("starred.json", "tagged.json", "searches.json", "shares.json", "comments.json", "likes.json"),
+    *(
+        "starred.json",
+        "tagged.json",
+        "searches.json",
+        "positions.json",
+        "shares.json",
+        "comments.json",
+        "likes.json",
+    ),
     *("people.json", "notifications.json", "files.json"),
 }
 #: Stands in each word that somebody else has typed for others than ann.

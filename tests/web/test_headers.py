@@ -38,8 +38,10 @@ def test_H08_the_policy_is_the_written_one() -> None:
     """Word by word; ``img-src`` is wider only for people who want pictures from their sites."""
     assert headers.CSP == (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        "font-src 'self'; connect-src 'self'; media-src 'self'; "
-        "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com; manifest-src 'self'; "
+        "font-src 'self'; connect-src 'self'; media-src 'self' https: http:; "
+        "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com https://open.spotify.com "
+        "https://w.soundcloud.com https://bandcamp.com https://framatube.org https://peertube.tv; "
+        "manifest-src 'self'; "
         "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types eventr"
     )
@@ -192,6 +194,26 @@ _YOUTUBE = "https://www.youtube-nocookie.com/embed/aaaaaaaaaaa"
         ("https://www.youtube.com/shorts/aaaaaaaaaaa", _YOUTUBE),
         ("https://vimeo.com/12345678", "https://player.vimeo.com/video/12345678?dnt=1"),
         ("https://player.vimeo.com/video/12345678", "https://player.vimeo.com/video/12345678?dnt=1"),
+        (
+            "https://open.spotify.com/embed/episode/4rOoJ6Egrf8K2IrywzwOMk?utm_source=x",
+            "https://open.spotify.com/embed/episode/4rOoJ6Egrf8K2IrywzwOMk",
+        ),
+        (
+            "https://w.soundcloud.com/player/?url=https%3A//api.soundcloud.com/tracks/123&color=x&auto_play=true",
+            "https://w.soundcloud.com/player/?url=https%3A//api.soundcloud.com/tracks/123",
+        ),
+        (
+            "https://bandcamp.com/EmbeddedPlayer/album=12/size=large/bgcol=ffffff/track=34/transparent=true/",
+            "https://bandcamp.com/EmbeddedPlayer/album=12/track=34/size=large/artwork=small/",
+        ),
+        (
+            "https://framatube.org/videos/embed/0b04f13d-1e18-4f1d-814e-4979aa7c9c44",
+            "https://framatube.org/videos/embed/0b04f13d-1e18-4f1d-814e-4979aa7c9c44?p2p=0",
+        ),
+        ("https://w.soundcloud.com/player/?url=https%3A//evil.example/tracks/1", None),
+        ("https://open.spotify.com/embed/episode/../../../x", None),
+        ("https://bandcamp.com/EmbeddedPlayer/size=large/", None),
+        ("https://framatube.org.evil/videos/embed/0b04f13d", None),
         ("https://youtube.com.evil/watch?v=aaaaaaaaaaa", None),
         ("https://evil.example/youtube.com/watch?v=aaaaaaaaaaa", None),
         ("https://www.youtube.com@evil.example/watch?v=aaaaaaaaaaa", None),
@@ -210,6 +232,7 @@ _YOUTUBE = "https://www.youtube-nocookie.com/embed/aaaaaaaaaaa"
 def test_H07_players_are_made_of_exact_hosts_and_ids(url: str | None, src: str | None) -> None:
     found = embeds.find_player(url)
     assert (found.src if found else None) == src
+    assert found is None or found.host in embeds.FRAME_HOSTS
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
@@ -18,7 +19,7 @@ ACTIONS = """next previous down up next-unread page page-back next-feed previous
     mark-above mark-below undo star tag mail copy-link view-expanded view-list view-panes tree full-screen
     text-larger text-smaller theme-next look-text
     refresh add search help jump go-home go-all go-starred go-tags go-settings
-    share share-note chain go-following go-shares like comments go-people
+    play play-back play-forward share share-note chain go-following go-shares like comments go-people
     go-discover go-notifications go-profile"""
 
 
@@ -132,12 +133,14 @@ def test_dots_and_dollars_are_keys_but_no_names():
 
 # -- pages
 def _rows(page: str) -> dict[str, list[str]]:
-    return {a: k.split() for a, k in re.findall(r'data-action="([\w-]+)" data-keys="([^"]*)"', page)}
+    return {
+        a: unescape(k).split() for a, k in re.findall(r'data-action="([\w-]+)" data-keys="([^"]*)"', page)
+    }
 
 
 def _handled(page: str) -> dict[str, list[str]]:
     (lines,) = re.findall(r'<meta name="keys" content="([^"]*)"', page)
-    return {line.split()[0]: line.split()[1:] for line in lines.split("\n")}
+    return {line.split()[0]: line.split()[1:] for line in unescape(lines).split("\n")}
 
 
 def _preferences(services: Services) -> Preferences:

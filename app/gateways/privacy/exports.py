@@ -38,6 +38,7 @@ folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
 searches.json        your saved searches
+positions.json       how far you have listened to recordings
 shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
 comments.json        your comments
 likes.json           your likes
@@ -145,6 +146,7 @@ class PersonalExportGateway:
             "starred": mine.iter_starred,
             "tagged": mine.iter_tagged,
             "searches": mine.iter_searches,
+            "positions": mine.iter_positions,
             "shares": mine.iter_shares,
             "comments": mine.iter_comments,
             "likes": mine.iter_likes,

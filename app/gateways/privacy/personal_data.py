@@ -195,6 +195,10 @@ class PersonalDataGateway:
         for one in self._tags.list_searches(user_id):
             yield {"name": one.name, "query": one.query}
 
+    def iter_positions(self, user_id: int) -> Iterator[Row]:
+        """Yield positions in recordings."""
+        yield from self._belongings.list_positions(user_id)
+
     def iter_shares(self, user_id: int) -> Iterator[Row]:
         """Yield shares and posts, each with its chain as far as the user may see it."""
         for batch in _batches(

@@ -252,6 +252,12 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The settings of a user that were changed longest ago.
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
     ],
+    "playback": [
+        IndexModel([("user_id", _UP), ("file", _UP)], name="user_file", unique=True),
+        # The latest positions of a user, and the oldest.
+        IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

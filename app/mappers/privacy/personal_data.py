@@ -116,6 +116,12 @@ class PersonalDataMapper:
         return list(self._database["streamviews"].find({"user_id": user_id}, shown).sort("stream", 1))
 
     @translate_errors
+    def list_positions(self, user_id: int) -> list[dict[str, Any]]:
+        """Return a user's positions in recordings, the latest first; their number is limited."""
+        shown = {"_id": 0, "url": 1, "seconds": 1, "duration": 1, "at": 1}
+        return list(self._database["playback"].find({"user_id": user_id}, shown).sort("at", -1))
+
+    @translate_errors
     def list_former_names(self, user_id: int) -> list[dict[str, Any]]:
         """Return the former names reserved for a user, and until when."""
         doc = self._database["users"].find_one({"_id": user_id}, {"former": 1}) or {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import zoneinfo
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,6 +14,10 @@ from app.errors import InvalidError
 
 #: Most actions of a key map, and most characters of an entry. A person's map is far smaller.
 KEYS_MAX, KEY_LENGTH = 80, 40
+#: Most sites whose recordings play without a question.
+MEDIA_SITES_MAX = 200
+#: A host as in the address of a recording: a name or an IP address, with its port.
+_HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 def _choice(default: str, *values: str) -> Any:
@@ -32,6 +37,7 @@ class Preferences:
         time_zone: IANA name ("Europe/Berlin"), "" for the device's.
         font, text_size, line_height, text_width, justified: of articles; the size is in pixels. A device may
             have its own.
+        media_sites: hosts whose recordings and players may load without a question.
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
@@ -50,6 +56,7 @@ class Preferences:
     text_width: str = _choice("medium", "narrow", "medium", "wide", "full")
     justified: bool = False
     images: str = _choice("eventr", "eventr", "site", "none")
+    media_sites: tuple[str, ...] = ()
     mark_on_scroll: bool = False
     auto_load: bool = True
     after_mark_all: str = _choice("stay", "stay", "next")
@@ -114,6 +121,8 @@ def check(name: str, value: object) -> Any:
         raise InvalidError("This setting doesn't exist.", field=name)
     if name in ("keys", "keys_before"):
         return _keys(value)
+    if name == "media_sites":
+        return _sites(value)
     if name == "time_zone":
         fits = value == "" or value in list_time_zones()
     elif "values" in field.metadata:
@@ -125,6 +134,18 @@ def check(name: str, value: object) -> Any:
     if not fits:
         raise InvalidError("This isn't a valid value for the setting.", field=name)
     return value
+
+
+def _sites(value: object) -> tuple[str, ...]:
+    fits = (
+        isinstance(value, (list, tuple))
+        and len(value) <= MEDIA_SITES_MAX
+        and len(set(value)) == len(value)
+        and all(isinstance(site, str) and _HOST.fullmatch(site) for site in value)
+    )
+    if not fits:
+        raise InvalidError("This isn't a valid list of sites.", field="media_sites")
+    return tuple(value)  # type: ignore[arg-type]  # a list of texts, checked above
 
 
 def _keys(value: object) -> Mapping[str, str]:

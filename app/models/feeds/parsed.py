@@ -7,7 +7,8 @@ import datetime as dt
 import enum
 import itertools
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from app.models.feeds.chain import Chain
 
@@ -68,6 +69,13 @@ _LETTER = re.compile(
 )
 #: Most pictures of one text that are checked.
 _MOST_SIGNS = 1000
+#: Lists of parts, which most browsers can't play.
+_PLAYLIST = re.compile(r"mpegurl|dash\+xml|x-scpls|x-ms-(?:asx|wax|wvx)", re.IGNORECASE)
+#: Endings of files that browsers play.
+_MEDIA: Mapping[str, Literal["audio", "video"]] = {
+    **dict.fromkeys(("mp3", "m4a", "m4b", "aac", "oga", "ogg", "opus", "wav", "flac"), "audio"),
+    **dict.fromkeys(("mp4", "m4v", "webm", "mov", "ogv"), "video"),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,11 +103,27 @@ class Enclosure:
             return False
         return self.type.partition(";")[0] in _SHOWN if self.type else looks_like_picture(self.url)
 
+    @property
+    def medium(self) -> Literal["audio", "video"] | None:
+        """What a page can play: a recording by its type, else by the ending of its address; else None."""
+        return find_medium(self.url, self.type)
+
 
 def has_picture(html: str) -> bool:
     """Return whether a text shows a picture other than emoji and tracking pixels."""
     tags = itertools.islice(_IMAGE.finditer(html), _MOST_SIGNS)
     return any(not _LETTER.search(_ALT.sub("", tag[0])) for tag in tags)
+
+
+def find_medium(url: str, type: str | None = None) -> Literal["audio", "video"] | None:
+    """Return the medium of a file that browsers play, None for other files and addresses."""
+    if not url.startswith(("https://", "http://")):
+        return None
+    kind = (type or "").partition("/")[0].strip().lower()
+    if kind in ("audio", "video") and not _PLAYLIST.search(type or ""):
+        return "audio" if kind == "audio" else "video"
+    # Many servers say "application/octet-stream" of everything.
+    return None if kind in ("image", "text") else _MEDIA.get(url.partition("?")[0].rpartition(".")[2].lower())
 
 
 def looks_like_picture(url: str) -> bool:

@@ -22,6 +22,7 @@ from app.gateways.media.sources import SourceGateway, get_day, may_fetch
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.media.addresses import MediaKeys
 from app.models.media.blob import Blob, Purpose
+from app.models.media.recordings import list_recordings
 from app.models.media.rewriting import PICTURES_MAX, list_pictures
 from app.models.media.shown import PictureState, ShownPicture
 from app.models.media.signing import PictureSigner
@@ -62,6 +63,9 @@ class WantedPicture(NamedTuple):
 def list_wanted(entry: Entry, feed: str | None) -> list[WantedPicture]:
     """Return the pictures of an entry: those in its text and those attached to it."""
     urls = [*list_pictures(entry.content or entry.summary), *(file.url for file in entry.pictures)]
+    # The still picture of a player.
+    if entry.image and entry.image not in urls and list_recordings(entry):
+        urls.append(entry.image)
     root = entry.of.entry_id if entry.of else entry.id
     return [WantedPicture(url, entry.url, feed, root) for url in urls]
 

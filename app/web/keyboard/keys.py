@@ -62,6 +62,14 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
         ),
     ),
     (
+        lazy_gettext("Player"),
+        (
+            _row("play", "i", lazy_gettext("Play or pause")),
+            _row("play-back", "<", lazy_gettext("Back 15 seconds")),
+            _row("play-forward", ">", lazy_gettext("Forward 30 seconds")),
+        ),
+    ),
+    (
         lazy_gettext("Sharing"),
         (
             _row("share", "Shift+S", lazy_gettext("Share or unshare")),

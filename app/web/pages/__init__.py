@@ -34,6 +34,7 @@ from app.web.pages.notifications import bp as notifications
 from app.web.pages.packs import bp as packs
 from app.web.pages.people import bp as people
 from app.web.pages.pictures import bp as pictures
+from app.web.pages.playback import bp as playback
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.search import bp as search
@@ -68,6 +69,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     report,
     search,
     tags,
+    playback,
     subscriptions,
     settings,
     files,

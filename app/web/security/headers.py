@@ -7,11 +7,14 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, g, request
 
 from app.web.context import get_web
+from app.web.view.embeds import FRAME_HOSTS
 from app.web.view.pictures import DIRECT, get_choice
 
 #: Pictures come from this server (H05), or for people who chose so from any site.
 IMAGE_SOURCES, FOREIGN_IMAGE_SOURCES = "'self' data:", "'self' data: https: http:"
 
+#: Recordings come from any site, after a click and a question (:mod:`app.web.view.players`). The header can't
+#: name the sites: a player goes on while the page shows entries of other ones.
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -20,8 +23,8 @@ CSP = "; ".join(
         f"img-src {IMAGE_SOURCES}",
         "font-src 'self'",
         "connect-src 'self'",
-        "media-src 'self'",
-        "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com",
+        "media-src 'self' https: http:",
+        f"frame-src 'self' {' '.join(f'https://{host}' for host in FRAME_HOSTS)}",
         "manifest-src 'self'",
         "worker-src 'self'",
         "form-action 'self'",

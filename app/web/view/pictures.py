@@ -123,6 +123,19 @@ def render_thumb(url: str | None) -> str:
     return f'<img class="thumb" src="{shown.build_path("t208")}"{double} {shape}>'
 
 
+def render_poster(url: str | None, page: str | None = None) -> str:
+    """Return the still picture of a player; "" without one, or if it isn't shown.
+
+    :func:`collect_entry` has looked it up.
+    """
+    url = keep_http_url(url)
+    if not url or (get_choice() == PROXY and url not in _get_known()):
+        return ""
+    tag = f'<a><img src="{escape(url)}" alt="" {_FROM_SITE}></a>'
+    shown = show_pictures(tag, page)[len("<a>") : -len("</a>")]
+    return shown if shown.startswith("<img ") else ""
+
+
 # -- for programs
 def sign_pictures(markup: str, page: str | None) -> str:
     """Return sanitized HTML for programs, whose pictures come from this server."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -16,6 +15,7 @@ from app.models.accounts.actor import Permission
 from app.models.feeds.feed import FetchRecord
 from app.models.feeds.parsed import Enclosure, FileRole
 from app.models.imports.imports import Import
+from app.models.media.recordings import list_recordings
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
@@ -24,9 +24,20 @@ from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
-from app.web.view import chart, embeds, faces, highlight, i18n, pictures, present, typography
+from app.web.view import (
+    chart,
+    embeds,
+    faces,
+    highlight,
+    i18n,
+    pictures,
+    players,
+    present,
+    typography,
+)
 from app.web.view import tree as treeview
 from app.web.view.rows import RowRenderer, has_thumbs
+from app.web.view.sprite import render_icon
 from app.web.view.templates import LanguageTemplates
 
 #: The sections of the settings: address below /settings, icon, title.
@@ -36,13 +47,12 @@ SETTINGS_SECTIONS = (
     ("keys", "key", N_("Keyboard shortcuts")),
     ("sharing", "share", N_("Sharing")),
     ("notifications", "comment", N_("Notification settings")),
+    ("privacy", "eye", N_("Privacy")),
     ("apps", "device", N_("Apps")),
     ("files", "download", N_("Files")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
-#: Icons that point in the text's direction: mirrored in right-to-left languages.
-DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 _TEMPLATES, _TREES = "eventr.templates", "eventr.trees"
 #: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
@@ -89,6 +99,9 @@ def install(app: Flask, tree_cache: int) -> None:
         row_renderer=make_row_renderer,
         tree_shape=compute_tree_shape,
         player=embeds.find_player,
+        list_recordings=list_recordings,
+        show_recordings=players.show_recordings,
+        show_embed=players.show_embed,
         tile=treeview.render_tile_html,
         face=faces.render_face_html,
         own_face=faces.render_own_face,
@@ -123,6 +136,8 @@ def install(app: Flask, tree_cache: int) -> None:
         playtime=present.format_playtime,
         in_theme=apply_theme,
         pictured=pictures.show_pictures,
+        playable=players.show_players,
+        with_moments=players.link_moments,
         browser=present.describe_browser,
         found=highlight.highlight_terms,
         note=highlight.explain_note,
@@ -136,18 +151,6 @@ def render_page(name: str, **values: Any) -> str:
     """Render a template in the page's language."""
     templates = cast(LanguageTemplates, current_app.extensions[_TEMPLATES])
     return render_template(templates.load(name, i18n.get_language()), **values)
-
-
-def render_icon(name: str, label: str = "") -> Markup:
-    """Return an icon of the sprite; decorative unless it has a label."""
-    return _icon(name, label, _sprite())
-
-
-@functools.cache
-def _icon(name: str, label: str, sprite: str) -> Markup:
-    aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
-    kind = "icon flip" if name in DIRECTED else "icon"
-    return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
 
 
 def describe_file(file: Enclosure) -> str:
@@ -232,10 +235,6 @@ def describe_outcome(fetch: FetchRecord) -> str:
 def is_measured(fetch: FetchRecord) -> bool:
     """Return whether status, time and size may be shown; timings reveal as much as the error code (S13)."""
     return not fetch.error or get_visible_word(fetch.error) == fetch.error
-
-
-def _sprite() -> str:
-    return get_web().assets.get_url("sprite.svg")
 
 
 def render_csrf_field() -> Markup:

@@ -25,6 +25,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     imports,
     notifications,
     people,
+    playback,
     profiles,
     run,
     settings,

@@ -10,7 +10,7 @@ from flask import g
 from msgspec import Meta
 
 from app.models.accounts.actor import Actor
-from app.models.accounts.preferences import KEY_LENGTH, KEYS_MAX, Preferences
+from app.models.accounts.preferences import KEY_LENGTH, KEYS_MAX, MEDIA_SITES_MAX, Preferences
 from app.models.accounts.token import Caller, Scope
 from app.models.reading.stream_view import StreamView
 from app.web.api.rest.shapes import UNSET, Body, Shape, UnsetType
@@ -39,6 +39,12 @@ Font = Literal["system", "serif", "legible", "dyslexic"]
 LineHeight = Literal["tight", "normal", "loose"]
 TextWidth = Literal["narrow", "medium", "wide", "full"]
 Images = Literal["eventr", "site", "none"]
+MediaSites = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=261)], ...],
+    Meta(
+        max_length=MEDIA_SITES_MAX, description="Hosts whose recordings and players load without a question."
+    ),
+]
 Action = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH)]
 Keys = Annotated[
     dict[Action, Annotated[str, Meta(max_length=KEY_LENGTH)]],
@@ -114,6 +120,7 @@ class Settings(Shape, frozen=True):
     text_width: TextWidth
     justified: bool
     images: Images
+    media_sites: MediaSites
     mark_on_scroll: bool
     auto_load: bool
     after_mark_all: Literal["stay", "next"]
@@ -140,6 +147,7 @@ class SettingsChange(Body, frozen=True):
     text_width: TextWidth | UnsetType = UNSET
     justified: bool | UnsetType = UNSET
     images: Images | UnsetType = UNSET
+    media_sites: MediaSites | UnsetType = UNSET
     mark_on_scroll: bool | UnsetType = UNSET
     auto_load: bool | UnsetType = UNSET
     after_mark_all: Literal["stay", "next"] | UnsetType = UNSET

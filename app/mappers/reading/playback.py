@@ -1,0 +1,67 @@
+"""Positions in recordings: the collection ``playback``, one document per user and recording."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import Doc
+from app.models.reading.playback import PlayPosition, name_recording
+
+
+class PlaybackMapper:
+    """Document ↔ :class:`PlayPosition`. Every query contains ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._positions: Collection[Doc] = database["playback"]
+
+    @translate_errors
+    def find(self, user_id: int, url: str) -> PlayPosition | None:
+        """Return a user's position in a recording."""
+        found = self._positions.find_one({"user_id": user_id, "file": name_recording(url)})
+        return _read(found) if found else None
+
+    @translate_errors
+    def list_latest(self, user_id: int, limit: int) -> list[PlayPosition]:
+        """Return a user's positions, the latest first."""
+        found = self._positions.find({"user_id": user_id}).sort("at", -1).limit(limit)
+        return list(map(_read, found))
+
+    @translate_errors
+    def save(self, user_id: int, position: PlayPosition, expires: dt.datetime) -> bool:
+        """Store a position; return whether the user had none in this recording."""
+        result = self._positions.update_one(
+            {"user_id": user_id, "file": name_recording(position.url)},
+            {
+                "$set": {
+                    "entry_id": position.entry_id,
+                    "url": position.url,
+                    "seconds": position.seconds,
+                    "duration": position.duration,
+                    "at": position.at,
+                    "expires": expires,
+                }
+            },
+            upsert=True,
+        )
+        return result.upserted_id is not None
+
+    @translate_errors
+    def trim_oldest(self, user_id: int, limit: int) -> None:
+        """Delete the oldest positions, keeping ``limit``."""
+        old = self._positions.find({"user_id": user_id}, {"_id": 0, "file": 1}).sort("at", -1).skip(limit)
+        if files := [doc["file"] for doc in old]:
+            self._positions.delete_many({"user_id": user_id, "file": {"$in": files}})
+
+
+def _read(doc: Doc) -> PlayPosition:
+    return PlayPosition(
+        entry_id=doc["entry_id"],
+        url=doc["url"],
+        seconds=doc["seconds"],
+        duration=doc["duration"],
+        at=doc["at"],
+    )

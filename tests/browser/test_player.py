@@ -1,0 +1,272 @@
+"""Recordings: nothing loads before a click and a question, and the player stays while one reads on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.accounts.actor import Actor
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.support.reader import add_user, pull
+from tests.support.recordings import LENGTH, RecordingSite
+
+Visit = Callable[..., Page]
+Eventually = Callable[..., object]
+FEED = "https://pod.example/feed"
+NOTES = ("00:00 Intro", "00:30 Trees and birds", "01:10 End")
+
+
+@pytest.fixture
+def recordings() -> RecordingSite:
+    return RecordingSite()
+
+
+@pytest.fixture
+def listen(visit: Visit, recordings: RecordingSite) -> Visit:
+    """``visit``, with a site that sends recordings."""
+    return lambda **wish: _serve(visit(routes=True, **wish), recordings)
+
+
+def _serve(page: Page, recordings: RecordingSite) -> Page:
+    recordings.serve(page)
+    page.goto("/read/all")
+    return page
+
+
+def _feed(url: str, text: str = "") -> bytes:
+    text = text or "".join(f"&lt;p&gt;{line}&lt;/p&gt;" for line in NOTES)
+    items = "".join(
+        f"<item><title>Episode {n}</title><guid>{n}</guid><link>https://pod.example/{n}</link>"
+        f"<description>{text}</description><itunes:duration>{LENGTH}</itunes:duration>"
+        f'<enclosure url="{url}/{n}.wav" type="audio/wav" length="960044"/>'
+        f"<pubDate>Mon, {10 + n} Nov 2025 10:00:00 GMT</pubDate></item>"
+        for n in (1, 2)
+    )
+    return (
+        f'<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>'
+        f"<title>The Tree Podcast</title>{items}</channel></rss>"
+    ).encode()
+
+
+@pytest.fixture
+def ann(site: Site, recordings: RecordingSite) -> Actor:
+    actor = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(actor, FEED).subscription.feed_id
+    pull(site.services, [feed], {FEED: _feed(recordings.url)})
+    return actor
+
+
+def _open(page: Page, title: str = "Episode 1") -> None:
+    page.locator(".row h2 a", has_text=title).click()
+    expect(page.locator("#entry-title")).to_have_text(title)
+
+
+def _position(site: Site, actor: Actor, recordings: RecordingSite, name: str = "1.wav") -> int:
+    return site.services.playback.find_start(actor, f"{recordings.url}/{name}")
+
+
+def test_H07_a_recording_asks_its_site_for_nothing_before_the_answer(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    page = listen(login="ann")
+    _open(page)
+    box = page.locator("#article .player")
+    expect(box).to_contain_text("From cdn.example")
+    expect(box).to_contain_text("2:00")
+    page.wait_for_load_state("networkidle")
+    box.get_by_role("button", name="Play: Episode 1").click()
+    expect(page.get_by_role("dialog")).to_contain_text("That site sees your IP address.")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".playbar")).to_have_count(0)
+    assert recordings.requested == []
+    box.get_by_role("button", name="Play: Episode 1").click()
+    page.get_by_role("button", name="Play once").click()
+    expect(page.locator(".playbar").get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    assert set(recordings.requested) == {"/1.wav"}
+    # "Once" is for this recording.
+    _open(page, "Episode 2")
+    page.get_by_role("button", name="Play: Episode 2").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def test_a_site_that_is_always_allowed_can_be_asked_about_again(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    page = listen(login="ann")
+    _open(page)
+    with page.expect_response("**/playback/sites"):
+        page.locator("#article .player .play").click()
+        page.get_by_role("button", name=re.compile("^Always play from")).click()
+    _open(page, "Episode 2")
+    page.get_by_role("button", name="Play: Episode 2").click()
+    expect(page.locator(".playbar")).to_contain_text("Episode 2")
+    page.goto("/settings/privacy")
+    expect(page.locator(".lines")).to_contain_text(recordings.host)
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_text("Eventr asks for every site.")).to_be_visible()
+    page.goto("/read/all")
+    _open(page)
+    page.locator("#article .player .play").click()
+    # This page hasn't played this episode yet.
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def _allow(site: Site, actor: Actor, recordings: RecordingSite) -> None:
+    site.services.accounts.set_preferences(actor, {"media_sites": [recordings.host]})
+
+
+def test_the_player_goes_on_while_the_page_shows_other_things(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.keyboard.press("i")
+    bar = page.locator(".playbar")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    asked = len(recordings.requested)
+    _open(page, "Episode 2")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.locator(".pane-list h1")).to_have_text("Starred")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    assert len(recordings.requested) == asked, "another list doesn't load it again"
+    page.keyboard.press(">")
+    page.keyboard.press(">")
+    page.keyboard.press("<")
+    expect(bar.get_by_label("Position")).to_have_attribute(
+        "aria-valuetext", re.compile(r"^0:4[5-9] of 2:00$")
+    )
+    page.keyboard.press("i")
+    expect(bar.get_by_role("button", name="Play: Episode 1")).to_be_visible()
+    # A page of its own: the recording stands where it stood, and the site is not asked before the next click.
+    page.goto("/settings/reading")
+    expect(bar.get_by_label("Position")).to_have_attribute(
+        "aria-valuetext", re.compile(r"^0:4[5-9] of 2:00$")
+    )
+    expect(bar.get_by_role("button", name="Play: Episode 1")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    bar.get_by_role("button", name="Play: Episode 1").click()
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    page.evaluate("location.assign('/subscriptions')")
+    page.wait_for_url("**/subscriptions")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    bar.get_by_role("button", name="Close the player").click()
+    expect(bar).to_have_count(0)
+    page.reload()
+    expect(page.locator("html.js")).to_be_visible()
+    expect(bar).to_have_count(0)
+
+
+def test_another_device_goes_on_where_this_one_stopped(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite, eventually: Eventually
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.locator("#article .player .play").click()
+    bar = page.locator(".playbar")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    page.keyboard.press(">")
+    expect(bar.get_by_label("Position")).to_have_attribute("aria-valuetext", re.compile("^0:3"))
+    page.keyboard.press("i")
+    eventually(lambda: 30 <= _position(site, ann, recordings) < 60)
+    phone = listen(login="ann", size=PHONE)
+    _open(phone)
+    phone.locator("#article .player .play").click()
+    there = phone.locator(".playbar").get_by_label("Position")
+    expect(there).to_have_attribute("aria-valuetext", re.compile(r"^0:[345]\d of 2:00$"))
+    # At the end the recording is heard, and begins anew the next time.
+    there.fill("120")
+    eventually(lambda: _position(site, ann, recordings) == 0)
+
+
+def test_moments_in_the_notes_are_chapters(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.locator(".prose").get_by_role("link", name="01:10").click()
+    bar = page.locator(".playbar")
+    position = bar.get_by_label("Position")
+    expect(position).to_have_attribute("aria-valuetext", re.compile(r"^1:1\d of 2:00$"))
+    chapters = bar.get_by_label("Chapters")
+    assert chapters.locator("option").all_inner_texts() == [
+        "–",
+        "0:00 Intro",
+        "0:30 Trees and birds",
+        "1:10 End",
+    ]
+    expect(chapters).to_have_value("70")
+    chapters.select_option("30")
+    expect(position).to_have_attribute("aria-valuetext", re.compile(r"^0:3\d of 2:00$"))
+    assert len(page.context.pages) == 1, "the link opens no tab"
+
+
+def test_speed_sleep_and_the_keys_of_the_system(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    page.clock.install()
+    _open(page)
+    page.keyboard.press("i")
+    bar = page.locator(".playbar")
+    bar.get_by_label("Speed").select_option("1.5")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    told = page.evaluate("[navigator.mediaSession.metadata.title, navigator.mediaSession.metadata.artist]")
+    assert told == ["Episode 1", "The Tree Podcast"]
+    bar.get_by_label("Sleep timer").select_option("5")
+    page.clock.run_for(5 * 60 * 1000 + 1)
+    expect(bar.get_by_role("button", name="Play: Episode 1")).to_be_visible()
+    expect(bar.get_by_label("Sleep timer")).to_have_value("")
+    page.reload()
+    expect(bar.get_by_label("Speed")).to_have_value("1.5")
+
+
+def test_without_scripts_the_browsers_own_player_loads_nothing_by_itself(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    page = listen(login="ann", js=False)
+    page.locator(".row h2 a", has_text="Episode 1").click()
+    player = page.locator("#article audio")
+    expect(player).to_be_visible()
+    expect(player).to_have_attribute("preload", "none")
+    expect(page.locator("#article .player")).to_contain_text("Then that site sees your IP address.")
+    expect(page.locator("#article .play")).to_be_hidden()
+    page.wait_for_load_state("networkidle")
+    assert recordings.requested == []
+
+
+@pytest.mark.parametrize(
+    "size", [WIDE, (1024, 768), (720, 450), (390, 844)], ids=["wide", "1024", "720", "phone"]
+)
+def test_the_bar_covers_nothing_and_fits(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite, size: tuple[int, int]
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann", size=size)
+    _open(page)
+    page.locator("#article .player .play").click()
+    bar = page.locator(".playbar")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    top = bar.bounding_box()["y"]  # type: ignore[index]
+    article = page.locator("#article").bounding_box() or {}
+    assert article["y"] + article["height"] <= top + 1
+    for control in bar.locator("button, select, input").all():
+        box = control.bounding_box()
+        if box is None:
+            continue
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= size[0]
+        assert control.evaluate(
+            "(one) => { const b = one.getBoundingClientRect();"
+            " const top = document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2);"
+            " return one === top || one.contains(top) || one.closest('label')?.contains(top); }"
+        )
