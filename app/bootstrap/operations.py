@@ -35,7 +35,7 @@ class OperationsServices(Base):
     @lazy
     def server_info(self) -> ServerInfoService:
         """Settings, versions, checks."""
-        return ServerInfoService(self.settings, run_checks)
+        return ServerInfoService(self.settings, run_checks, self.mappers.write_conflicts)
 
     @lazy
     def report(self) -> ReportService:

@@ -108,6 +108,7 @@ from app.mappers.notifications.notifications import NotificationMapper
 from app.mappers.operations.dead_letters import DeadLetterMapper
 from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.operations.write_conflicts import WriteConflictMapper
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
 from app.mappers.privacy.personal_data import PersonalDataMapper
@@ -210,6 +211,7 @@ class Mappers:
         self.media_references = ReferenceMapper(database)
         self.media_cleaning = CleaningMapper(database)
         self.dead_letters = DeadLetterMapper(database)
+        self.write_conflicts = WriteConflictMapper(database)
         self.sources = SourceMapper(database)
         self.icons = IconMapper(database)
         self.card_readers = CardReaderMapper(database)

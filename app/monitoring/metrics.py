@@ -120,6 +120,12 @@ TABLE: Final[Mapping[str, Figure]] = {
                 "kind",
                 "Updater: contents in no store (lost), and old files that the database doesn't know (stray)",
             ),
+            (
+                "mongodb_write_conflicts_total",
+                "counter",
+                "",
+                "Updater: write conflicts in MongoDB since its start",
+            ),
             ("event_streams", "gauge", "", "Controller: open event streams to browsers"),
         ),
     ]

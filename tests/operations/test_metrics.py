@@ -20,6 +20,7 @@ from app.monitoring import metrics
 from tests.jobs import support
 from tests.operations import ask
 from tests.operations.ask import Scrape
+from tests.support.conflicts import cause_conflict
 from tests.support.imports import REPO
 from tests.support.rawserver import RawServer, Reply, file_reply
 
@@ -119,7 +120,13 @@ def _check_workers(found: Scrape, manager: support.Process) -> None:
 def _check_names(found: Scrape) -> None:
     """All that is served is in the table with these labels, and all of the table is served by somebody."""
     served = {_full_name(family) for family in found.families.values() if family.name.startswith("eventr_")}
-    elsewhere = {"eventr_lease_held", "eventr_event_streams", "eventr_media_bytes", "eventr_media_problems"}
+    elsewhere = {
+        "eventr_lease_held",
+        "eventr_event_streams",
+        "eventr_media_bytes",
+        "eventr_media_problems",
+        "eventr_mongodb_write_conflicts_total",
+    }
     # Without an updater nobody knows these.
     without = {name for name in metrics.TABLE if name.startswith("eventr_updater_")} - {"eventr_updater_up"}
     assert served == set(metrics.TABLE) - elsewhere - without
@@ -151,6 +158,12 @@ def test_the_updater_and_the_controller_tell_of_themselves(
             ("cache",),
         }
         assert set(ask.scrape(settings, "updater")["eventr_media_problems"]) == {("lost",), ("stray",)}
+        before = ask.scrape(settings, "updater").one("eventr_mongodb_write_conflicts_total")
+        assert before is not None
+        cause_conflict(services)
+        after = ask.scrape(settings, "updater").one("eventr_mongodb_write_conflicts_total")
+        assert after is not None
+        assert after > before
         assert ask.scrape(settings, "controller").one("eventr_event_streams") == 0
         for process in ("updater", "controller"):
             assert set(ask.scrape(settings, process)["eventr_info"]) == {

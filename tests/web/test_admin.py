@@ -21,6 +21,7 @@ from app.bootstrap.services import Services, build
 from app.models.accounts.actor import Actor, Role
 from app.models.jobs import redis_keys
 from tests.support import demo, operations
+from tests.support.conflicts import cause_conflict
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 
@@ -430,6 +431,19 @@ def test_W21_invitations_are_listed_and_revoked(services: Services, root: Visito
 
 
 # -- the server
+def test_the_server_page_counts_write_conflicts(services: Services, root: Visitor) -> None:
+    def count_shown() -> int:
+        found = re.search(
+            r'<dt>Write conflicts</dt><dd><span class="num">([0-9,]+)', root.get("/admin/settings").text
+        )
+        assert found
+        return int(found[1].replace(",", ""))
+
+    before = count_shown()
+    cause_conflict(services)
+    assert count_shown() > before
+
+
 def test_V14_no_secret_is_on_the_screen_of_settings(services: Services, root: Visitor) -> None:
     page = root.get("/admin/settings").text
     assert services.settings.secret_key not in page
@@ -484,6 +498,7 @@ def test_services_ask_for_the_permission_themselves(services: Services) -> None:
         lambda: services.server_info.list_settings(plain),
         lambda: services.server_info.list_versions(plain),
         lambda: services.server_info.run_checks(plain),
+        lambda: services.server_info.find_write_conflicts(plain),
     ]
     for call in calls:
         with pytest.raises(ForbiddenError):

@@ -33,18 +33,21 @@ def serve_admin_port(
         return await asyncio.to_thread(services.readiness.find_missing)
 
     async def render_figures() -> bytes:
-        held = metrics.build_family("eventr_lease_held", int(has_lease()))
+        held = [metrics.build_family("eventr_lease_held", int(has_lease()))]
+        conflicts = await asyncio.to_thread(services.server_info.load_write_conflicts)
+        if conflicts is not None:
+            held.append(metrics.build_family("eventr_mongodb_write_conflicts_total", conflicts.total))
         with contextlib.suppress(StoreError):  # then these figures are missing
             media = await asyncio.to_thread(services.media_cleaning.load_figures)
             return metrics.render(
                 [
                     *metrics.collect_process_metrics("updater"),
-                    held,
+                    *held,
                     metrics.build_family("eventr_media_bytes", _label(media.stored)),
                     metrics.build_family("eventr_media_problems", _label(media.problems)),
                 ]
             )
-        return metrics.render([*metrics.collect_process_metrics("updater"), held])
+        return metrics.render([*metrics.collect_process_metrics("updater"), *held])
 
     admin = AdminServer(settings, "updater", pulse, find_missing, render_figures)
     admin.start()

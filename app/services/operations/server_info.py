@@ -5,16 +5,30 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 from app.config import Settings
+from app.errors import StoreError
 from app.models.accounts.actor import Actor, Permission
 from app.models.operations import settings_view
 from app.models.operations.check_result import CheckResult
+from app.models.operations.write_conflicts import WriteConflicts
 from app.services.access import require_permission
 
 #: Libraries whose versions are shown, besides Eventr's and Python's.
 _LIBRARIES = ("flask", "gunicorn", "pymongo", "redis", "rq", "lxml", "nh3", "pycurl")
+
+
+class ConflictCounter(Protocol):
+    """Reads MongoDB's write conflicts."""
+
+    def count(self) -> WriteConflicts | None:
+        """Return the conflicts; None: unknown.
+
+        Raises:
+            StoreError: MongoDB isn't responding.
+        """
+        ...
 
 
 class ServerInfoService:
@@ -22,12 +36,18 @@ class ServerInfoService:
 
     Args:
         examine: runs the health checks of this machine.
+        conflicts: reads MongoDB's write conflicts.
 
-    All methods raise: ForbiddenError: the actor isn't an admin.
+    All methods with an actor raise: ForbiddenError: the actor isn't an admin.
     """
 
-    def __init__(self, settings: Settings, examine: Callable[[Settings], Iterable[CheckResult]]) -> None:
-        self._settings, self._examine = settings, examine
+    def __init__(
+        self,
+        settings: Settings,
+        examine: Callable[[Settings], Iterable[CheckResult]],
+        conflicts: ConflictCounter,
+    ) -> None:
+        self._settings, self._examine, self._conflicts = settings, examine, conflicts
 
     def list_settings(self, actor: Actor) -> list[dict[str, Any]]:
         """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets."""
@@ -44,3 +64,15 @@ class ServerInfoService:
         """Run the health checks; each store that does not answer takes three seconds."""
         require_permission(actor, Permission.ADMIN_SEE)
         return list(self._examine(self._settings))
+
+    def find_write_conflicts(self, actor: Actor) -> WriteConflicts | None:
+        """Return MongoDB's write conflicts; None: unknown."""
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self.load_write_conflicts()
+
+    def load_write_conflicts(self) -> WriteConflicts | None:
+        """Return MongoDB's write conflicts for monitoring; None: unknown."""
+        try:
+            return self._conflicts.count()
+        except StoreError:
+            return None

@@ -21,6 +21,7 @@ def show_server() -> str:
         "pages/admin/machine.html",
         findings=machine.run_checks(get_actor()),
         versions=machine.list_versions(get_actor()),
+        conflicts=machine.find_write_conflicts(get_actor()),
         rows=machine.list_settings(get_actor()),
         is_plain=is_plain_http,
     )
