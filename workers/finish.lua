@@ -61,6 +61,9 @@ elseif kind == 'failed' then
 elseif kind == 'retry' then
   redis.call('HSET', KEYS[1], 'status', 'scheduled', 'error', ARGV[5])
   redis.call('HINCRBY', KEYS[1], 'failures', 1)
+  if ARGV[5] == 'timeout' then
+    redis.call('HINCRBY', KEYS[1], 'timeouts', 1)
+  end
   redis.call('ZADD', 'rq:scheduled:' .. queue, now + seconds, id)
   -- Idle workers sleep until the next retry that they know of.
   redis.call('PUBLISH', ARGV[13], queue)

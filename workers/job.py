@@ -8,6 +8,7 @@ with that reason (J01, J06).
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import zlib
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ class ClaimedJob:
         since: Stamp of the run, ms.
         task, args: The task to run; empty if ``problem`` says why it can't run.
         failures, crashes: Counts of earlier attempts.
+        timeouts: Those of the failures that took too long.
         parents: Tokens of dead attempts that this job continues: of a batch, or of its own earlier run.
         problem: Error code and message of a job that can't be parsed.
     """
@@ -40,6 +42,7 @@ class ClaimedJob:
     args: dict[str, Any] = dataclasses.field(default_factory=dict)
     failures: int = 0
     crashes: int = 0
+    timeouts: int = 0
     parents: tuple[str, ...] = ()
     problem: tuple[str, str] | None = None
 
@@ -48,14 +51,23 @@ class ClaimedJob:
         """Identifies this attempt uniquely for all time, for claims and other leases."""
         return self.build_token(self.attempt)
 
+    def compute_age(self, now: dt.datetime) -> float:
+        """Return the seconds since this run was queued."""
+        return max(0.0, now.timestamp() - self.since / 1000)
+
+    @property
+    def harm(self) -> int:
+        """How many earlier attempts ended with the worker or took too long; other failures are a store's."""
+        return self.crashes + self.timeouts
+
     def build_token(self, attempt: int) -> str:
         return f"{self.id}-{self.since}-{attempt}"
 
 
 def parse_job(row: Sequence[Any]) -> ClaimedJob:
-    """Parse one row of TAKE: id, queue, attempt, since, data, failures, crashes, parents."""
-    ident, queue, since, failures, crashes, parents = (
-        row[i].decode("utf-8", "replace") for i in (0, 1, 3, 5, 6, 7)
+    """Parse one row of TAKE: id, queue, attempt, since, data, failures, crashes, parents, timeouts."""
+    ident, queue, since, failures, crashes, parents, timeouts = (
+        row[i].decode("utf-8", "replace") for i in (0, 1, 3, 5, 6, 7, 8)
     )
     taken = ClaimedJob(
         id=ident,
@@ -64,6 +76,7 @@ def parse_job(row: Sequence[Any]) -> ClaimedJob:
         since=_number(since),
         failures=_number(failures),
         crashes=_number(crashes),
+        timeouts=_number(timeouts),
         parents=tuple(parents.split()),
     )
     try:

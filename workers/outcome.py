@@ -93,7 +93,9 @@ def fail_job(
     job: ClaimedJob, error: BaseException, settings: Settings, rng: random.Random | None = None
 ) -> AttemptOutcome:
     """Return the outcome for an exception: retry later, or give up."""
-    again = is_temporary(error) and job.failures + 1 < settings.job_retries
+    # A job that waited for a store may have failed often, and isn't given up at its first time-out.
+    before = job.timeouts if isinstance(error, JobTimeoutError) else job.failures
+    again = is_temporary(error) and before + 1 < settings.job_retries
     word = error.word if isinstance(error, EventrError) else "unexpected"
     message = error.message if isinstance(error, EventrError) else EventrError.default
     place = describe_error(error)

@@ -9,8 +9,9 @@
 --       then for each queue: its most jobs, '1' for a system queue
 -- Crashes are counted over all jobs about the same feed, if that is more than this job's own.
 -- Returns nil if this worker isn't registered (anymore): its list was recovered, so it must end.
---         Else per job: id, queue, attempt, since, data, failures, crashes, parents. If it claims nothing: the
---         seconds until the first retry in these queues, as text, or an empty text; paused queues don't count.
+--         Else per job: id, queue, attempt, since, data, failures, crashes, parents, timeouts. If it claims
+--         nothing: the seconds until the first retry in these queues, as text, or an empty text; paused queues
+--         don't count.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
   return nil
 end
@@ -35,13 +36,13 @@ local function start(id, queue)
   redis.call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', ARGV[3],
     'last_heartbeat', ARGV[3], 'began', string.format('%.0f', now * 1000))
   local row = redis.call('HMGET', job, 'since', 'data', 'failures', 'crashes', 'parents', 'description',
-    'subject')
+    'subject', 'timeouts')
   local crashes = math.max(tonumber(row[4] or '') or 0,
     row[7] and tonumber(redis.call('GET', 'eventr:crashes:' .. row[7]) or '') or 0)
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'kind', 'started', 'id', id, 'queue', queue,
     'task', row[6] or '', 'worker', ARGV[1], 'attempt', attempt, 'since', row[1] or '')
   out[#out + 1] = {id, queue, attempt, row[1] or '', row[2] or '', row[3] or '', tostring(crashes),
-    row[5] or ''}
+    row[5] or '', row[8] or ''}
 end
 
 local function take(queue, most)

@@ -17,7 +17,7 @@ from app import clock
 from app.adapters.media.home_id import NAME, read_home_id
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import StoreError
+from app.errors import LaterError, StoreError
 from app.models.media.blob import Purpose
 from app.models.media.source import Source, SourceState
 from app.models.media.upload import NewUpload, UploadState
@@ -110,6 +110,6 @@ def test_only_a_worker_of_its_home_draws_an_avatar(services: Services, other: Se
     ann = add_user(services)
     services.picture_bodies.put("0" * 32, io.BytesIO(pictures.save(pictures.paint(9, 9), "PNG")))
     home = services.picture_bodies.home
-    with pytest.raises(StoreError):
+    with pytest.raises(LaterError):
         other.avatars.draw(ann.user_id, "0" * 32, 0, home)
     assert services.avatars.draw(ann.user_id, "0" * 32, 0, home) == {"error": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app import clock
 from app.models.jobs.jobs import Task
 from app.models.media.drawn import BODY_SECONDS
 from workers.context import Context
@@ -14,7 +15,7 @@ from workers.registry import register_task
 @register_task(Task.SEAL, mode="solo", timeout=600)
 def seal_upload(ctx: Context, *, upload_id: str) -> dict[str, Any]:
     """Store a complete upload as a file."""
-    return ctx.services.sealing.seal_upload(upload_id, ctx.job.failures + ctx.job.crashes)
+    return ctx.services.sealing.seal_upload(upload_id, ctx.job.harm, ctx.job.compute_age(clock.now()))
 
 
 @register_task(Task.FLUSH_USAGE, mode="solo", timeout=60)

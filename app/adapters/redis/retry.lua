@@ -29,7 +29,7 @@ if row[6] then
   redis.call('HSET', KEYS[2], 'parents', string.format('%s-%s-%s', ARGV[1], row[5] or 0, row[6]))
 end
 -- The count of attempts continues, because it is part of each attempt's token.
-redis.call('HDEL', KEYS[2], 'failures', 'crashes', 'error', 'home', 'ended_at', 'progress')
+redis.call('HDEL', KEYS[2], 'failures', 'crashes', 'timeouts', 'error', 'home', 'ended_at', 'progress')
 redis.call('HSET', KEYS[2], 'status', 'queued', 'origin', queue, 'since', string.format('%.0f', since))
 redis.call('PERSIST', KEYS[2])
 redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)

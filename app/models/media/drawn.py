@@ -12,6 +12,14 @@ RECIPE = 1
 MAX_ATTEMPTS = 2
 #: Seconds after which a body that nobody has drawn is deleted.
 BODY_SECONDS = 86400.0
+#: Shortest and longest pause, seconds, before a job tries a store again.
+_PAUSES = (1.0, 300.0)
+
+
+def compute_pause(waited: float) -> float:
+    """Return the seconds until a job that has waited for a store tries again; its wait doubles each time."""
+    least, most = _PAUSES
+    return min(max(waited, least), most)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

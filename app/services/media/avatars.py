@@ -99,16 +99,19 @@ class AvatarService:
         return self._blobs.open(blob_id, size)
 
     # -- for workers
-    def draw(self, user_id: int, body: str, attempts: int, home: str | None = None) -> dict[str, Any]:
+    def draw(
+        self, user_id: int, body: str, attempts: int, home: str | None = None, waited: float = 0.0
+    ) -> dict[str, Any]:
         """Draw an uploaded picture in the worker; return {"error": word or None}.
 
         Args:
             attempts: earlier attempts that ended with the worker, or took too long.
             home: id of the EVENTR_HOME that has the picture; None: not known.
+            waited: seconds since the job was queued.
 
         Raises:
-            StoreError: the stores aren't responding, or another server has the picture; the job runs again.
+            LaterError: the stores aren't responding, or another server has the picture; the job runs again.
         """
-        error = self._uploads.draw(body, attempts, home, partial(self._avatars.draw, user_id))
+        error = self._uploads.draw(body, attempts, home, waited, partial(self._avatars.draw, user_id))
         log.info("avatar_refused" if error else "avatar_set", user_id=user_id, error=error)
         return {"error": error}

@@ -70,16 +70,19 @@ class FeedIconService:
             self._jobs.enqueue(Job(Task.MEDIA_ICONS, {"feed_ids": [feed_id]}, Queue.PICTURES))
 
     # -- for workers
-    def draw(self, feed_id: int, body: str, attempts: int, home: str | None = None) -> dict[str, Any]:
+    def draw(
+        self, feed_id: int, body: str, attempts: int, home: str | None = None, waited: float = 0.0
+    ) -> dict[str, Any]:
         """Draw an uploaded icon in the worker; return {"error": word or None}.
 
         Args:
             attempts: earlier attempts that ended with the worker, or took too long.
             home: id of the EVENTR_HOME that has the picture; None: not known.
+            waited: seconds since the job was queued.
 
         Raises:
-            StoreError: the stores aren't responding, or another server has the picture; the job runs again.
+            LaterError: the stores aren't responding, or another server has the picture; the job runs again.
         """
-        error = self._uploads.draw(body, attempts, home, partial(self._icons.draw, feed_id))
+        error = self._uploads.draw(body, attempts, home, waited, partial(self._icons.draw, feed_id))
         log.info("icon_uploaded", feed_id=feed_id, error=error)
         return {"error": error}

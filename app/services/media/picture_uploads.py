@@ -10,6 +10,7 @@ from app import logs
 from app.errors import (
     PICTURE_MESSAGES,
     EventrError,
+    LaterError,
     NotFoundError,
     PictureError,
     PicturesUnsupportedError,
@@ -17,7 +18,7 @@ from app.errors import (
 )
 from app.gateways.media.drawing import Body, read_body
 from app.models.jobs.jobs import Job, Queue, Task
-from app.models.media.drawn import MAX_ATTEMPTS
+from app.models.media.drawn import BODY_SECONDS, MAX_ATTEMPTS, compute_pause
 from app.ports import JobPort, PictureBodies
 from app.services.free_space import FreeSpace
 
@@ -78,19 +79,24 @@ class PictureUploads:
         return False
 
     # -- for workers
-    def draw(self, name: str, attempts: int, home: str | None, draw: Callable[[Body], None]) -> str | None:
+    def draw(
+        self, name: str, attempts: int, home: str | None, waited: float, draw: Callable[[Body], None]
+    ) -> str | None:
         """Draw an uploaded picture with ``draw``, and delete its body; return the error's word, or None.
 
         Args:
             attempts: earlier attempts that ended with the worker, or took too long.
             home: id of the EVENTR_HOME that has the picture; None: not known.
+            waited: seconds since the job was queued.
 
         Raises:
-            StoreError: the stores aren't responding, or another server has the picture; the job runs again.
+            LaterError: the stores aren't responding, or another server has the picture; the job runs again.
         """
         if home not in (None, self._bodies.home):
             log.warning("picture_elsewhere", home=home)
-            raise StoreError
+            if waited > BODY_SECONDS:
+                return "gone"  # that server has deleted it, too
+            raise LaterError(compute_pause(waited))
         error: str | None = None
         try:
             if attempts >= MAX_ATTEMPTS:
@@ -101,5 +107,8 @@ class PictureUploads:
             error = e.word
         except FileNotFoundError:
             error = "gone"  # an earlier run has drawn it
+        except StoreError as e:
+            # Not a fault of the picture, which stays until maintenance deletes what nobody could draw.
+            raise LaterError(compute_pause(waited)) from e
         self._bodies.delete(name)
         return error

@@ -11,14 +11,17 @@ from typing import Any
 from app import logs
 from app.errors import (
     ConflictError,
+    LaterError,
     MediaStoreError,
     NoSpaceError,
     NotFoundError,
     PictureError,
     PicturesUnsupportedError,
+    StoreError,
 )
 from app.gateways.media.drawing import DrawingGateway, read_body
 from app.gateways.media.uploads import UploadGateway
+from app.models.media.drawn import MAX_ATTEMPTS, compute_pause
 from app.models.media.upload import Upload, UploadState
 from app.ports import UploadStaging
 
@@ -26,8 +29,6 @@ log = logs.get(__name__)
 
 #: Error words of uploads that can't become files, beside those of pictures.
 WRONG_CHECKSUM, LOST = "checksum", "lost"
-#: Attempts that may end with the worker. A picture that ends two of them isn't tried again.
-MAX_ATTEMPTS = 2
 
 
 class SealingService:
@@ -38,15 +39,22 @@ class SealingService:
         #: One line per process says that servers don't share EVENTR_HOME/media.
         self._has_warned = False
 
-    def seal_upload(self, upload_id: str, attempts: int = 0) -> dict[str, Any]:
+    def seal_upload(self, upload_id: str, attempts: int = 0, waited: float = 0.0) -> dict[str, Any]:
         """Store a complete upload; does nothing for one that is stored already.
 
         Args:
             attempts: earlier attempts that ended with the worker, or took too long.
+            waited: seconds since the job was queued.
 
         Raises:
-            StoreError: MongoDB isn't responding; the job runs again.
+            LaterError: MongoDB isn't responding; the job runs again.
         """
+        try:
+            return self._seal_due(upload_id, attempts)
+        except StoreError as e:
+            raise LaterError(compute_pause(waited)) from e
+
+    def _seal_due(self, upload_id: str, attempts: int) -> dict[str, Any]:
         upload = self._uploads.find_due(upload_id)
         if upload is None:
             return {"state": "ended"}
