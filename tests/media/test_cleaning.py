@@ -144,6 +144,20 @@ def test_a_kept_picture_does_not_end_the_cleaning_of_a_full_cache(
     assert list(services.gateways.sources.find(ids)) == [ids[0]]
 
 
+def test_many_kept_pictures_do_not_end_the_cleaning_of_a_full_cache(
+    services: Services, time: list[dt.datetime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole batches of older pictures are kept, on one day and on several; two run into today."""
+    monkeypatch.setattr(services.gateways.media_cleaning, "_budget", 1)
+    monkeypatch.setattr(gateway, "BATCH", 2)
+    ids = [add_source(services, n, time[0] - max(1, 5 - n) * DAY).id for n in range(9)]
+    for number in range(8):
+        add_file(services, SYSTEM, make_content(number), [f"entry:{number}"])
+    last = add_source(services, 9, time[0])
+    assert run(services)["evicted"] == 2
+    assert set(services.gateways.sources.find([*ids, last.id])) == set(ids[:8])
+
+
 def test_icons_of_feeds_stay_however_full_the_cache_is_and_long_ago_they_were_asked_for(
     services: Services, time: list[dt.datetime], monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:

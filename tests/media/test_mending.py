@@ -145,6 +145,21 @@ def test_a_run_ends_when_its_worker_stops(two: Services, db: Any, tmp_path: Path
     assert two.media_mending.run(seconds=60) == 3
 
 
+def test_a_walk_over_what_a_store_lacks_reads_only_that_and_sorts_nothing(two: Services, db: Any) -> None:
+    name = two.media_stores.names[1]
+    for number in range(12):
+        blob_id = _keep(two, db)
+        if number % 2 == 0:
+            db.blobs.update_one({"_id": blob_id}, {"$set": {"want": [name]}})
+    found = two.mappers.media_mending.find_wanting(name, (b"", None), 2)
+    assert [blob.id for blob in found] == sorted(blob.id for blob in found)
+    db.command("profile", 2)
+    two.mappers.media_mending.find_wanting(name, (found[-1].id, None), 2)
+    db.command("profile", 0)
+    (seen,) = db["system.profile"].find({"ns": f"{db.name}.blobs", "op": "query"})
+    assert (seen["keysExamined"], seen["docsExamined"], seen.get("hasSortStage")) == (2, 2, None)
+
+
 def test_without_a_setting_files_are_in_the_data_folder(services: Services) -> None:
     key = build_key(os.urandom(32), 1, "original")
     assert services.media_stores.put(key, b"x", 1) == ("disk",)

@@ -97,7 +97,7 @@ class CleaningGateway:
         before, (_, _, measured) = now - self._window, self._progress.find_position(CACHE_WALK)
         return bool(
             self._files.has_rotten(before)
-            or self._sources.find_rotten(before, 1)
+            or self._sources.find_rotten(before, 1)[0]
             or self._blobs.find_idle(now - self._idle, 1)
             or self._blobs.find_condemned(1)
             or self._blobs.find_with_old(1)
@@ -133,10 +133,10 @@ class CleaningGateway:
         Args:
             excess: end when this many bytes have become free; None: never.
         """
-        removed, freed = 0, 0
+        removed, freed, after = 0, 0, None
         while not is_over() and (excess is None or freed < excess):
             # Icons are small, and each would be fetched again: they don't go for want of space.
-            found = self._sources.find_rotten(before, BATCH, icons=excess is None)
+            found, after = self._sources.find_rotten(before, BATCH, after, icons=excess is None)
             named = {source.blob for source in found if source.blob is not None}
             kept = self._references.find_in_files(named) if named else set()
             if stay := [source.id for source in found if source.blob in kept]:
@@ -148,7 +148,7 @@ class CleaningGateway:
                 batch = gone[start : start + TOGETHER]
                 freed += self._measure(batch) if excess is not None else 0
                 removed += self._store.run_in_transaction(partial(self._remove_batch, batch))
-            if not gone:  # a short batch isn't the last one: kept sources are left out of it
+            if after is None:
                 break
         return removed
 
@@ -433,7 +433,7 @@ class CleaningGateway:
         """Return how much is stored."""
         kinds = self._blobs.measure()
         pictures, files = (kinds.get(kind.value, (0, 0)) for kind in (BlobKind.PICTURE, BlobKind.FILE))
-        oldest = self._sources.find_rotten(clock.now() + dt.timedelta(days=1), 1, icons=False)
+        oldest, _ = self._sources.find_rotten(clock.now() + dt.timedelta(days=1), 1, icons=False)
         last = self._progress.find_last(DISK_WALK)
         return StorageStats(
             pictures=pictures[0],

@@ -186,7 +186,7 @@ class SourceGateway:
 
     def find_rotten(self, now: dt.datetime, limit: int) -> list[Source]:
         """Return sources that nobody has seen for the window, the oldest first."""
-        return self._sources.find_rotten(get_day(now - self._window), limit)
+        return self._sources.find_rotten(get_day(now - self._window), limit)[0]
 
     def remove(self, session: Session, source_id: bytes) -> bool:
         """Delete a source and its reference; return whether there was one.

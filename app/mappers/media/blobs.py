@@ -254,7 +254,7 @@ class BlobMapper:
             "idle": self._blobs.count_documents({"n": 0}, hint="idle"),
             "deleting": self._blobs.count_documents({"n": DELETING}, hint="idle"),
             "old": self._blobs.count_documents({"old": {"$exists": True}}, hint="old"),
-            "wanting": self._blobs.count_documents({"want": {"$exists": True}}, hint="want"),
+            "wanting": self._blobs.count_documents({"want": {"$exists": True}}, hint="wanting"),
             "lost": self.count_lost(),
         }
 

@@ -53,7 +53,9 @@ class MendingMapper:
         if until is not None:
             ids["$lte"] = Binary(until)
         query = {"want": store, "_id": ids, "n": {"$gte": 0}, **_PRESENT}
-        found = self._latest.find(query, {"g": 1, "names": 1}).sort("_id", ASCENDING).limit(limit)
+        found = (
+            self._latest.find(query, {"g": 1, "names": 1}).sort("_id", ASCENDING).limit(limit).hint("wanting")
+        )
         return [WantingBlob(bytes(doc["_id"]), int(doc["g"]), tuple(doc["names"])) for doc in found]
 
     @translate_errors

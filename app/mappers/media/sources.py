@@ -21,6 +21,9 @@ from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session
 from app.models.media.blob import Purpose
 from app.models.media.source import Source, SourceState
 
+#: Day of the last use, and id, of the source before the next ones.
+RottenPosition = tuple[dt.datetime, bytes]
+
 _NO_CLAIM = {"token": "", "claimed_until": ""}
 
 
@@ -227,19 +230,29 @@ class SourceMapper:
         return _source(doc) if doc else None
 
     @translate_errors
-    def find_rotten(self, before: dt.datetime, limit: int, *, icons: bool = True) -> list[Source]:
-        """Return sources that were last shown before a day, the oldest first.
+    def find_rotten(
+        self, before: dt.datetime, limit: int, after: RottenPosition | None = None, *, icons: bool = True
+    ) -> tuple[list[Source], RottenPosition | None]:
+        """Return sources that were last shown before a day, the oldest first, and where the next ones begin.
 
         Sources of entries that someone has starred, tagged or shared, and those of feeds' icons, count as
-        shown today instead, so fewer than ``limit`` may be returned although there are more.
+        shown today instead, so fewer than ``limit`` may be returned although there are more. The position is
+        None after the last one.
 
         Args:
+            after: the position that the last call has returned.
             icons: whether to return icons, too.
         """
         query: Doc = {"used": {"$lt": before}}
+        if after is not None:
+            day, last = after
+            query["used"]["$gte"] = day
+            query["$or"] = [{"used": {"$gt": day}}, {"_id": {"$gt": Binary(last)}}]
         if not icons:
             query["kind"] = {"$ne": Purpose.ICON.value}
-        found = [_source(doc) for doc in self._sources.find(query).sort("used", 1).limit(limit)]
+        rows = list(self._sources.find(query).sort([("used", 1), ("_id", 1)]).hint("seen").limit(limit))
+        position = (rows[-1]["used"], bytes(rows[-1]["_id"])) if len(rows) == limit else None
+        found = [_source(doc) for doc in rows]
         entries = [source.entry for source in found if source.entry]
         wanted = {"_id": {"$in": entries}, "stars": {"$gt": 0}}
         held = {doc["_id"] for doc in self._entries.find(wanted, {"_id": 1})} if entries else set()
@@ -248,7 +261,7 @@ class SourceMapper:
         if kept:
             today = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
             self.touch(kept, today)
-        return [source for source in found if source.id not in kept]
+        return [source for source in found if source.id not in kept], position
 
     def _find_shown(self, ids: Sequence[bytes]) -> set[bytes]:
         """Return which of these sources are icons of feeds. Those are only asked for once a week."""

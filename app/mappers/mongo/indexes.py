@@ -56,7 +56,7 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     "sources": [
         # Cleaning: sources that nobody has seen for long, and the sources of a blob.
-        IndexModel([("used", _UP)], name="used"),
+        IndexModel([("used", _UP), ("_id", _UP)], name="seen"),
         IndexModel([("blob", _UP)], name="blob", sparse=True),
         # Pictures that wait to be fetched; few at any time.
         IndexModel([("next_at", _UP)], name="due", partialFilterExpression={"state": "wanted"}),
@@ -314,7 +314,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("n", _UP), ("touched", _UP)], name="idle", partialFilterExpression={"n": {"$lte": 0}}),
         # Only blobs with old generations to delete, that a store lacks, or that lost a file; few at any time.
         IndexModel([("old", _UP)], name="old", sparse=True),
-        IndexModel([("want", _UP)], name="want", sparse=True),
+        IndexModel(
+            [("want", _UP), ("_id", _UP)],
+            name="wanting",
+            partialFilterExpression={"want": {"$exists": True}},
+        ),
         IndexModel([("lost", _UP)], name="lost", sparse=True),
     ],
     "usage": [

@@ -6,7 +6,11 @@ import pymongo
 from pymongo.database import Database
 
 from app.errors import StartupError
-from app.mappers.mongo.migrations import m0001_drop_email_index, m0002_mark_shared_feeds
+from app.mappers.mongo.migrations import (
+    m0001_drop_email_index,
+    m0002_mark_shared_feeds,
+    m0003_replace_media_indexes,
+)
 from app.mappers.mongo.migrations.run import Migration
 from app.mappers.mongo.migrations.schema import SchemaMapper
 from app.mappers.mongo.store import TIMEOUT_MS, Doc
@@ -14,6 +18,7 @@ from app.mappers.mongo.store import TIMEOUT_MS, Doc
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "Drop the unique index on email addresses", m0001_drop_email_index.apply),
     Migration(2, "Check shares of feeds that are secret by newer rules", m0002_mark_shared_feeds.apply),
+    Migration(3, "Replace two indexes of pictures", m0003_replace_media_indexes.apply),
 )
 #: The schema version that this program reads and writes.
 VERSION = MIGRATIONS[-1].number

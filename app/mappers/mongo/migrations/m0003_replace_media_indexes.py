@@ -1,0 +1,11 @@
+"""Old pictures, and blobs that a store lacks, are walked in order: their indexes now include the id."""
+
+from __future__ import annotations
+
+from app.mappers.mongo.migrations.run import Run
+
+
+def apply(run: Run) -> None:
+    """Drop the indexes that others have replaced."""
+    run.drop_index("blobs", "want")
+    run.drop_index("sources", "used")
