@@ -14,14 +14,16 @@ import redis
 
 from app import clock, config, create_app
 from app.bootstrap.services import Services
+from app.errors import ConflictError
 from app.models.accounts.actor import Actor
+from app.models.feeds.fetched import FetchRequest
 from app.models.jobs.jobs import Task
 from app.models.media.addresses import encode_bytes, parse_id
 from app.models.media.blob import Purpose
 from app.models.media.drawn import RECIPE
 from app.models.media.shown import PictureState, ShownPicture
 from app.models.media.source import Source, SourceState
-from app.services.media import pictures
+from app.services.media import fetching, pictures
 from app.services.media.pictures import BATCH, WantedPicture
 from tests.media.farm import Worker, build_services, make_png
 from tests.support.commands import build_logged_services
@@ -325,6 +327,28 @@ def test_a_job_begins_no_picture_late(
     monkeypatch.undo()
     site.jobs.enqueue_many(site.pictures.find_due_jobs(clock.now()))
     assert worker.work() == [Task.MEDIA_FETCH, Task.DRAW]
+
+
+@pytest.mark.parametrize("odd", [ValueError("odd"), ConflictError()], ids=["fault", "claim"])
+def test_one_odd_picture_stops_no_other_of_its_page(
+    site: Services, server: RawServer, worker: Worker, monkeypatch: pytest.MonkeyPatch, odd: Exception
+) -> None:
+    names = ["/odd.png", *(f"/{n}.png" for n in range(4))]
+    for name in names:
+        server.set(name, Reply(body=make_png()))
+    build = fetching.build_request
+
+    def build_request(source: Source) -> FetchRequest:
+        if source.url.endswith("/odd.png"):
+            raise odd
+        return build(source)
+
+    monkeypatch.setattr(fetching, "build_request", build_request)
+    show(site, server, *names)
+    worker.work()
+    states = [one.state for one in show(site, server, *names)]
+    assert states[1:] == [PictureState.READY] * 4
+    assert states[0] is (PictureState.FAILED if isinstance(odd, ValueError) else PictureState.PENDING)
 
 
 def test_pictures_wait_without_redis(site: Services, server: RawServer) -> None:

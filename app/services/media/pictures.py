@@ -16,13 +16,12 @@ from typing import Final, NamedTuple
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import ForbiddenError, NotFoundError, StoreError
+from app.errors import ConflictError, ForbiddenError, NotFoundError, StoreError
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.sources import SourceGateway, get_day, may_fetch
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.media.addresses import MediaKeys
 from app.models.media.blob import Blob, Purpose
-from app.models.media.recordings import list_recordings
 from app.models.media.rewriting import PICTURES_MAX, list_pictures
 from app.models.media.shown import PictureState, ShownPicture
 from app.models.media.signing import PictureSigner
@@ -63,9 +62,6 @@ class WantedPicture(NamedTuple):
 def list_wanted(entry: Entry, feed: str | None) -> list[WantedPicture]:
     """Return the pictures of an entry: those in its text and those attached to it."""
     urls = [*list_pictures(entry.content or entry.summary), *(file.url for file in entry.pictures)]
-    # The still picture of a player.
-    if entry.image and entry.image not in urls and list_recordings(entry):
-        urls.append(entry.image)
     root = entry.of.entry_id if entry.of else entry.id
     return [WantedPicture(url, entry.url, feed, root) for url in urls]
 
@@ -226,17 +222,30 @@ class PictureService:
         claimed = await asyncio.to_thread(self._sources.claim, ids, token, clock.now())
         limit, end = asyncio.Semaphore(AT_ONCE), time.monotonic() + BEGIN_SECONDS
         left: list[bytes] = []
+        failed: list[StoreError] = []
 
         async def fetch(source: Source) -> None:
             async with limit:
-                if time.monotonic() < end:
-                    await self._pictures.fetch(source, token, fetcher)
-                else:
+                if time.monotonic() >= end:
                     left.append(source.id)
+                    return
+                try:
+                    await self._pictures.fetch(source, token, fetcher)
+                except StoreError as e:
+                    failed.append(e)
+                except ConflictError:
+                    pass  # the claim has expired, and another job has the picture
+                except Exception:  # one odd picture must not stop the others
+                    log.error("picture_fetch_failed", source=source.id.hex(), exc_info=True)
+                    await asyncio.to_thread(
+                        self._sources.record_failure, source, token, "unexpected", clock.now()
+                    )
 
         await asyncio.gather(*map(fetch, claimed))
         if left:
             await asyncio.to_thread(self._sources.release_claims, left, token)
+        if failed:
+            raise failed[0]
         return {"fetched": len(claimed) - len(left)}
 
     # -- jobs
