@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import errno
 import io
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,15 +58,55 @@ def test_a_home_has_one_id_whoever_asks_first(tmp_path: Path) -> None:
     assert read_home_id(tmp_path / "else") != found[0]
 
 
+def test_a_home_on_a_disk_without_links_has_one_id_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, found = threading.Barrier(4, timeout=30), []
+
+    def refuse(*_: object) -> None:
+        start.wait()  # now all have seen that there is no id
+        raise OSError(errno.EPERM, "no links")
+
+    monkeypatch.setattr(os, "link", refuse)
+    threads = [
+        threading.Thread(target=lambda: found.append(read_home_id(tmp_path / "media"))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert set(found) == {(tmp_path / "media" / NAME).read_text()}
+
+
 def test_only_a_worker_of_its_home_stores_an_upload(services: Services, other: Services) -> None:
     ann = add_user(services)
     upload = services.uploads.create(ann, NewUpload(size=3, name="a.txt")).upload
     with pytest.raises(StoreError):
         other.uploads.find(ann, upload.id)
     services.uploads.append(ann, upload.id, 0, b"abc")
-    assert other.sealing.seal_upload(upload.id) == {"state": "elsewhere"}
+    with pytest.raises(LaterError) as e:
+        other.sealing.seal_upload(upload.id, waited=4.0)
+    assert e.value.seconds == 4.0
     assert other.uploads.requeue_sealing() == 1
     assert services.sealing.seal_upload(upload.id)["state"] == "done"
+
+
+def test_a_complete_upload_whose_server_never_comes_back_gives_its_bytes_back(
+    services: Services, other: Services
+) -> None:
+    ann = add_user(services)
+    upload = services.uploads.create(ann, NewUpload(size=3, name="a.txt")).upload
+    services.uploads.append(ann, upload.id, 0, b"abc")
+    expires = upload.expires
+    with clock.set_source(lambda: expires + 72 * HOUR - HOUR), pytest.raises(LaterError):
+        other.sealing.seal_upload(upload.id)
+    assert services.gateways.quota.find(ann.user_id).reserved == 3
+    with clock.set_source(lambda: expires + 72 * HOUR):
+        assert other.sealing.seal_upload(upload.id) == {"state": "failed", "error": "lost"}
+    usage = services.gateways.quota.find(ann.user_id)
+    assert (usage.reserved, usage.unfinished, usage.finished) == (0, 0, 0)
+    assert services.uploads.list_active(ann) == []
 
 
 def test_another_server_ends_an_upload_only_after_days(services: Services, other: Services) -> None:

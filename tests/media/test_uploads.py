@@ -34,6 +34,7 @@ from app.errors import (
     TooLargeError,
 )
 from app.gateways.media import quota
+from app.gateways.media import uploads as gateway
 from app.models.accounts.actor import Actor, Role
 from app.models.media.blob import Purpose
 from app.models.media.upload import (
@@ -583,6 +584,22 @@ def test_an_upload_that_was_complete_before_a_crash_is_sealed(services: Services
     for each in (upload, other):
         assert services.sealing.seal_upload(each.id)["state"] == "done"
     assert _tend(services)["sealing"] == 0
+
+
+@pytest.mark.parametrize("step", [dt.timedelta(), dt.timedelta(seconds=1)], ids=["at once", "later"])
+def test_every_upload_that_waits_is_queued_however_many_do(
+    services: Services, monkeypatch: pytest.MonkeyPatch, step: dt.timedelta
+) -> None:
+    monkeypatch.setattr(gateway, "BATCH", 2)
+    start, ids = clock.now(), []
+    for number in range(5):
+        with clock.set_source(lambda now=start + number * step: now):  # type: ignore[misc]
+            upload = begin(services, 1)
+            services.uploads.append(ANN, upload.id, 0, b"x")
+            ids.append(upload.id)
+    assert services.uploads.requeue_sealing() == 5
+    found = [upload.id for upload in services.gateways.uploads.find_sealing()]
+    assert sorted(found) == sorted(ids)
 
 
 def test_leftovers_go_with_their_day_and_open_uploads_stay(services: Services) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -48,6 +49,14 @@ def _write_once(path: Path) -> None:
         except OSError as e:
             if e.errno not in _NO_LINKS:
                 raise
-            os.replace(part, path)
+            _copy_once(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _copy_once(part: Path, path: Path) -> None:
+    """Move an id to its place on a file system without links, unless someone else was first."""
+    with open(path.with_suffix(".lock"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            os.replace(part, path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from app import clock
 from app.errors import ConflictError, NotFoundError, QuotaError, RateLimitedError
@@ -106,9 +106,21 @@ class UploadGateway:
         """
         return self._uploads.find_expired(now, BATCH, home, now - AWAY)
 
-    def find_sealing(self) -> list[Upload]:
-        """Return uploads that wait to be stored, or are being stored."""
-        return self._uploads.find_sealing(BATCH)
+    def find_sealing(self) -> Iterator[Upload]:
+        """Yield all uploads that wait to be stored, or are being stored."""
+        since: dt.datetime | None = None
+        seen: set[str] = set()
+        while found := self._uploads.find_sealing(BATCH, since, seen):
+            yield from found
+            last = found[-1].expires
+            seen = {upload.id for upload in found if upload.expires == last} | (
+                seen if last == since else set()
+            )
+            since = last
+
+    def is_lost(self, upload: Upload, now: dt.datetime) -> bool:
+        """Return whether the server that has the bytes of an upload has been away for too long."""
+        return upload.expires + AWAY <= now
 
     def find_due(self, upload_id: str) -> Upload | None:
         """Return an upload that is to be stored; None: it is stored already, or has ended otherwise."""

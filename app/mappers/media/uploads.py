@@ -72,9 +72,18 @@ class UploadMapper:
         return [_to_upload(doc) for doc in self._uploads.find(query).sort("expires", 1).limit(limit)]
 
     @translate_errors
-    def find_sealing(self, limit: int) -> list[Upload]:
-        """Return uploads that wait to be sealed, or are being sealed."""
-        query = {"state": UploadState.SEALING.value}
+    def find_sealing(
+        self, limit: int, since: dt.datetime | None = None, seen: Several[str] = ()
+    ) -> list[Upload]:
+        """Return uploads that wait to be sealed, or are being sealed, by the time when they expire.
+
+        Args:
+            since: the earliest time.
+            seen: uploads that are left out.
+        """
+        query: Doc = {"state": UploadState.SEALING.value}
+        if since is not None:
+            query |= {"expires": {"$gte": since}, "_id": {"$nin": list(seen)}}
         return [_to_upload(doc) for doc in self._uploads.find(query).sort("expires", 1).limit(limit)]
 
     @translate_errors

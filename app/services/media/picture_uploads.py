@@ -96,7 +96,8 @@ class PictureUploads:
             log.warning("picture_elsewhere", home=home)
             if waited > BODY_SECONDS:
                 return "gone"  # that server has deleted it, too
-            raise LaterError(compute_pause(waited))
+            pause = compute_pause(waited)
+            raise LaterError(pause)
         error: str | None = None
         try:
             if attempts >= MAX_ATTEMPTS:
@@ -109,6 +110,7 @@ class PictureUploads:
             error = "gone"  # an earlier run has drawn it
         except StoreError as e:
             # Not a fault of the picture, which stays until maintenance deletes what nobody could draw.
-            raise LaterError(compute_pause(waited)) from e
+            pause = compute_pause(waited)
+            raise LaterError(pause) from e
         self._bodies.delete(name)
         return error

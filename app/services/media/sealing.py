@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app import logs
+from app import clock, logs
 from app.errors import (
     ConflictError,
     LaterError,
@@ -47,23 +47,27 @@ class SealingService:
             waited: seconds since the job was queued.
 
         Raises:
-            LaterError: MongoDB isn't responding; the job runs again.
+            LaterError: MongoDB isn't responding, or another server has the bytes; the job runs again.
         """
         try:
-            return self._seal_due(upload_id, attempts)
+            return self._seal_due(upload_id, attempts, waited)
         except StoreError as e:
-            raise LaterError(compute_pause(waited)) from e
+            pause = compute_pause(waited)
+            raise LaterError(pause) from e
 
-    def _seal_due(self, upload_id: str, attempts: int) -> dict[str, Any]:
+    def _seal_due(self, upload_id: str, attempts: int, waited: float) -> dict[str, Any]:
         upload = self._uploads.find_due(upload_id)
         if upload is None:
             return {"state": "ended"}
         if upload.home not in (None, self._staging.home):
-            # Its bytes aren't lost. Maintenance queues the job again, until a worker of that home takes it.
+            if self._uploads.is_lost(upload, clock.now()):
+                return self._fail(upload, LOST)
+            # The job runs again, until a worker of that home takes it.
             if not self._has_warned:
                 log.warning("upload_elsewhere", user_id=upload.user_id, home=upload.home)
             self._has_warned = True
-            return {"state": "elsewhere"}
+            pause = compute_pause(waited)
+            raise LaterError(pause)
         return self._seal(upload, attempts)
 
     def _seal(self, upload: Upload, attempts: int) -> dict[str, Any]:

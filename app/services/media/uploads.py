@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import itertools
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -25,7 +26,7 @@ from app.errors import (
     StoreError,
     TooLargeError,
 )
-from app.gateways.media.uploads import UploadGateway
+from app.gateways.media.uploads import BATCH, UploadGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.jobs.later import PendingTask
@@ -311,10 +312,11 @@ class UploadService:
 
     def requeue_sealing(self) -> int:
         """Queue the sealing of complete uploads again, as after a crash; return how many there are."""
-        jobs = [make_seal_job(upload.id) for upload in self._uploads.find_sealing()]
-        if jobs:
+        count, waiting = 0, self._uploads.find_sealing()
+        while jobs := [make_seal_job(upload.id) for upload in itertools.islice(waiting, BATCH)]:
             self._jobs.enqueue_many(jobs)
-        return len(jobs)
+            count += len(jobs)
+        return count
 
     def remove_leftovers(self, before: dt.date) -> int:
         """Delete files of earlier days whose uploads have ended; return how many."""
