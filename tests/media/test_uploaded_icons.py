@@ -221,6 +221,24 @@ def test_an_uploaded_icon_follows_the_readers_of_a_merged_feed(
     assert owners == sorted(map(name_owner, (feed_id, into) if has_own else (into,)))
 
 
+def test_entries_of_a_merged_feed_show_the_icon_of_the_feed_that_continues_it(
+    site: Services, server: RawServer, worker: Worker, boss: Visitor, feed_id: int
+) -> None:
+    (who,) = (Actor(d["_id"]) for d in site.store.database["users"].find({"name": "boss"}))
+    after = [site.subscriptions.subscribe(who, server.url(f"/{n}/feed")).subscription.feed_id for n in (2, 3)]
+    for into in after:
+        pull(site, [into], {server.url(f"/{2 + after.index(into)}/feed"): feed(server)})
+    send(boss, feed_id, OTHER)
+    worker.work()
+    moved = get_icon(site, feed_id)
+    merger = site.gateways.feeds._merger
+    for source, target in ((feed_id, after[0]), (after[0], after[1])):
+        merger.merge(site.gateways.feeds.get(source), site.gateways.feeds.get(target))
+    cards = site.gateways.feeds.find_cards([feed_id, *after])
+    assert moved is not None
+    assert [card.icon for card in cards.values()] == [moved] * 3
+
+
 def test_the_icon_of_a_deleted_feed_becomes_loose(
     site: Services, worker: Worker, boss: Visitor, feed_id: int
 ) -> None:

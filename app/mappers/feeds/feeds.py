@@ -50,7 +50,7 @@ _CARD = dict.fromkeys(
             "last_entry_at",
             "read_at",
         ),
-        *("language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar"),
+        *("language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar", "merged_into"),
     ),
     1,
 )
@@ -146,7 +146,17 @@ class FeedMapper:
 
     def _fetch_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
-        return {card.id: card for card in map(card_cache.decode, found)}
+        cards = {card.id: card for card in map(card_cache.decode, found)}
+        return cards | self._find_merged_icons(cards)
+
+    def _find_merged_icons(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
+        """Return the cards of merged feeds with the icons of the feeds that continue them.
+
+        Entries that someone starred stay in the former feed, for whose icon nobody looks anymore.
+        """
+        bare = {c.id: c.merged_into for c in cards.values() if c.merged_into is not None and c.icon is None}
+        into = self.find_cards(list(set(bare.values()))) if bare else {}
+        return {i: cards[i]._replace(icon=into[to].icon) for i, to in bare.items() if to in into}
 
     @translate_errors
     def find_check_times(self, feed_ids: Sequence[int]) -> dict[int, dt.datetime]:
@@ -550,6 +560,7 @@ def _card(raw: bytes) -> FeedCard:
         build_avatar_path(doc["url"].rpartition("/@")[2], version, "a48")
         if (version := get("avatar", ""))
         else None,
+        get("merged_into"),
     )
 
 

@@ -155,7 +155,8 @@ class Feed:
 class FeedCard(NamedTuple):
     """The fields of a feed that lists, trees and marks need.
 
-    ``icon`` is the path of its icon on this server, None without one.
+    ``icon`` is the path of its icon on this server, None without one; a feed that was merged into another
+    one (``merged_into``) has that feed's.
     ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds, or 0. ``owner`` is the
     user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
     may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
@@ -180,6 +181,7 @@ class FeedCard(NamedTuple):
     shown_ms: int = 0
     unlisted: bool = False
     avatar: str | None = None
+    merged_into: int | None = None
 
     @property
     def picture(self) -> str | None:
