@@ -13,7 +13,9 @@ from playwright.sync_api import Page, Route, expect
 
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
+from app.models.media.blob import Purpose
 from tests.browser.conftest import PHONE, Site, serve, shot
+from tests.media.test_attachments import add_file, add_picture
 from tests.media.test_uploads import rebuild
 from tests.support.reader import add_user, elsewhere
 
@@ -83,6 +85,32 @@ def test_a_file_is_uploaded_in_parts_and_shown(visit: Callable[..., Page], site:
     delete.click()
     page.get_by_role("button", name="Yes, delete the file").click()
     expect(page.get_by_text("No files yet.")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [PHONE, None], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_list_of_files_shows_pictures(
+    visit: Callable[..., Page], site: Site, ann: Actor, size: Any, scheme: Any
+) -> None:
+    def add() -> None:
+        add_picture(site.services, ann)
+        add_picture(site.services, ann, 1, Purpose.AVATAR)
+        add_file(site.services, ann)
+
+    elsewhere(add)
+    page = visit(login="ann", **({"size": size} if size else {}))
+    page.emulate_media(color_scheme=scheme)
+    page.goto("/settings/files")
+    shown = page.locator(".own-files img.preview")
+    expect(shown).to_have_count(2)
+    for picture in shown.all():
+        expect(picture).to_have_js_property("complete", True)
+        assert picture.evaluate("one => one.naturalWidth") >= 96
+    expect(page.locator(".own-files span.preview")).to_have_text("HTML")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("#files").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 2000)
+    shot(page, f"files-{'phone' if size else 'desktop'}-{scheme}")
 
 
 @pytest.mark.parametrize("elsewhere_too", [False, True])

@@ -464,3 +464,22 @@ def test_forms_add_keep_and_remove_files(services: Services, people: People, doo
     assert again.status_code == 400
     assert f'name="file" value="{two}"' in again.text
     assert 'value="Kept"' in again.text
+
+
+def test_U12_previews_of_files_are_small_pictures_for_their_owner_alone(
+    services: Services, people: People, doors: Doors
+) -> None:
+    ann, bob = people.join("ann"), people.join("bob")
+    picture, avatar = add_picture(services, ann), add_picture(services, ann, 1, Purpose.AVATAR)
+    file = add_file(services, ann)
+    page = doors(ann).get("/settings/files").text
+    for file_id, size in ((picture, (208, 144)), (avatar, (96, 96))):
+        path = f"/settings/files/{file_id}/preview"
+        assert f'src="{path}"' in page
+        answer = doors(ann).get(path)
+        assert (answer.status_code, answer.content_type) == (200, "image/webp")
+        assert pictures.read(answer.data).size == size
+        assert get_status(doors, bob, path) == 404
+    assert f"/settings/files/{file}/preview" not in page
+    assert get_status(doors, ann, f"/settings/files/{file}/preview") == 404
+    assert page.count("Your picture") == 2  # the name, and what is deleted

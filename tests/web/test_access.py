@@ -269,6 +269,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/files/cancel", "POST"): {"": "theirs", "upload": "UPLOAD"},
     ("/settings/files/delete", "POST"): {"": "theirs", "file": "FILE"},
     ("/settings/files/<int:file_id>", "GET"): {"": "theirs"},
+    ("/settings/files/<int:file_id>/preview", "GET"): {"": "theirs"},
     # tests/media/test_tus.py says who may do what here.
     ("/uploads", "GET"): {},
     ("/uploads", "POST"): {},

@@ -19,6 +19,8 @@ from app.models.media.sniff import UNKNOWN_TYPE
 SYSTEM = 0
 #: Most owners of one file.
 OWNERS_MAX = 20
+#: The size of a drawn file that lists of files show.
+_PREVIEWS = {Purpose.PICTURE: "t208", Purpose.AVATAR: "a96"}
 #: Media type of all drawn sizes.
 DRAWN_TYPE = "image/webp"
 
@@ -55,6 +57,11 @@ class UserFile:
     def find_best(self, blob: Blob) -> str | None:
         """Return the name of the original, or of the largest drawn size; None: its blob has neither."""
         return max(self.list_names(blob), key=blob.names.__getitem__, default=None)
+
+    @property
+    def preview(self) -> str | None:
+        """The size of it that lists of files show; None: nothing of it was drawn."""
+        return _PREVIEWS.get(self.purpose)
 
     def get_type(self, blob: Blob) -> str:
         """Return the media type of the original bytes, which doesn't tell that someone's icon is the same."""

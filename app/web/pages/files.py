@@ -27,7 +27,7 @@ from app.web.forms import declare_text
 from app.web.pages.settings import render_section
 from app.web.security.sessions import takes_file
 from app.web.view.media_reply import serve_media
-from app.web.view.own_files import reply_with_own_file
+from app.web.view.own_files import reply_with_own_file, reply_with_preview
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("files", __name__, url_prefix="/settings/files")
@@ -128,6 +128,13 @@ def delete_file() -> Response:
 def download_file(file_id: int) -> Response:
     """Send one of the user's own files, always as a download."""
     return reply_with_own_file(get_actor(), file_id)
+
+
+@bp.get("/<int:file_id>/preview")
+@serve_media
+def show_preview(file_id: int) -> Response:
+    """Show a small form of one of the user's own pictures."""
+    return reply_with_preview(get_actor(), file_id)
 
 
 def _back(words: str) -> Response:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from flask import Response
 
+from app.errors import NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.media.blob import ORIGINAL
 from app.models.media.user_file import DRAWN_TYPE
@@ -35,4 +36,25 @@ def reply_with_own_file(actor: Actor, file_id: int) -> Response:
         cache=PRIVATE,
         size=blob.names[name],
         attachment=title,
+    )
+
+
+def reply_with_preview(actor: Actor, file_id: int) -> Response:
+    """Return a small form of a picture of the actor.
+
+    Raises:
+        NotFoundError: the actor has no such picture.
+        MediaStoreError: no store that has it is responding.
+    """
+    files = get_services().files
+    file = files.get(actor, file_id)
+    blob, _ = files.find_content(actor, file)
+    if file.preview is None or file.preview not in file.list_names(blob):
+        raise NotFoundError
+    return reply_with_file(
+        partial(files.open, actor, file, file.preview),
+        media_type=DRAWN_TYPE,
+        etag=f"{file.blob.hex()}-{file.preview}",
+        cache=PRIVATE,
+        size=blob.names[file.preview],
     )
