@@ -73,7 +73,8 @@ def test_an_entry_whose_date_is_missing_stands_beside_its_neighbours() -> None:
         NOW - 9 * HOUR,
         NOW - 9 * HOUR - TICK,
     ]
-    # Never in the future.
+    # Never in the future; entries of one time stay in the feed's order.
+    assert first(rss(item(1), item(2), item(3, NOW))) == [NOW] * 3
     assert first(rss(item(1), item(2, NOW + HOUR), item(3))) == [NOW, NOW, NOW - TICK]
 
 

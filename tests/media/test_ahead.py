@@ -76,7 +76,7 @@ def test_the_pictures_of_the_next_three_entries_are_fetched(
     order = list_order(site, actor, f"feed/{feed_id}")
     visitor, worker = log_in(site), Worker(site, redis_client)
     names = {"headers": {"HX-Request": "true", "HX-Target": "section#article"}} if is_fragment else {}
-    path = f"/read/feed/{feed_id}?entry={order[1]}"
+    path = f"/read/feed/{feed_id}?density=compact&entry={order[1]}"
     assert visitor.get(path, **names).status_code == 200
     assert list_fetched(server, ids) == set()
     assert Task.MEDIA_AHEAD in worker.work()
@@ -156,7 +156,7 @@ def test_pictures_ahead_count_within_the_hourly_limit(
     with contextlib.closing(build_services(services, server, pictures_per_hour=10)) as site:
         actor, _, ids = follow(site, server)
         order = list_order(site, actor, "all")
-        log_in(site).get(f"/read/all?entry={order[0]}")
+        log_in(site).get(f"/read/all?density=compact&entry={order[0]}")
         Worker(site, redis_client).work()
         # Counted in steps of ten: the open entry takes the only one.
         assert list_fetched(server, ids) == {order[0]}

@@ -451,7 +451,7 @@ def test_people_choose_how_pictures_are_shown(
     site.accounts.set_preferences(actor, {"images": choice})
     visitor = open_site(site)
     visitor.log_in()
-    page = visitor.get(f"/read/feed/{feed_id}?entry={entry_id(site, feed_id)}")
+    page = visitor.get(f"/read/feed/{feed_id}?density=compact&entry={entry_id(site, feed_id)}")
     assert len([url for url in list_loads(page.text) if "example" in url]) == loads
     assert ("http:" in page.headers["Content-Security-Policy"]) == (choice == "site")
     if choice == "none":
@@ -468,7 +468,7 @@ def test_without_pillow_pictures_come_from_their_sites_unless_people_want_none(
     site.accounts.set_preferences(actor, {"images": choice})
     visitor = open_site(site)
     visitor.log_in()
-    page = visitor.get(f"/read/feed/{feed_id}?entry={entry_id(site, feed_id)}")
+    page = visitor.get(f"/read/feed/{feed_id}?density=compact&entry={entry_id(site, feed_id)}")
     assert len([url for url in list_loads(page.text) if "example" in url]) == loads
     assert ("http:" in page.headers["Content-Security-Policy"]) == (choice != "none")
     assert site.store.database.sources.count_documents({}) == 0
@@ -494,7 +494,7 @@ def test_a_ready_picture_reserves_its_box(site: Services, server: RawServer, wor
     _, feed_id = follow(site, server, f'<img src="{server.url("/a.png")}">')
     visitor = open_site(site)
     visitor.log_in()
-    path = f"/read/feed/{feed_id}?entry={entry_id(site, feed_id)}"
+    path = f"/read/feed/{feed_id}?density=compact&entry={entry_id(site, feed_id)}"
     visitor.get(path)
     worker.work()
     page = visitor.get(path).text

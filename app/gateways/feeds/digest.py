@@ -32,6 +32,7 @@ from app.models.feeds.fetched import Fetched, Validators
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from app.models.feeds.schedule import Hints, Plan
 from app.models.feeds.websub import HubAnnouncement
+from app.models.media.rewriting import find_lead_picture
 from app.models.reading.entry import EntryChange, NewEntry
 
 log = logs.get(__name__)
@@ -340,7 +341,7 @@ class Digester:
             "cleaned_by": body.cleaned_by,
             "categories": entry.categories,
             "enclosures": entry.enclosures,
-            "image": entry.image,
+            "image": entry.image or find_lead_picture(body.content or body.summary),
             "remote": entry.chain,
             "replies": entry.replies,
         }

@@ -59,7 +59,7 @@ def _estimate_dates(
         step = min(_DAY, _SPREAD / max(1, len(dates)))
         return [newest - step * place for place in range(len(dates))]
     first, highest = known[0]
-    found = [min(highest + _TICK * (first - place), now - _TICK * place) for place in range(first)]
+    found = [min(highest + _TICK * (first - place), now) for place in range(first)]
     for date in dates[first:]:
         found.append(date or found[-1] - _TICK)
     return found

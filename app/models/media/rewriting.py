@@ -13,6 +13,12 @@ from typing import NamedTuple
 
 #: Most pictures of one entry that are fetched; further ones become links (security.md U13).
 PICTURES_MAX = 50
+#: Pixels of the smallest picture that stands for an entry in lists, and how many times its height it is wide.
+_LEAD_LEAST, _LEAD_WIDEST = 100, 4
+#: Pictures at the beginning of a text of which one may stand for its entry.
+_LEAD_AMONG = 5
+#: Parts of the addresses of small pictures that state no size.
+_SMALL = re.compile(r"emoji|smil(?:ey|ies)|spacer|pixel|avatar|button|badge|icon|logo", re.I)
 #: Width in pixels of the largest size that is drawn; from a set, the smallest picture that is wide enough.
 _WIDEST = 1280
 
@@ -53,6 +59,34 @@ def list_pictures(markup: str) -> list[str]:
     tags = ((tag[1], _read_attributes(tag[2])) for tag in _TAG.finditer(markup) if tag[1])
     found = (_choose_address(given) for name, given in tags if name == "img" or "media" in given)
     return list(dict.fromkeys(url for url in found if url))[:PICTURES_MAX]
+
+
+def find_lead_picture(markup: str) -> str | None:
+    """Return the address of the picture in sanitized HTML that stands for an entry in lists, or None.
+
+    It is the first one that isn't a button, a badge, a smiley or a ruler.
+    """
+    if "<img" not in markup:
+        return None
+    tags = [_read_attributes(tag[2]) for tag in _TAG.finditer(markup) if tag[1] == "img"]
+    for attributes in tags[:_LEAD_AMONG]:
+        url = _choose_address(attributes)
+        if url and _is_lead(PictureTag(url, attributes, is_linked=False)):
+            return url
+    return None
+
+
+def _is_lead(tag: PictureTag) -> bool:
+    if tag.size:
+        return min(tag.size) >= _LEAD_LEAST and tag.size[0] <= _LEAD_WIDEST * tag.size[1]
+    stated = [
+        tag.attributes[name]
+        for name in ("width", "height")
+        if _LENGTH.fullmatch(tag.attributes.get(name, ""))
+    ]
+    return all(int(length) >= _LEAD_LEAST for length in stated) and not _SMALL.search(
+        tag.url.partition("//")[2]
+    )
 
 
 def rewrite_pictures(markup: str, render: Callable[[PictureTag], str]) -> str:
