@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
-from tests.support.reader import add_user, pull
+from tests.support.reader import add_user, pull, rss
 from tests.support.recordings import LENGTH, RecordingSite
 
 Visit = Callable[..., Page]
@@ -270,3 +270,64 @@ def test_the_bar_covers_nothing_and_fits(
             " const top = document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2);"
             " return one === top || one.contains(top) || one.closest('label')?.contains(top); }"
         )
+
+
+_INSIDE = (
+    "<p>Before</p><audio src='https://cdn.example/in.wav' title='A sound'></audio>"
+    "<video poster='https://cdn.example/p.jpg' title='A film'>"
+    "<source src='https://cdn.example/film.wav' type='video/mp4'></video>"
+    "<iframe src='https://www.youtube.com/embed/dQw4w9WgXcQ' title='A talk'></iframe>"
+    "<iframe src='https://open.spotify.com/embed/episode/4rOoJ6Egrf8K2IrywzwOMk'></iframe><p>After</p>"
+)
+
+
+@pytest.fixture
+def inside(site: Site) -> Actor:
+    """A user with an entry whose text has all kinds of players."""
+    actor = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(actor, FEED).subscription.feed_id
+    pull(site.services, [feed], {FEED: rss("Texts", [("A text", _INSIDE)])})
+    return actor
+
+
+def test_H07_players_inside_a_text_play_where_they_stand(
+    site: Site, listen: Visit, inside: Actor, recordings: RecordingSite, eventually: Eventually
+) -> None:
+    page = listen(login="ann")
+    asked: list[str] = []
+    page.on("request", lambda r: asked.append(r.url) if not r.url.startswith((site.url, "data:")) else None)
+    page.route(re.compile("youtube-nocookie|spotify"), lambda route: route.fulfill(body="A player"))
+    _open(page, "A text")
+    text = page.locator("#article .prose")
+    titles = text.locator(".player strong, .embed strong")
+    assert titles.all_inner_texts() == ["A sound", "A film", "A talk", "Player of Spotify"]
+    page.wait_for_load_state("networkidle")
+    assert asked == [], "pictures come through this server, the rest after a click"
+    text.get_by_role("button", name="Play: A sound").click()
+    page.get_by_role("button", name=re.compile("^Always")).click()
+    expect(text.get_by_role("button", name="Pause: A sound")).to_be_visible()
+    expect(page.locator(".playbar")).to_contain_text("A sound")
+    text.get_by_role("button", name="Play: A film").click()
+    film = text.locator("video[controls]:not(.nojs)")
+    expect(film).to_be_focused()
+    eventually(lambda: film.evaluate("(film) => film.currentTime > 0"))
+    expect(text.get_by_role("button", name="Play: A sound")).to_be_visible()
+    film.evaluate("(film) => { film.currentTime = 40; film.pause(); }")
+    eventually(lambda: 40 <= _position(site, inside, recordings, "film.wav") < 45)
+    # Each player asks about its own site, and plays in its own place.
+    text.get_by_role("button", name="Play: A talk").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Play from YouTube?")
+    page.get_by_role("button", name="Play once").click()
+    frame = text.locator("iframe")
+    expect(frame).to_have_attribute("src", "https://www.youtube-nocookie.com/embed/dQw4w9WgXcQ")
+    expect(text.locator(".embed")).to_have_count(2)
+    assert not [url for url in asked if "spotify" in url]
+
+
+def test_players_inside_a_text_are_links_for_programs(site: Site, inside: Actor) -> None:
+    (entry,) = site.services.store.database["entries"].find({}, {"_id": 1})
+    found = site.services.reading.get_article(inside, entry["_id"]).entry
+    html = found.content or found.summary
+    assert 'href="https://cdn.example/in.wav" type="audio/*">▶ A sound</a>' in html
+    assert "<audio" not in html
+    assert "<iframe" not in html

@@ -796,7 +796,7 @@ def test_attributes_that_look_like_others_are_left_alone() -> None:
 
 def test_H08_audio_and_video_become_links_to_their_files() -> None:
     audio = clean("<p>a</p><audio controls src='/my%20talk.mp3'>Get <a href=x>it</a></audio><p>b</p>", BASE)
-    assert 'href="https://site.example/my%20talk.mp3">▶ my talk.mp3</a>' in audio
+    assert 'href="https://site.example/my%20talk.mp3" type="audio/*">▶ my talk.mp3</a>' in audio
     assert ">it</a>" in audio
     assert "Get" not in audio
     assert "▶ a.mp4<" in clean(
@@ -808,11 +808,38 @@ def test_H08_audio_and_video_become_links_to_their_files() -> None:
         BASE,
     )
     assert re.findall(r'(?:src|href|srcset)="([^"]*)"', video) == [
-        f"https://site.example/blog/{name}" for name in ("p.jpg", "v.mp4", "a.webp", "a.png")
+        f"https://site.example/blog/{name}" for name in ("v.mp4", "p.jpg", "a.webp", "a.png")
     ]
     assert "▶ v.mp4</a>" in video
     assert "<a" not in clean("<video src='javascript:alert(1)'></video><audio></audio>", BASE)
     assert clean(video, BASE) == video
+
+
+def test_H08_a_player_keeps_its_title_its_type_and_its_picture() -> None:
+    """In one link, from which a page makes a player again (:mod:`app.models.media.recordings`)."""
+    film = clean(
+        "<video poster=p.jpg title='A & B'><source src='v.mp4' type='video/mp4; codecs=x'></video>", BASE
+    )
+    assert re.sub(r' (?:rel|target|referrerpolicy|loading|decoding)="[^"]*"', "", film) == (
+        '<p><a href="https://site.example/blog/v.mp4" type="video/mp4">'
+        '<img src="https://site.example/blog/p.jpg" alt=""><br>▶ A &amp; B</a></p>'
+    )
+    assert clean(film, BASE) == film
+    tube = clean('<iframe src="https://www.youtube.com/embed/dQw4w9WgXcQ" title="Talk"></iframe>', BASE)
+    assert "▶ Talk</a>" in tube
+    assert ' src="https://i.ytimg.com/vi/dQw4w9WgXcQ/hqdefault.jpg"' in tube
+    plain = '<iframe src="https://www.youtube.com/embed/dQw4w9WgXcQ" title="YouTube video player"></iframe>'
+    assert "▶ youtube.com</a>" in clean(plain, BASE)
+    lone = clean("<p>a<video poster=p.jpg></video>b<video src=v.mp4><audio src=a.mp3></audio>", BASE)
+    assert re.findall(r' (?:src|href)="https://site.example/blog/([^"]*)"', lone) == [
+        "p.jpg",
+        "v.mp4",
+        "a.mp3",
+    ]
+    assert re.findall(r' type="([^"]*)"', lone) == ["video/*", "audio/*"]
+    # Other links have no type, and no other type.
+    for kind in ("text/html", "audio/x y", "audio/", "AUDIO/mpeg", "1"):
+        assert "type=" not in clean(f"<a href=/x type='{kind}'>x</a>", BASE), kind
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 UNMET = "not all"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"dir", "lang", "title"},
-    "a": {"href"},
+    "a": {"href", "type"},
     "col": {"span"},
     "colgroup": {"span"},
     "details": {"open"},
@@ -143,6 +143,8 @@ def filter_attribute(tag: str, name: str, value: str) -> str | None:
         return hidden.find_mark(tag, name, value)
     if name == "id" or name == "name":
         return _target(tag, name, value)
+    if name == "type" and tag == "a":
+        return value if _RECORDING_TYPE.fullmatch(value) else None
     judged_by = _FILTERS.get(name)
     return judged_by(value) if judged_by else value
 
@@ -264,6 +266,8 @@ def _like(pattern: str) -> Callable[[str], str | None]:
     return lambda value: value if fits.fullmatch(value) else None
 
 
+#: The types that links to recordings keep; "*" stands for an unknown one.
+_RECORDING_TYPE = re.compile(r"(?:audio|video)/(?:\*|[a-z0-9.+-]{1,60})")
 _FILTERS: dict[str, Callable[[str], str | None]] = {
     "colspan": _span,
     "datetime": _like(r"[0-9A-Za-z :.,+-]{1,64}"),

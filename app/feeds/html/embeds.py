@@ -50,6 +50,11 @@ _KEPT = re.compile(
 )
 _MOVIE = re.compile(r"<embed[\s/]|<param\s[^<>]*name\s*+=\s*+[\"']?(?:movie|src)\b", re.IGNORECASE)
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
+#: What sites write as the title of every player.
+_PLAIN_TITLE = re.compile(
+    r"\s*(?:(?:youtube|vimeo)[\s-]*(?:video)?[\s-]*player|spotify embed:?|embedded content)\s*", re.IGNORECASE
+)
+_YOUTUBE_WATCH = re.compile(r"https://www\.youtube\.com/watch\?v=([A-Za-z0-9_-]{11})")
 _YOUTUBE_LIST = re.compile(r"[A-Za-z0-9_-]{10,64}")
 _YOUTUBE_CHANNEL = re.compile(r"UC[A-Za-z0-9_-]{1,40}")
 #: Path segments in place of a video's id that aren't ids.
@@ -170,7 +175,7 @@ def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
     if address is None:
         return ""
     if page := find_watch_url(address):
-        return _once(page, "", seen)
+        return _once(page, _PLAIN_TITLE.sub("", given.get("title", "")).strip()[:_LABEL], seen)
     return "" if is_hidden(given, address) else _once(address, given.get("title", "")[:_LABEL], seen)
 
 
@@ -186,12 +191,26 @@ def _once(target: str, label: str, seen: set[str]) -> str:
     if target in seen:
         return ""
     seen.add(target)
-    return render_link(target, label or (urlsplit(target).hostname or "").removeprefix("www."))
+    label = label or (urlsplit(target).hostname or "").removeprefix("www.")
+    return render_link(target, label, picture=_find_still(target))
 
 
-def render_link(target: str, label: str) -> str:
-    """Return the link that replaces a player."""
-    return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p>'
+def _find_still(target: str) -> str | None:
+    """Return the still picture of a video whose site has it at a known address."""
+    found = _YOUTUBE_WATCH.fullmatch(target)
+    return f"https://i.ytimg.com/vi/{found[1]}/hqdefault.jpg" if found else None
+
+
+def render_link(target: str, label: str, *, kind: str = "", picture: str | None = None) -> str:
+    """Return the link that replaces a player.
+
+    Args:
+        kind: media type of a file, as ``type`` of the link.
+        picture: address of a still picture.
+    """
+    told = f' type="{html.escape(kind)}"' if kind else ""
+    still = f'<img src="{html.escape(picture)}" alt=""><br>' if picture else ""
+    return f'<p><a href="{html.escape(target)}"{told}>{still}▶ {html.escape(label)}</a></p>'
 
 
 def find_watch_url(src: str) -> str | None:

@@ -1,4 +1,7 @@
-"""Audio and video in entries: our pages may not play them (H08), so each becomes a link to its file."""
+"""Audio and video in entries: each becomes a link to its file, which pages replace by a player (H08).
+
+:mod:`app.models.media.recordings` describes the HTML.
+"""
 
 from __future__ import annotations
 
@@ -35,26 +38,52 @@ def replace_players_with_links(markup: str) -> str:
     """
     for name in sorted(NAMES):
         markup = tag_patterns.replace_elements(name, markup, _drop_fallback)
-    inside = linked = False
+    player = _Player()
 
     def replace_player(match: re.Match[str]) -> str:
-        nonlocal inside, linked
         name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
         if name == "source":
-            if not inside:
-                return match[0]  # belongs to a <picture>
-            if linked:
-                return ""
-            poster = None
-        else:
-            inside, linked = not name.startswith("/"), False
-            poster = _poster(given) if inside else None
-        file = _find_file(given) if inside else None
-        linked = file is not None
-        shown = f'<p><img src="{html.escape(poster)}"></p>' if poster else ""
-        return shown + (embeds.render_link(file, _name(file)) if file else "")
+            # Outside of a player, it belongs to a <picture>.
+            return player.link(given) if player.name else match[0]
+        before = player.end()
+        if name.startswith("/"):
+            return before
+        player.begin(name, given)
+        return before + player.link(given)
 
-    return _TAG.sub(replace_player, markup)
+    return _TAG.sub(replace_player, markup) + player.end()
+
+
+class _Player:
+    """The player around a place in the markup: of its files, the first one becomes a link."""
+
+    def __init__(self) -> None:
+        self.name, self._title = "", ""
+        self._poster: str | None = None
+        self._is_linked = False
+
+    def begin(self, name: str, given: dict[str, str]) -> None:
+        """Enter a player."""
+        self.name, self._is_linked = name, False
+        self._title = (given.get("title") or given.get("aria-label", "")).strip()[:_LABEL]
+        self._poster = _poster(given)
+
+    def link(self, given: dict[str, str]) -> str:
+        """Return the link to a file of the player, "" if there is one already or this tag names none."""
+        file = None if self._is_linked else _find_file(given)
+        if file is None:
+            return ""
+        self._is_linked = True
+        poster, self._poster = self._poster, None
+        kind = given.get("type", "").partition(";")[0].strip().lower()
+        if not kind.startswith(("audio/", "video/")):
+            kind = f"{self.name}/*"
+        return embeds.render_link(file, self._title or _name(file), kind=kind, picture=poster)
+
+    def end(self) -> str:
+        """Leave the player; return the picture of one without a file."""
+        poster, self._poster, self.name = self._poster, None, ""
+        return f'<p><img src="{html.escape(poster)}"></p>' if poster else ""
 
 
 def _find_file(given: dict[str, str]) -> str | None:

@@ -37,7 +37,7 @@ from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, fi
 from app.models.feeds.link_schemes import LINK_SCHEMES
 
 #: Raised whenever the same input may give other output, so that stored entries are sanitized again (H03).
-SANITIZER_VERSION = 4
+SANITIZER_VERSION = 5
 
 MAX_HTML = 1 << 20
 _SETTLE = 8
