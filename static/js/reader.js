@@ -196,7 +196,15 @@ async function grow() {
   if (focused) links.find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
+// The script for swipes loads with the first touch, which goes on there.
+function touched({ target, touches }) {
+  const [{ clientX, clientY }] = touches;
+  const go = () => target.dispatchEvent(new CustomEvent("touched", { bubbles: true, detail: { clientX, clientY } }));
+  import(panes.reader().dataset.touch).then(go, () => addEventListener("touchstart", touched, { once: true, passive: true }));
+}
+
 export function start() {
+  addEventListener("touchstart", touched, { once: true, passive: true });
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
   list.start();

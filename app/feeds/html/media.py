@@ -44,12 +44,12 @@ def replace_players_with_links(markup: str) -> str:
         name, given = match[1].lower(), tag_patterns.parse_attributes(match[2])
         if name == "source":
             # Outside of a player, it belongs to a <picture>.
-            return player.link(given) if player.name else match[0]
+            return player.write_link(given) if player.name else match[0]
         before = player.end()
         if name.startswith("/"):
             return before
         player.begin(name, given)
-        return before + player.link(given)
+        return before + player.write_link(given)
 
     return _TAG.sub(replace_player, markup) + player.end()
 
@@ -68,7 +68,7 @@ class _Player:
         self._title = (given.get("title") or given.get("aria-label", "")).strip()[:_LABEL]
         self._poster = _poster(given)
 
-    def link(self, given: dict[str, str]) -> str:
+    def write_link(self, given: dict[str, str]) -> str:
         """Return the link to a file of the player, "" if there is one already or this tag names none."""
         file = None if self._is_linked else _find_file(given)
         if file is None:

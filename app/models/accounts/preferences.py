@@ -14,6 +14,8 @@ from app.errors import InvalidError
 
 #: Most actions of a key map, and most characters of an entry. A person's map is far smaller.
 KEYS_MAX, KEY_LENGTH = 80, 40
+#: What a swipe over a row does.
+SWIPES = ("none", "read", "star", "share", "tag")
 #: Most sites whose recordings play without a question.
 MEDIA_SITES_MAX = 200
 #: A host as in the address of a recording: a name or an IP address, with its port.
@@ -38,6 +40,7 @@ class Preferences:
         font, text_size, line_height, text_width, justified: of articles; the size is in pixels. A device may
             have its own.
         media_sites: hosts whose recordings and players may load without a question.
+        swipe_right, swipe_left, swipe_long: what a swipe over a row does; mirrored if texts run left.
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
@@ -57,6 +60,9 @@ class Preferences:
     justified: bool = False
     images: str = _choice("eventr", "eventr", "site", "none")
     media_sites: tuple[str, ...] = ()
+    swipe_right: str = _choice("read", *SWIPES)
+    swipe_left: str = _choice("star", *SWIPES)
+    swipe_long: str = _choice("share", *SWIPES)
     mark_on_scroll: bool = False
     auto_load: bool = True
     after_mark_all: str = _choice("stay", "stay", "next")

@@ -41,6 +41,9 @@ class Reading:
     show: str = declare_text(max=16)
     after_mark_all: str = declare_text(max=16)
     images: str = declare_text(max=16, default="eventr")
+    swipe_right: str = declare_text(max=16, default="read")
+    swipe_left: str = declare_text(max=16, default="star")
+    swipe_long: str = declare_text(max=16, default="share")
     mark_on_scroll: bool = False
     auto_load: bool = False
     hide_read_feeds: bool = False

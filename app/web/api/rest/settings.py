@@ -39,6 +39,7 @@ Font = Literal["system", "serif", "legible", "dyslexic"]
 LineHeight = Literal["tight", "normal", "loose"]
 TextWidth = Literal["narrow", "medium", "wide", "full"]
 Images = Literal["eventr", "site", "none"]
+Swipe = Literal["none", "read", "star", "share", "tag"]
 MediaSites = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=261)], ...],
     Meta(
@@ -121,6 +122,9 @@ class Settings(Shape, frozen=True):
     justified: bool
     images: Images
     media_sites: MediaSites
+    swipe_right: Swipe
+    swipe_left: Swipe
+    swipe_long: Swipe
     mark_on_scroll: bool
     auto_load: bool
     after_mark_all: Literal["stay", "next"]
@@ -148,6 +152,9 @@ class SettingsChange(Body, frozen=True):
     justified: bool | UnsetType = UNSET
     images: Images | UnsetType = UNSET
     media_sites: MediaSites | UnsetType = UNSET
+    swipe_right: Swipe | UnsetType = UNSET
+    swipe_left: Swipe | UnsetType = UNSET
+    swipe_long: Swipe | UnsetType = UNSET
     mark_on_scroll: bool | UnsetType = UNSET
     auto_load: bool | UnsetType = UNSET
     after_mark_all: Literal["stay", "next"] | UnsetType = UNSET
