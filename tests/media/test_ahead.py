@@ -14,6 +14,7 @@ import redis
 
 from app import clock, create_app
 from app.bootstrap.services import Services
+from app.gateways.media import card_readers
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
 from app.models.jobs.jobs import Task
@@ -245,6 +246,49 @@ def test_pictures_of_new_entries_are_fetched_for_recent_readers_of_cards(
         fetched = [n for n in range(5) if server.seen(f"/{n}.png")]
         assert fetched == ([2, 3, 4] if is_fetched else [])  # the first two aren't new
         assert (Task.MEDIA_THUMBS in tasks) == (not changes)
+
+
+def test_pictures_of_new_entries_wait_in_the_queue_of_the_system(
+    site: Services, server: RawServer, redis_client: redis.Redis
+) -> None:
+    actor, feed_id, _ = follow(site, server, 2)
+    log_in(site)
+    site.accounts.set_preferences(actor, {"density": "card"})
+    pull_by_the_real_service(site, server, feed_id, make_feed(server, 5))
+    redis_client.flushdb()
+    assert site.thumbs.fetch_thumbs([feed_id], [3]) == 3
+    assert redis_client.llen("rq:queue:media-fetch-sys") == 1
+    assert redis_client.llen("rq:queue:media-fetch") == 0
+
+
+@pytest.mark.parametrize("reader", [0, 3, 6])
+def test_one_reader_of_cards_is_found_among_many_however_few_are_read_at_once(
+    services: Services, db: Any, monkeypatch: pytest.MonkeyPatch, reader: int
+) -> None:
+    monkeypatch.setattr(card_readers, "TOGETHER", 2)
+    asked: list[int] = []
+    mapper = services.mappers.card_readers
+    ask = mapper.filter_active
+
+    def filter_active(users: set[int], since: dt.datetime) -> set[int]:
+        asked.append(len(users))
+        return ask(users, since)
+
+    monkeypatch.setattr(mapper, "filter_active", filter_active)
+    now = clock.now()
+    for user in range(7):
+        db["users"].insert_one(
+            {"_id": user, "name_key": str(user), "settings": {"density": "card"} if user == reader else {}}
+        )
+        db["sessions"].insert_one({"_id": str(user), "user_id": user, "seen": now})
+        db["subscriptions"].insert_one({"feed_id": 8, "user_id": user})
+    db["subscriptions"].insert_one({"feed_id": 9, "user_id": 1})
+    found = services.gateways.card_readers.find_readers([8, 9], now - dt.timedelta(days=1))
+    assert found == {8: reader}
+    assert max(asked) <= 2
+    asked.clear()
+    assert services.gateways.card_readers.find_readers([8], now - dt.timedelta(days=1)) == {8: reader}
+    assert len(asked) == reader // 2 + 1, "it ends with the first"
 
 
 def test_a_poll_without_new_pictures_asks_for_none(

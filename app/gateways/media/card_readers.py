@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.media.card_readers import CardReaderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+
+#: Readers that are looked at together. A popular feed has very many, and one that reads cards is enough.
+TOGETHER: Final = 1000
 
 
 class FeedPicture(NamedTuple):
@@ -34,15 +37,18 @@ class CardReaderGateway:
 
         Lists of many feeds, such as folders, count for all feeds of their reader.
         """
-        by_feed = self._subscriptions.find_readers(feed_ids)
-        active = self._readers.filter_active({user for users in by_feed.values() for user in users}, since)
-        streams = self._readers.find_card_streams(active) if active else {}
         found: dict[int, int] = {}
-        for feed_id, users in by_feed.items():
-            for user_id in sorted(users):
-                if any(_contains(stream, feed_id) for stream in streams.get(user_id, ())):
-                    found[feed_id] = user_id
-                    break
+
+        def find_some(readers: Sequence[tuple[int, int]]) -> bool:
+            users = {user for feed, user in readers if feed not in found}
+            active = self._readers.filter_active(users, since) if users else set()
+            streams = self._readers.find_card_streams(active) if active else {}
+            for feed, user in readers:
+                if any(_contains(stream, feed) for stream in streams.get(user, ())):
+                    found.setdefault(feed, user)
+            return len(found) < len(set(feed_ids))
+
+        self._subscriptions.find_readers_in_parts(feed_ids, TOGETHER, find_some)
         return found
 
     def find_newest(self, counts: Mapping[int, int]) -> list[FeedPicture]:

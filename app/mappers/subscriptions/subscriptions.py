@@ -6,7 +6,8 @@ since it was read. ``mass`` names the last mass mark, the only one that can be u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, NamedTuple
@@ -207,6 +208,21 @@ class SubscriptionMapper:
         for doc in self._subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
             readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
         return readers
+
+    @translate_errors
+    def find_readers_in_parts(
+        self, feed_ids: Iterable[int], count: int, visit: Callable[[Sequence[tuple[int, int]]], bool]
+    ) -> None:
+        """Call ``visit`` with (feed, user) of readers of these feeds, ``count`` at a time, until it is false.
+
+        A feed may have very many readers, of whom only some are in memory at a time.
+        """
+        query = {"feed_id": {"$in": list(feed_ids)}, "paused": None}
+        shown = {"_id": 0, "feed_id": 1, "user_id": 1}
+        with self._subscriptions.find(query, shown, batch_size=count) as cursor:
+            while found := [(d["feed_id"], d["user_id"]) for d in itertools.islice(cursor, count)]:
+                if not visit(found):
+                    break
 
     @translate_errors
     def find_feed_ids(self, user_id: int) -> list[int]:

@@ -92,13 +92,16 @@ class PictureService:
         # Programs that wait for pictures must leave threads for people.
         self._waiting = threading.Semaphore(max(1, settings.web_threads // 4))
 
-    def prepare(self, wanted: Collection[WantedPicture], user_id: int | None) -> dict[str, ShownPicture]:
+    def prepare(
+        self, wanted: Collection[WantedPicture], user_id: int | None, queue: Queue = Queue.PICTURES
+    ) -> dict[str, ShownPicture]:
         """Return address → what to show, and let jobs fetch the pictures that are new.
 
         Reads sources and blobs once. Without Redis, new pictures stay pending until the page is shown again.
 
         Args:
             user_id: the person who opened the page; None: a stranger. Strangers cause no fetches.
+            queue: of the jobs.
 
         Raises:
             StoreError: MongoDB isn't responding.
@@ -115,7 +118,7 @@ class PictureService:
         if new:
             self._sources.add([_create_source(ids[one.url], one) for one in new], now)
         due = [source.id for source in known.values() if _is_due(source)] if user_id is not None else []
-        self._enqueue([*due, *(ids[one.url] for one in new)])
+        self._enqueue([*due, *(ids[one.url] for one in new)], queue)
         day = get_day(now)
         self._sources.touch([s.id for s in known.values() if s.used is None or s.used < day], now)
         return {url: _show(i, known.get(i), blobs) for url, i in ids.items()}
@@ -175,7 +178,7 @@ class PictureService:
                 self._waiting.release()
             found = self._open_or_retry(source_id)
         elif found is None:
-            self._enqueue([source_id])
+            self._enqueue([source_id], Queue.PICTURES)
         if found is not None:
             self._sources.touch([source_id], clock.now())
         return found
@@ -259,9 +262,9 @@ class PictureService:
         )
         return min(count, STEP * sum(1 for _ in passed))
 
-    def _enqueue(self, ids: Sequence[bytes]) -> None:
+    def _enqueue(self, ids: Sequence[bytes], queue: Queue) -> None:
         with contextlib.suppress(StoreError):
-            self._jobs.enqueue_many(build_fetch_jobs(ids, Queue.PICTURES))
+            self._jobs.enqueue_many(build_fetch_jobs(ids, queue))
 
     def _await(self, source_id: bytes) -> None:
         """Wait until a picture is fetched and drawn, or for as long as programs wait."""

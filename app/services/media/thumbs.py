@@ -55,7 +55,8 @@ class ThumbService:
     def fetch_thumbs(self, feed_ids: Sequence[int], counts: Sequence[int]) -> int:
         """Let the pictures of the newest entries be fetched for readers of cards; return how many these are.
 
-        Safe to run twice: pictures that are known aren't fetched again.
+        Nobody waits for them: their jobs are those of the system. Safe to run twice: pictures that are known
+        aren't fetched again.
 
         Raises:
             StoreError: MongoDB isn't responding.
@@ -68,5 +69,6 @@ class ThumbService:
                 picture = WantedPicture(one.url, one.page, one.feed, one.entry)
                 wanted.setdefault(readers[one.feed_id], {})[one.url] = picture
         return sum(
-            len(self._pictures.prepare(list(each.values()), user_id)) for user_id, each in wanted.items()
+            len(self._pictures.prepare(list(each.values()), user_id, Queue.PICTURES_SYSTEM))
+            for user_id, each in wanted.items()
         )
