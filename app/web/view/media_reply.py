@@ -107,7 +107,8 @@ def _send(response: Response, piece: Piece | Opener, span: tuple[int, int], acce
         close_piece(opened)
         del response.headers["Content-Length"]
         response.status_code = HTTPStatus.OK
-        response.headers.pop("Content-Range", None)
+        for name in ("Content-Range", "Accept-Ranges"):  # nginx adds its own
+            response.headers.pop(name, None)
         response.headers["X-Accel-Redirect"] = accel + quote(opened.path)
         return response
     response.response = _Body(opened)
