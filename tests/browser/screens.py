@@ -192,7 +192,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("article", lambda demo: f"/read/all?entry={demo.entry}"),
     Screen("view-list", "/read/all?view=list"),
     Screen("view-expanded", "/read/all?view=expanded"),
-    Screen("view-menu", "/read/all", _view_menu, covers="#more"),
+    Screen("view-menu", "/read/all", _view_menu, covers="#rows"),
     Screen("rows-compact", "/read/all?view=list&density=compact"),
     Screen("rows-cards", "/read/all?density=card"),
     Screen("history-empty", "/history"),
