@@ -1,11 +1,13 @@
 """Typed text as HTML: the text is escaped, then addresses in it become links (bleach).
 
-No markup and no pictures are interpreted. Line breaks stay, and empty lines separate paragraphs.
+``*text*`` and ``_text_`` are emphasized, ``**text**`` strongly; lines that begin with ``>`` are a quote.
+Nothing else is interpreted. Line breaks stay, and empty lines separate paragraphs.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
@@ -18,6 +20,16 @@ Attrs = MutableMapping[Any, str] | None
 #: Links open outside this site, send no referrer, and give no weight to search engines.
 _REL = "noopener noreferrer nofollow ugc"
 _PARTS = re.compile(r"\n[ \t]*\n\s*")
+#: Quotes within quotes; deeper ones stay text.
+_QUOTES = 3
+#: Emphasis begins and ends beside a text, not within a word, and stays in one line. Each text ends at the
+#: next sign of its kind and has a limit, so the time is linear. ``\0`` stands for a link:
+#: bleach drops it from texts.
+_EMPHASIS = re.compile(
+    r"(?<![\w*@/])\*\*(?=[^\s*])(?P<strong>(?:[^*\n]|\*(?!\*)){1,1000})(?<!\s)\*\*(?![\w*])"
+    r"|(?<![\w*@/])\*(?=\S)(?P<star>[^*\n]{1,1000})(?<!\s)\*(?![\w*])"
+    r"|(?<![\w@/])_(?=\S)(?P<line>[^_\n]{1,1000})(?<!\s)_(?!\w)"
+)
 
 
 def _link(attrs: Attrs, new: bool = False) -> Attrs:
@@ -48,9 +60,47 @@ def _linkify() -> Callable[[str], str]:
 
 
 def render_html(text: str) -> str:
-    """Return typed text (line breaks ``\\n``) as HTML with paragraphs, line breaks and links."""
+    """Return typed text (line breaks ``\\n``) as HTML."""
+    return _render_parts(text, _QUOTES)
+
+
+def _render_parts(text: str, quotes: int) -> str:
     parts = (part.strip("\n") for part in _PARTS.split(text))
-    return "".join(f"<p>{_linked(part)}</p>" for part in parts if part)
+    return "".join(_render_part(part, quotes) for part in parts if part)
+
+
+def _render_part(part: str, quotes: int) -> str:
+    html = []
+    lines = itertools.groupby(part.split("\n"), lambda line: bool(quotes) and line.startswith(">"))
+    for quoted, group in lines:
+        if quoted:
+            inside = "\n".join(line[1:].removeprefix(" ") for line in group)
+            html.append(f"<blockquote>{_render_parts(inside, quotes - 1)}</blockquote>")
+        else:
+            html.append(f"<p>{_emphasized(chr(10).join(group))}</p>")
+    return "".join(html)
+
+
+def _emphasized(text: str) -> str:
+    # The addresses of links keep their stars and underscores.
+    links: list[str] = []
+
+    def replace_link(link: re.Match[str]) -> str:
+        links.append(link.group())
+        return "\0"
+
+    html = _emphasize(re.sub(r"<a\b.*?</a>", replace_link, _linkify()(str(escape(text))), flags=re.S))
+    shown = iter(links)
+    return re.sub("\0", lambda _link: next(shown), html).replace("\n", "<br>")
+
+
+def _emphasize(html: str) -> str:
+    def mark_text(match: re.Match[str]) -> str:
+        if match["strong"] is not None:
+            return f"<strong>{_emphasize(match['strong'])}</strong>"
+        return f"<em>{match['star'] if match['star'] is not None else match['line']}</em>"
+
+    return _EMPHASIS.sub(mark_text, html)
 
 
 def link_mentions(markup: str, mention: re.Pattern[str], handles: Mapping[str, str]) -> str:
