@@ -64,6 +64,7 @@ def test_the_positions_of_one_user_are_bounded_and_expire(
     small.close()
     assert kept == ["2", "4", "3"]
     docs = list(services.store.database["playback"].find({"user_id": alice.user_id}))
+    assert len(docs) == 3
     assert {(doc["expires"] - doc["at"]).days for doc in docs} == {10}
 
 
