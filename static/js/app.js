@@ -7,6 +7,7 @@ import * as focus from "./focus.js";
 import * as keys from "./keys.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
+import * as treeview from "./treeview.js";
 import * as extras from "./extras.js";
 import { chosen, when, whenOpen } from "./panes.js";
 
@@ -53,6 +54,7 @@ if (sessionStorage.getItem("eventr.player")) act("play-resume");
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("refresh", ["refresh"], ofList);
+  later("marking", ["mark-all", "mark-above", "mark-below"], ofList);
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
   later("share", ["share", "share-note", "chain", "like", "comments"], ofEntry);
   later("share", ["share-send"]);
@@ -65,6 +67,7 @@ if (document.querySelector(".reader")) {
   later("look", ["view-send"]);
   later("agree", ["agree"], quiet);
   focus.start();
+  treeview.start();
   reader.start();
 } else if (document.getElementById("import-chip") && !document.getElementById("job")) {
   counts.follow();

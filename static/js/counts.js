@@ -3,6 +3,7 @@
 import { act } from "./actions.js";
 import * as live from "./live.js";
 import { get } from "./net.js";
+import { links } from "./treeview.js";
 import { number, t, tn } from "./words.js";
 
 // Feeds whose count differed from the one shown here; the rows of the list still have to follow.
@@ -41,12 +42,12 @@ function add(link, delta) {
 export function move(feed, delta) {
   moves += 1;
   const folders = new Set();
-  for (const link of document.querySelectorAll(`.tree a[data-feed="${feed}"]`)) {
+  for (const link of links(`a[data-feed="${feed}"]`)) {
     add(link, delta);
     for (let at = link.closest(".folder"); at; at = at.parentElement.closest(".folder")) folders.add(at);
   }
   for (const folder of folders) add(folder.querySelector(":scope > a"), delta);
-  const follows = document.querySelector(`.tree a[data-feed="${feed}"] .person`) ? ', a[data-folder="following"]' : "";
+  const follows = links(`a[data-feed="${feed}"] .person`).length ? ', a[data-folder="following"]' : "";
   for (const link of document.querySelectorAll(`.tree a[data-all]${follows}`)) add(link, delta);
   title();
 }
@@ -56,7 +57,7 @@ const pane = () => document.querySelector(".pane-list");
 function title() {
   const all = document.querySelector(".tree a[data-all]");
   // The current list, not one still loading; a stream that isn't in the tree keeps its original number.
-  const here = document.querySelector(`.tree a[href="/read/${CSS.escape(pane().dataset.stream)}"]`);
+  const here = links(`a[href="/read/${CSS.escape(pane().dataset.stream)}"]`)[0];
   const unread = Number(here?.dataset.unread ?? 0);
   const sub = document.getElementById("unread");
   if (sub && here) sub.textContent = unread ? tn("{n} unread", "{n} unread", unread) : t("All read");
@@ -95,12 +96,12 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   const before = moves;
   await reshape(shape);
   if (moves !== before) return forget();
-  for (const link of document.querySelectorAll(".tree a[data-feed]")) {
+  for (const link of links("a[data-feed]")) {
     const count = feeds[link.dataset.feed] ?? 0;
     if (unseen || Number(link.dataset.unread ?? 0) !== count) others.add(link.dataset.feed);
     write(link, count);
   }
-  for (const link of document.querySelectorAll("a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
+  for (const link of new Set([...document.querySelectorAll("a[data-folder]"), ...links("a[data-folder]")])) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
   for (const link of document.querySelectorAll(".bell")) write(link, notes);
   unseen = false;

@@ -1,5 +1,4 @@
-// Small behaviors: menus that close, folders that keep their open state.
-const KEY = "eventr.closed-folders";
+// Small behaviors: menus that close, and tools that load when they are needed.
 
 function menus(event) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -7,40 +6,24 @@ function menus(event) {
   }
 }
 
-const left = () => new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
-
-export function fold() {
-  const closed = left();
-  for (const details of document.querySelectorAll(".folder > details")) {
-    if (closed.has(details.parentElement.dataset.id)) details.open = false;
-  }
-}
-
-function folders() {
-  fold();
-  // Listens in the capture phase, since the event doesn't bubble and folders may be added later.
-  const toggled = ({ target }) => {
-    if (!target.matches(".folder > details")) return;
-    const closed = left();
-    closed[target.open ? "delete" : "add"](target.parentElement.dataset.id);
-    localStorage.setItem(KEY, JSON.stringify([...closed]));
-  };
-  document.addEventListener("toggle", toggled, true);
-}
-
 // The script for moving items in the tree loads when the pointer or focus gets near the tree.
 function tools() {
   const tree = document.getElementById("tree");
-  let asked = false;
-  const load = () => {
-    if (!asked) import(tree.dataset.tool).catch(() => (asked = false));
-    asked = true;
+  let asked = null;
+  const load = (repeat) => {
+    asked ??= import(tree.dataset.tool);
+    asked.then(repeat, () => (asked = null));
   };
-  for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, load);
+  // Arrow keys pressed meanwhile count, too.
+  tree?.addEventListener("keydown", (event) => {
+    if ("ready" in tree.dataset || !/^(Arrow|Home|End)/.test(event.key)) return;
+    event.preventDefault();
+    load(() => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", event)));
+  });
+  for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, () => load());
 }
 
 export function start(act) {
-  folders();
   tools();
   document.addEventListener("click", (event) => {
     menus(event);

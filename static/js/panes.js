@@ -5,6 +5,7 @@ import { drop, load } from "./net.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
 import { say } from "./toast.js";
+import { links, revealCurrent } from "./treeview.js";
 import { t } from "./words.js";
 
 export const reader = () => document.querySelector(".reader");
@@ -173,7 +174,7 @@ async function bring(url, { push = true, state = null } = {}) {
   pane(entry ? "article" : "list");
   fetchScripts();
   mark(target.pathname);
-  for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
+  for (const link of links(".stay")) link.classList.remove("stay");
   while (state?.rows > list.all().length && (await list.more()));
   rows.again();
   list.pane().scrollTop = state?.scroll ?? 0;
@@ -205,11 +206,15 @@ function place(row, state) {
   if (document.activeElement.matches("#stream h1")) row.querySelector("a").focus({ preventScroll: true });
 }
 
+let marked = location.pathname;
+
 const here = (link, yes) => (yes ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"));
 
 export function mark(path = new URL(stream(), location.origin).pathname) {
-  for (const link of document.querySelectorAll(".tree a[data-stream]")) here(link, new URL(link.href).pathname === path);
+  for (const link of links("a[data-stream]")) here(link, new URL(link.href, location).pathname === path);
   for (const tab of document.querySelectorAll(".tabs a")) here(tab, path.match(tab.dataset.at));
+  if (path !== marked) revealCurrent();
+  marked = path;
 }
 
 async function restore(event) {

