@@ -134,6 +134,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/login", "POST"): {"login": "x", "password": "y"},
     ("/signup", "GET"): {},
     ("/signup", "POST"): {"name": "x", "email": "y", "password": "z"},
+    ("/signup/name", "GET"): {},
     ("/logout", "POST"): {},
     ("/read", "GET"): {},
     ("/read/tree", "GET"): {},
@@ -214,6 +215,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/welcome", "GET"): {},
     ("/packs", "GET"): {},
     ("/packs/<slug>", "GET"): {},
+    ("/packs/subscribe", "POST"): {"topic": "science"},
     ("/packs/<slug>/subscribe", "POST"): {"all": "1"},
     ("/packs", "POST"): {"": "pack", "title": "x"},
     ("/packs/<slug>", "POST"): {"": "pack", "title": "x"},
@@ -310,7 +312,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/admin/users", "GET"): {"": "hidden"},
     ("/admin/users", "POST"): {"": "hidden", "name": "eve", "email": "eve@example.org", "role": "admin"},
     ("/admin/users/<int:user_id>", "GET"): {"": "hidden"},
-    ("/admin/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>", "POST"): {
+    ("/admin/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link, confirm):act>", "POST"): {
         "": "hidden"
     },
     ("/admin/moderation", "GET"): {"": "hidden"},

@@ -30,7 +30,7 @@ from app.errors import (
     SettingsError,
 )
 from app.models.accounts.actor import Actor, Role
-from app.services.accounts import passwords
+from app.services.accounts import passwords, reserved_names, sign_in
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import Client, SignUp
 from app.web.security import devices
@@ -454,6 +454,102 @@ def _with(services: Services, **changes: Any) -> Services:
         {name: services.__dict__[name] for name in ("store", "jobs") if name in services.__dict__}
     )
     return made
+
+
+@pytest.mark.parametrize(
+    ("wish", "free"),
+    [
+        ("Ann Example", "ann-example"),
+        ("  Jörg  Müller! ", "jörg-müller"),
+        ("ann@example.org", "ann-example.org"),
+        ("Мария Иванова", "мария-иванова"),
+        ("x", ""),
+        ("moderator", ""),
+        ("a" * 40, "a" * 32),
+        ("...", ""),
+    ],
+)
+def test_a_name_near_the_wish_is_suggested(wish: str, free: str) -> None:
+    assert reserved_names.suggest_name(wish) == free
+
+
+def test_the_name_is_checked_while_it_is_typed(services: Services, visitor: Make) -> None:
+    add_user(services, "ann", Role.ADMIN)
+    services.accounts.change_identity(add_user(services, "kim"), "kim2", "kim@example.org", PASSWORD)
+    one = visitor()
+    found = {
+        name: one.get("/signup/name", query_string={"name": name}).get_json()
+        for name in ("bob", "Ann", "Ann Example", "kim")
+    }
+    assert found["bob"] == {"problem": "", "suggestion": ""}
+    assert (found["Ann"]["suggestion"], found["Ann Example"]["suggestion"]) == ("Ann-2", "ann-example")
+    assert "taken" in found["Ann"]["problem"]
+    assert "2 to 32 letters" in found["Ann Example"]["problem"]
+    assert found["kim"]["suggestion"] == "kim-2", "a former name stays reserved"
+    add_user(services, "ann-example")
+    taken = one.get("/signup/name", query_string={"name": "Ann Example"}).get_json()
+    assert taken["suggestion"] == "ann-example-2"
+
+
+def test_W06_names_are_checked_a_limited_number_of_times(
+    services: Services, visitor: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_user(services, "ann", Role.ADMIN)
+    monkeypatch.setattr(sign_in, "NAMES", 3)
+    one = visitor()
+    codes = [one.get("/signup/name?name=bob").status_code for _ in range(4)]
+    assert codes == [200, 200, 200, 429]
+
+
+def test_a_closed_server_says_nothing_about_names(services: Services, settings: Settings) -> None:
+    add_user(services, "ann", Role.ADMIN)
+    closed = build(dataclasses.replace(settings, signup="closed"))
+    try:
+        with pytest.raises(ForbiddenError):
+            closed.sign_in.check_name("ann", HOME)
+    finally:
+        closed.close()
+
+
+def test_a_refused_sign_up_keeps_what_was_typed_and_suggests_a_name(visitor: Make) -> None:
+    sent = {"email": "ann@example.org", "name": "Ann Example", "password": PASSWORD}
+    page = visitor().post("/signup", sent)
+    assert page.status_code == 400
+    assert 'value="Ann Example"' in page.text
+    assert 'value="ann@example.org"' in page.text
+    assert "For example: ann-example" in page.text
+    assert PASSWORD not in page.text, "a password never comes back in a page"
+    answer = visitor().post("/signup", sent, Accept="application/json")
+    assert answer.status_code == 400
+    assert answer.get_json()["field"] == "name"
+    good = visitor().post("/signup", {**sent, "name": "ann-example"}, Accept="application/json")
+    assert good.get_json() == {"next": "/welcome"}
+
+
+def test_W07_an_address_logs_in_once_an_admin_has_confirmed_it(services: Services, visitor: Make) -> None:
+    add_user(services, "root", Role.ADMIN)
+    services.sign_in.sign_up(SignUp("eve@example.org", "eve", OTHER), HOME)
+    services.sign_in.sign_up(SignUp("EVE@example.org", "eva", OTHER), HOME)
+    with pytest.raises(AuthRequiredError):
+        services.sign_in.log_in("eve@example.org", OTHER, HOME)
+    eve, eva = (services.gateways.accounts.find_by_name(name) for name in ("eve", "eva"))
+    root = visitor()
+    root.log_in("root")
+    assert "Confirm email address" in root.get(f"/admin/users/{eve}").text
+    assert root.post(f"/admin/users/{eve}/confirm", {"proof": PASSWORD}).status_code == 303
+    assert "Confirm email address" not in root.get(f"/admin/users/{eve}").text
+    assert services.sign_in.log_in("Eve@Example.org", OTHER, HOME)
+    refused = root.post(f"/admin/users/{eva}/confirm", {"proof": PASSWORD})
+    assert refused.status_code == 409
+    assert "Another account uses this email address" in refused.text
+    actor = Actor(eve or 0)
+    services.accounts.change_identity(actor, "eve", "other@example.org", OTHER)
+    for email in ("eve@example.org", "other@example.org"):
+        with pytest.raises(AuthRequiredError):
+            services.sign_in.log_in(email, OTHER, HOME)
+    one = visitor()
+    one.log_in("eva", OTHER)
+    assert one.post(f"/admin/users/{eve}/confirm", {"proof": OTHER}).status_code == 404
 
 
 def test_names_and_vouched_addresses_are_unique_in_any_case(services: Services) -> None:

@@ -87,6 +87,17 @@ class AdminAccountGateway:
         if disabled:
             self._sessions.remove_by_user(user_id)
 
+    def confirm_email(self, user_id: int) -> None:
+        """Vouch for the account's email address, so that its owner can log in with it.
+
+        Raises:
+            NotFoundError: there is no such account, or its address has just changed.
+            ExistsError: another account has this address as vouched for.
+        """
+        user = self._users.find(user_id)
+        if user is None or not self._users.confirm_email(user_id, user.email):
+            raise NotFoundError(user_id=user_id)
+
     def mark_leaving(self, user_id: int, now: dt.datetime) -> None:
         """Record that an account is being deleted.
 

@@ -233,6 +233,20 @@ class UserMapper:
             raise ExistsError(_NAME_TAKEN, field="name")
 
     @translate_errors
+    def confirm_email(self, user_id: int, email: str) -> bool:
+        """Let an email address log in; return whether the account exists and still has this address.
+
+        Raises:
+            ExistsError: another account has this address as vouched for.
+        """
+        query = {"_id": user_id, "email": email, "leaving": None}
+        try:
+            done = self._users.update_one(query, {"$set": {"email_key": make_name_key(email)}})
+        except DuplicateKeyError as e:
+            raise ExistsError(_EMAIL_TAKEN, field="email") from e
+        return bool(done.matched_count)
+
+    @translate_errors
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store the checked preferences in ``changes``; the others stay."""
         stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
@@ -298,4 +312,5 @@ def parse_user(doc: Doc) -> User:
         social=bool(doc.get("social")),
         synced=bool(doc.get("synced")),
         avatar=doc.get("avatar"),
+        confirmed="email_key" in doc,
     )

@@ -26,6 +26,7 @@ class User:
 
     ``social``: they have followed someone at least once; for others, queries for shares are skipped.
     ``synced``: they have created an app password at least once; for others, no data is kept for apps.
+    ``confirmed``: an admin, or an invite by one, vouches for the email address, so it can log in.
     ``avatar``: id of the blob of their picture; None: a letter stands for them.
     """
 
@@ -39,6 +40,7 @@ class User:
     social: bool = False
     synced: bool = False
     avatar: bytes | None = None
+    confirmed: bool = False
 
     @property
     def avatar_version(self) -> str:

@@ -118,6 +118,15 @@ class AdminAccountService:
         self._profiles.apply_account_state(user_id)
         log.info("user_disabled" if disabled else "user_enabled", user_id=user_id, by=actor.user_id)
 
+    def confirm_email(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
+        """Vouch for the email address of another account, so that its owner can log in with it (W07).
+
+        Raises, like :meth:`set_role`; ExistsError: another account has this address as vouched for.
+        """
+        self._check(actor, session, user_id, proof)
+        self._people.confirm_email(user_id)
+        log.info("email_confirmed", user_id=user_id, by=actor.user_id)
+
     def create_reset_link(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> str:
         """Return the token of a link for choosing a new password; the token is shown only once."""
         self._check(actor, session, user_id, proof)

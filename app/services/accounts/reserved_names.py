@@ -8,6 +8,7 @@ import unicodedata
 from app.errors import InvalidError
 
 _FORM = re.compile(r"\w[\w.-]{0,30}[\w-]")
+_NOT_ALLOWED = re.compile(r"[^\w.-]+")
 _BETWEEN = re.compile(r"[._-]")
 #: The first word of a character's Unicode name, which is its script.
 _SCRIPT = re.compile(r"(?:EXTENDED )?([A-Z]*)")
@@ -55,6 +56,17 @@ def check(name: str) -> None:
         )
     if _BETWEEN.sub("", name.casefold()) in RESERVED:
         raise InvalidError("This user name is reserved. Choose another one.", field="name")
+
+
+def suggest_name(wish: str) -> str:
+    """Return the nearest allowed form of a wish ("ann-example" for "Ann Example"); empty if none is near."""
+    plain = unicodedata.normalize("NFKC", wish).casefold()
+    name = _NOT_ALLOWED.sub("-", plain).strip("-.")[:32].rstrip("-.")
+    try:
+        check(name)
+    except InvalidError:
+        return ""
+    return name
 
 
 def _script(sign: str) -> str:

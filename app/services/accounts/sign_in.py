@@ -26,6 +26,8 @@ PER_NETWORK = 30
 #: Attempts per account, from all networks together, whose network has used up its own. A right password isn't
 #: counted: strangers behind the same address must not keep someone out.
 PER_ACCOUNT_BEYOND = 1
+#: Names per network and window that sign-up forms check while people type.
+NAMES = 300
 WRONG = N_("The user name or password is incorrect.")
 
 
@@ -65,6 +67,14 @@ class SignUp:
     name: str
     password: str
     invite: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NameCheck:
+    """The problem of a wished user name, and a free name near it."""
+
+    problem: InvalidError | ExistsError | None
+    suggestion: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,6 +146,33 @@ class SignInService:
         user = self._first(new) or self._further(new, form.invite)
         log.info("user_created", user_id=user.id, role=user.role.value)
         return self._sessions.open_session(user.id, agent=client.agent, address=client.network)
+
+    def check_name(self, wish: str, client: Client) -> NameCheck:
+        """Say whether a new account could have a name, and which similar one if not.
+
+        Raises:
+            ForbiddenError: sign-up is closed, so nobody needs to know.
+            RateLimitedError: too many names from one network.
+        """
+        if self.get_signup_mode() == "closed":
+            raise ForbiddenError("This server doesn't accept new accounts.")
+        throttle(self._limiter, f"names:{client.network}", limit=NAMES, window=self._settings.login_window)
+        try:
+            reserved_names.check(wish)
+        except InvalidError as e:
+            return NameCheck(e, self._find_free(reserved_names.suggest_name(wish)))
+        if self._is_free(wish.strip()):
+            return NameCheck(None)
+        taken = ExistsError("This user name is taken. Choose another one.", field="name")
+        return NameCheck(taken, self._find_free(wish.strip()))
+
+    def _is_free(self, name: str) -> bool:
+        return self._accounts.find_by_name(name) is None and self._accounts.find_by_former_name(name) is None
+
+    def _find_free(self, name: str) -> str:
+        """Return the name, or the first free one with a number after it; empty if there is none nearby."""
+        tries = (name, *(f"{name[:30]}-{number}" for number in range(2, 6))) if name else ()
+        return next((one for one in tries if self._is_free(one)), "")
 
     def _first(self, new: NewUser) -> User | None:
         return None if self._accounts.has_users() else self._accounts.add_first(new)

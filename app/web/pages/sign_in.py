@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 
-from flask import Blueprint, Response, make_response, redirect, request
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
 from app.errors import AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError
+from app.services.accounts import reserved_names
 from app.services.accounts.sign_in import SignUp
 from app.web import forms
 from app.web.context import find_user, get_services, get_session
+from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security import devices, sessions
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers
+from app.web.view.i18n import translate_error
 from app.web.view.render import render_page
 
 bp = Blueprint("sign_in", __name__)
@@ -41,6 +44,11 @@ class Registration:
 class Query:
     next: str = declare_text(max=2048, default="")
     invite: str = declare_text(max=128, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    name: str = declare_text(max=64)
 
 
 @bp.get("/login")
@@ -91,11 +99,29 @@ def sign_up() -> Response | tuple[str, int]:
     try:
         token = get_services().sign_in.sign_up(wish, sessions.get_client())
     except Shown as e:
+        if is_json_wanted():  # the page's script shows it beside the field, and nothing typed is lost
+            problem = {"field": e.ids.get("field", ""), "message": translate_error(e)}
+            return make_response(jsonify(problem), e.http_status)
         mode = get_services().sign_in.get_signup_mode()
-        page = render_page("pages/signup.html", mode=mode, form=form, invite=form.invite, error=e)
+        near = reserved_names.suggest_name(form.name) if e.ids.get("field") == "name" else ""
+        page = render_page(
+            "pages/signup.html", mode=mode, form=form, invite=form.invite, error=e, suggestion=near
+        )
         return page, e.http_status
     _begin_session(token)
+    if is_json_wanted():
+        return make_response(jsonify(next="/welcome"))
     return make_response(redirect("/welcome", 303))
+
+
+@bp.get("/signup/name")
+@allow_strangers
+def check_name() -> Response:
+    """Say whether a user name can be chosen, while it is being typed: ``problem`` and ``suggestion``."""
+    asked = forms.read_query(request, Name)
+    found = get_services().sign_in.check_name(asked.name, sessions.get_client())
+    problem = translate_error(found.problem) if found.problem else ""
+    return jsonify(problem=problem, suggestion=found.suggestion)
 
 
 def _begin_session(token: str) -> None:

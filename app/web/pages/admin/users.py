@@ -101,7 +101,7 @@ def _person(user_id: int, error: EventrError | None = None, link: str = "") -> s
     )
 
 
-@bp.post("/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>")
+@bp.post("/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link, confirm):act>")
 def change_user(user_id: int, act: str) -> Response | str | tuple[str, int]:
     """Change an account's role or state, end its sessions, or create a link for a new password."""
     form = forms.read_form(request, Proof)
@@ -128,6 +128,9 @@ def _change(user_id: int, act: str, proof: str) -> str:
     if act == "sessions":
         count = do.end_sessions(me, user_id)
         return str(ngettext("%(num)s session ended", "%(num)s sessions ended", count))
+    if act == "confirm":
+        do.confirm_email(me, mine, user_id, proof)
+        return str(_("Email address confirmed"))
     do.set_disabled(me, mine, user_id, act == "disable", proof)
     return str(_("Account closed") if act == "disable" else _("Account reopened"))
 
