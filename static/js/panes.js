@@ -92,6 +92,7 @@ async function show(row, { push = true, pointed = false } = {}) {
   if (came === null) return came;
   if (came === false) again(row);
   article().scrollTop = 0;
+  fetchScripts();
   rows.sync(id);
   entitle();
   if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
@@ -229,9 +230,13 @@ async function restore(event) {
   else close({ push: false });
 }
 
+// In dark themes, pictures have a light ground, but not before they cover it.
+const light = (image) => image.matches(".prose img") && image.classList.add("lit");
+
 // A visible picture of unknown size keeps its box; it gets its own size when it is out of sight.
 function loaded({ target, type }) {
   fetchScript(target);
+  if (type === "load") light(target);
   if (!target.matches(".prose img:not([width][height])")) return;
   const edges = target.closest(".pane")?.getBoundingClientRect();
   const { top, bottom } = target.getBoundingClientRect();
@@ -247,6 +252,7 @@ export function start() {
   for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => fetchScript(target.closest?.(".split")));
   if (localStorage.getItem("eventr.panes")) fetchScript(document.querySelector(".split"));
   fetchScripts();
+  for (const image of document.images) if (image.complete && image.naturalWidth) light(image);
   addEventListener("popstate", restore);
   document.addEventListener("htmx:after:request", refused);
   addEventListener("pagehide", () => remember());

@@ -180,3 +180,82 @@ def test_settings_are_saved_without_a_script(site: Site, visit: Visit, ann: Acto
     expect(page.locator("#saved")).to_have_text("Saved")
     expect(page.locator("html")).to_have_attribute("data-theme", "sepia")
     assert _mine(site, ann).line_height == "loose"
+
+
+CODE = (
+    "<p>" + "Words that fill the line of an article in every case. " * 6 + "</p>"
+    '<pre><code class="language-python">def f(x):\n    return "' + "long " * 60 + '"  # note\n</code></pre>'
+    "<pre>short</pre>"
+    "<table><tr>" + "<td>cell_of_a_wide_table_that_does_not_break</td>" * 9 + "</tr></table>"
+    "<table><tr><td>a</td></tr></table>"
+    '<p>A claim<sup id="r1"><a href="#n1">1</a></sup></p>'
+    + "<p>Text.</p>"
+    * 40
+    + '<p id="n1">The proof <a href="#r1">back</a></p>'
+    '<p><math display="block"><mfrac><mn>1</mn><mn>2</mn></mfrac></math></p>'
+)
+
+
+def test_code_is_as_wide_as_the_text_and_can_be_copied(site: Site, visit: Visit) -> None:
+    _subscribe(site, ("Code", CODE))
+    page = visit(login="ann", scheme="dark")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    prose = _open(page)
+    code = prose.locator(".code").first
+    text = prose.locator("p").first.bounding_box()
+    box = code.bounding_box()
+    assert text
+    assert box
+    assert text["width"] == box["width"]
+    assert code.locator(".hl-k").first.inner_text() == "def"
+    assert code.locator(".hl-k").first.evaluate("(e) => getComputedStyle(e).color") == "rgb(240, 160, 208)"
+    # What scrolls is a stop of the keyboard, and nothing else is.
+    expect(prose.locator("pre").nth(1)).to_have_attribute("tabindex", "-1")
+    expect(prose.locator("pre").first).to_have_attribute("tabindex", "0")
+    expect(prose.locator(".wide").first).to_have_attribute("tabindex", "0")
+    expect(prose.locator(".wide").nth(1)).to_have_attribute("tabindex", "-1")
+    assert prose.locator(".wide").first.evaluate(
+        "(e) => e.scrollWidth > e.clientWidth && e.clientWidth < 800"
+    )
+    code.hover()
+    code.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == 'def f(x):\n    return "' + "long " * 60 + '"  # note\n'
+    page.evaluate(axe.AXE)
+    assert not list(axe.faults(page, axe.RULES, ["#nothing"]))
+
+
+def test_footnotes_jump_inside_the_article_and_back(site: Site, visit: Visit) -> None:
+    _subscribe(site, ("Notes", CODE))
+    page = visit(login="ann")
+    prose = _open(page)
+    tabs = len(page.context.pages)
+    prose.locator("sup a").click()
+    note = prose.locator("p", has_text="The proof")
+    expect(note).to_be_in_viewport()
+    expect(page.locator("#entry-title")).to_have_text("Notes")
+    note.locator("a").click()
+    expect(prose.locator("sup a")).to_be_in_viewport()
+    expect(page.locator("#entry-title")).to_have_text("Notes")
+    assert len(page.context.pages) == tabs
+    height = prose.locator("mfrac").evaluate("(e) => e.getBoundingClientRect().height")
+    assert height > 25, "a fraction is drawn, not written in a row"
+
+
+@pytest.mark.parametrize("theme", ["dark", "black", "sepia"])
+def test_paper_shows_the_article_alone_in_light_colors(
+    site: Site, visit: Visit, ann: Actor, theme: str
+) -> None:
+    page = visit(login="ann")
+    _open(page)
+    page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+    page.emulate_media(media="print")
+    expect(page.locator("body")).to_have_css("color", "rgb(28, 28, 26)")
+    for chrome in (".pane-tree", ".pane-list", "#article .bar", ".article footer"):
+        expect(page.locator(chrome).first).to_be_hidden()
+    expect(page.locator("#entry-title")).to_be_visible()
+    expect(page.locator(".article .source")).to_contain_text("Site")
+    address = page.locator("#entry-title a").get_attribute("href")
+    shown = page.locator("#entry-title a").evaluate("(e) => getComputedStyle(e, '::after').content")
+    assert shown in (f'"{address}"', "attr(href)")

@@ -54,7 +54,10 @@ def test_summary_that_repeats_the_content_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     "blank",
-    ["<p></p><p>&nbsp;</p>", " \u200b<br>", "<div><a name=x></a></div>", "<script>x</script>", "\xa0"],
+    [
+        *("<p></p><p>&nbsp;</p>", " \u200b<br>", "<div><a name=x></a></div>", "<script>x</script>", "\xa0"),
+        "<p><a href=x></a></p>",
+    ],
 )
 def test_content_in_which_nothing_is_to_be_seen_hides_no_summary(blank: str) -> None:
     body = bodies.clean_body(blank, "Real text", "https://a.example/")
@@ -65,7 +68,7 @@ def test_content_in_which_nothing_is_to_be_seen_hides_no_summary(blank: str) -> 
 
 
 @pytest.mark.parametrize(
-    "seen", ["<p>.</p>", "<img src=a>", "<p><a href=x></a></p>", "<hr>", "<p>&amp;</p>", "<audio src=a>"]
+    "seen", ["<p>.</p>", "<img src=a>", "<p><a href=x>y</a></p>", "<hr>", "<p>&amp;</p>", "<audio src=a>"]
 )
 def test_content_in_which_anything_is_to_be_seen_stays(seen: str) -> None:
     assert bodies.clean_body(seen, "Real text", "https://a.example/").content

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from app.feeds import media_targets, urls
 from app.feeds.fetch.address_policy import Policy
-from app.feeds.html import anchors, drawings, hidden
+from app.feeds.html import anchors, code, drawings, hidden
 from app.models.reading.anchors import PREFIX
 
 MAX_DATA_URL = 64 << 10
@@ -139,6 +139,8 @@ def filter_attribute(tag: str, name: str, value: str) -> str | None:
     """Return the new value of an attribute, or None to drop it."""
     if name == "src" and tag == "img":
         return _img_src(value)
+    if name == "class":
+        return code.find_mark(value)
     if name in hidden.NAMES:
         return hidden.find_mark(tag, name, value)
     if name == "id" or name == "name":

@@ -24,6 +24,7 @@ _FRAGMENT_IN_ANY_CASE = re.compile("href" + _FRAGMENT_OF, re.IGNORECASE)
 _ID = re.compile(r"[^\s\"'<>&`\\]{1,128}")
 _ANCHOR = re.compile(r"<a( [^<>]*)?>")
 _TAG = re.compile(r"<[a-z][^<>]*>")
+_LINKED = re.compile(rf'<a [^<>]*?href="#({re.escape(PREFIX)}[^"]*)"')
 
 
 def find_targets(markup: str, page: str) -> frozenset[str]:
@@ -66,6 +67,7 @@ def settle_anchors(markup: str, page: str, outside: str) -> str:
         outside: the attributes of links that leave the page, such as ``rel``.
     """
     seen: set[str] = set()
+    linked = frozenset(_LINKED.findall(markup))
 
     def settle_id(tag: re.Match[str]) -> str:
         given = tag_patterns.parse_clean_attributes(tag[0])
@@ -76,7 +78,8 @@ def settle_anchors(markup: str, page: str, outside: str) -> str:
             given = {"id": name, **given} if name else given
         elif "id" not in given:
             return tag[0]
-        if given.get("id") in seen:
+        if given.get("id") in seen or ("id" in given and given["id"] not in linked):
+            # The second of its name, or one that only links without text led to.
             del given["id"]
         elif "id" in given:
             seen.add(given["id"])

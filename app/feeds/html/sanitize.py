@@ -23,6 +23,7 @@ import nh3
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.html import (
     anchors,
+    code,
     embeds,
     formulas,
     hidden,
@@ -34,6 +35,7 @@ from app.feeds.html import (
     text,
 )
 from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, filter_attribute, get_page
+from app.feeds.html.patterns import build_possessive
 from app.models.feeds.link_schemes import LINK_SCHEMES
 
 #: Raised whenever the same input may give other output, so that stored entries are sanitized again (H03).
@@ -52,6 +54,11 @@ _BEACON = re.compile(
 )
 _SOURCE = re.compile(r"<source( [^>]*)>")
 _SHOWN = re.compile(r'<img [^>]*(?<= )(?:src|srcset|data-[a-z-]+)="')
+#: A link that shows nothing; its group is what stays: white space between words.
+_EMPTY_LINK = re.compile(
+    r"<a ([^<>]*)>(?=[\s<])(" + build_possessive(r"\s|</?(?:b|em|i|small|span|strong|u)>") + ")</a>"
+)
+_ID = re.compile(r'(?<!\S)id="[^"]*"')
 _BARE_IMAGE = re.compile(r"<img(?=[ >])")
 
 _LINK_ATTRIBUTES = 'rel="noopener noreferrer nofollow ugc" target="_blank" referrerpolicy="no-referrer"'
@@ -95,7 +102,7 @@ def _clean(markup: str, bind_entry: Callable[[frozenset[str]], None]) -> str:
         return _as_text(markup)
     targets = anchors.find_targets(markup, get_page()) if "#" in markup else frozenset()
     # Most entries need none of this, and each attribute costs a call.
-    needs_all = bool(found or targets or hidden.is_needed(markup))
+    needs_all = bool(found or targets or hidden.is_needed(markup) or code.is_named(markup))
     clean = functools.partial(_pass, bind_entry, targets, _FULL_CLEANER if needs_all else _CLEANER)
     result = clean(markup)
     # Removing elements can leave a tree that parses differently once serialized: repeat until it is stable.
@@ -118,6 +125,8 @@ def _pass(
     clean = cleaner.clean(markup)
     if cleaner is _FULL_CLEANER:
         clean = hidden.remove_hidden(clean)
+        if "<pre" in clean or ' class="' in clean:
+            clean = code.settle_languages(clean)
     return _finish(clean, anchored=bool(targets))
 
 
@@ -193,13 +202,15 @@ def _replace_players(markup: str, names: set[str]) -> str:
 
 
 _CLEANER = _build_cleaner(TAGS, ATTRIBUTES)
-#: For entries with hidden content, anchors or formulas. Of what it lets pass in addition, only anchors stay.
+#: For entries with hidden content, anchors, formulas or code. Of what it lets pass in addition, only anchors
+#: and the languages of code stay.
 _FULL_CLEANER = _build_cleaner(
     TAGS | {formulas.PLACEHOLDER},
     {
         **ATTRIBUTES,
         "*": ATTRIBUTES["*"] | hidden.NAMES | {"id", "name"},
         formulas.PLACEHOLDER: {"n"},
+        **{name: {"class"} for name in code.NAMED},
     },
 )
 
@@ -218,11 +229,21 @@ def _finish(markup: str, *, anchored: bool) -> str:
         markup = tag_patterns.replace_elements("picture", markup, _picture)
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
+    if "></a>" in markup or " </a>" in markup or "\n</a>" in markup:
+        markup = _EMPTY_LINK.sub(_empty_link, markup)
     if anchored:
         return anchors.settle_anchors(markup, get_page(), _LINK_ATTRIBUTES)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup
+
+
+def _empty_link(match: re.Match[str]) -> str:
+    """Return what stays of a link without text or picture: its id, which other links may lead to."""
+    if "href=" not in match[1]:
+        return match[0]
+    name = _ID.search(match[1])
+    return (f"<a {name[0]}></a>" if name else "") + re.sub("<[^<>]*>", "", match[2])
 
 
 def _source(match: re.Match[str]) -> str:
@@ -255,4 +276,8 @@ def _image(match: re.Match[str]) -> str:
     if "src" not in given and "srcset" not in given:
         # Formulas and symbols are often ``data:`` pictures.
         return given.get("alt", "").replace("&quot;", '"').strip()
-    return "" if _BEACON.match(given.get("src", "")) else f"<img {_IMAGE_ATTRIBUTES}{inner}>"
+    if _BEACON.match(given.get("src", "")):
+        return ""
+    # Without one, screen readers read the address aloud.
+    silent = "" if "alt" in given else ' alt=""'
+    return f"<img {_IMAGE_ATTRIBUTES}{inner}{silent}>"

@@ -37,6 +37,10 @@ SHAPELESS = "data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22/%3
 BOX = (640, 427)
 #: How many times its width a picture is high that is read by scrolling, like a comic strip.
 TALL = 2
+#: Width in pixels from which a picture stands alone instead of in a line: a third of a usual line.
+BLOCK = 220
+#: Up to this size a square picture is a sign or an emoji, which needs no light ground.
+SIGN = 32
 #: Attributes of pictures that come from their sites.
 _FROM_SITE = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
 _SIZES = "(max-width: 720px) 100vw, 720px"
@@ -216,7 +220,7 @@ def _render(tag: PictureTag) -> str:
         return write_picture(
             tag,
             {
-                "class": "wait tall" if is_tall(width, height) else "wait",
+                "class": f"wait {_classify(width, height) or ''}".strip(),
                 "src": SHAPELESS,
                 "data-picture": _name(shown),
                 "data-stated": "1" if tag.size else None,
@@ -230,7 +234,7 @@ def _render(tag: PictureTag) -> str:
     return write_picture(
         tag,
         {
-            "class": "tall" if is_tall(width, height) else None,
+            "class": _classify(width, height),
             "src": shown.build_path("w640"),
             "srcset": build_set(shown),
             "sizes": _SIZES if build_set(shown) else None,
@@ -281,6 +285,20 @@ def describe_failure(word: str | None) -> str:
     seen = get_public_word(word)
     is_known = seen in FEED_MESSAGES or seen.startswith("http_")
     return i18n.translate_feed_error(seen) if is_known else str(_("Picture"))
+
+
+def _classify(width: int, height: int) -> str | None:
+    """Return the classes of a picture by its size on the page."""
+    names = [
+        name
+        for name, applies in (
+            ("tall", is_tall(width, height)),
+            ("block", width >= BLOCK),
+            ("sign", width == height <= SIGN),
+        )
+        if applies
+    ]
+    return " ".join(names) or None
 
 
 def build_set(shown: ShownPicture) -> str | None:

@@ -26,6 +26,7 @@ from app.web.security.csrf import FIELD
 from app.web.security.sessions import get_csrf_token
 from app.web.view import (
     chart,
+    code,
     embeds,
     faces,
     highlight,
@@ -135,6 +136,7 @@ def install(app: Flask, tree_cache: int) -> None:
         file_name=describe_file,
         playtime=present.format_playtime,
         in_theme=apply_theme,
+        coded=code.show_code,
         pictured=pictures.show_pictures,
         playable=players.show_players,
         with_moments=players.link_moments,
