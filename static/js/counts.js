@@ -101,7 +101,7 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
     if (unseen || Number(link.dataset.unread ?? 0) !== count) others.add(link.dataset.feed);
     write(link, count);
   }
-  for (const link of new Set([...document.querySelectorAll("a[data-folder]"), ...links("a[data-folder]")])) write(link, folders[link.dataset.folder] ?? 0);
+  for (const link of [...document.querySelectorAll("a[data-folder]"), ...links("a[data-folder]")]) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
   for (const link of document.querySelectorAll(".bell")) write(link, notes);
   unseen = false;

@@ -4,8 +4,8 @@ const KEY = "eventr.closed-folders";
 const OVER = 320;
 // From a kept line to its shown one and back, and what a shown line was drawn from.
 const drawn = new WeakMap(), meant = new WeakMap(), marks = new WeakMap();
-const watcher = new MutationObserver(() => draw());
-const sizes = new ResizeObserver(() => draw());
+const watcher = new MutationObserver(draw);
+const sizes = new ResizeObserver(draw);
 let kept = null, shown = null, active = null;
 let line = 32, hides = null;
 
@@ -13,6 +13,7 @@ export const root = () => kept;
 // Links of all streams, tags, searches, folders and feeds, in the order of the tree.
 export const links = (what = "a") =>
   [...document.querySelectorAll(`.tree:not(#feeds) ${what}`), ...(kept?.querySelectorAll(what) ?? [])];
+const current = () => links("a[aria-current]").at(-1) ?? links()[0];
 export const keptOf = (node) => meant.get(node?.closest?.("#feeds li"));
 export const shownOf = (item) => drawn.get(item) ?? item;
 export const linkOf = (item) => item.querySelector(":scope > a");
@@ -22,7 +23,7 @@ export const isHidden = (item) => hides && !item.matches(":has(.has, .stay, [ari
 
 function size(item) {
   if (isHidden(item)) return 0;
-  const box = item.className.includes("folder") && boxOf(item);
+  const box = boxOf(item);
   return box?.open ? [...listOf(item).children].reduce((sum, one) => sum + size(one), line) : line;
 }
 
@@ -49,9 +50,12 @@ function paint(item) {
     const value = from.getAttribute(name);
     value === null ? to.removeAttribute(name) : to.setAttribute(name, value);
   }
-  const [old, now] = [[...to.children], [...from.children]];
-  if (old.length !== now.length || old[0].outerHTML !== now[0].outerHTML) to.replaceChildren(...now.map((one) => one.cloneNode(true)));
-  else now.forEach((one, at) => old[at].textContent !== one.textContent && (old[at].textContent = one.textContent));
+  // What hasn't changed stays: an icon that is loaded, a name that is dragged.
+  if (to.innerHTML !== from.innerHTML) {
+    const icon = to.firstChild;
+    to.replaceChildren(...from.cloneNode(true).childNodes);
+    if (icon.outerHTML === to.firstChild.outerHTML) to.firstChild.replaceWith(icon);
+  }
   if (!box) return own;
   boxOf(own).open = box.open;
   boxOf(own).firstChild.tabIndex = -1;
@@ -82,8 +86,8 @@ function lay(list, place, at, from, to, pins) {
     if (own === next) next = next.nextSibling;
     else place.insertBefore(own, next);
     // Screen readers count the lines that aren't drawn, too.
-    if (all.length > wanted.length) own.ariaSetSize = all.length, own.ariaPosInSet = all.indexOf(item) + 1;
-    else own.ariaSetSize = own.ariaPosInSet = null;
+    own.ariaSetSize = all.length;
+    own.ariaPosInSet = all.indexOf(item) + 1;
     const box = boxOf(item);
     if (box) box.open ? lay(listOf(item), listOf(own), top + line, from, to, pins) : listOf(own).replaceChildren();
   }
@@ -98,16 +102,14 @@ function scroller() {
 export function draw() {
   if (!shown?.isConnected) return;
   hides = document.querySelector(".hide-read");
-  if (!active?.isConnected && !kept.contains(active)) active = links("a[aria-current]")[0] ?? links()[0] ?? null;
+  if (!active?.isConnected && !kept.contains(active)) active = current();
   for (const link of document.querySelectorAll(".tree:not(#feeds) a")) link.tabIndex = link === active ? 0 : -1;
   const pane = scroller();
   const from = Math.max(0, pane.getBoundingClientRect().top) - shown.getBoundingClientRect().top;
   const pins = [active, keptOf(document.activeElement), ...kept.querySelectorAll(".dragged")].filter(Boolean);
   lay(kept, shown, 0, from - OVER, from + (pane.clientHeight || innerHeight) + OVER, pins);
   const tall = shown.querySelector("a")?.offsetHeight;
-  if (!tall || tall === line) return;
-  line = tall;
-  draw();
+  if (tall && tall !== line) (line = tall), draw();
 }
 
 // The line that stands for one: the outermost closed folder around it.
@@ -127,7 +129,7 @@ export function reveal(link) {
   return own;
 }
 
-export const revealCurrent = () => reveal(links("a[aria-current]").at(-1) ?? links()[0]);
+export const revealCurrent = () => reveal(current());
 export const focus = (link) => reveal(link)?.focus({ preventScroll: true });
 
 const closed = () => new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
@@ -138,17 +140,11 @@ export function fold(open, ...items) {
   for (const item of items) {
     boxOf(item).open = open;
     all[open ? "delete" : "add"](item.dataset.id);
-    if (!open && boxOf(item).contains(active)) focusOut(item);
+    // The focus never stays in a closed folder.
+    if (!open && boxOf(item).contains(active)) (shown.contains(document.activeElement) ? focus : reveal)(linkOf(item));
   }
   localStorage.setItem(KEY, JSON.stringify([...all]));
   draw();
-}
-
-// The focus never stays in a closed folder.
-function focusOut(item) {
-  const own = shownOf(item);
-  active = linkOf(item);
-  if (boxOf(own)?.contains(document.activeElement)) linkOf(own).focus({ preventScroll: true });
 }
 
 // Takes over the feeds that the server has sent.
