@@ -54,6 +54,7 @@ if (sessionStorage.getItem("eventr.player")) act("play-resume");
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("refresh", ["refresh"], ofList);
+  later("growing", ["grow"], { fail: () => reader.grows() });
   later("marking", ["mark-all", "mark-above", "mark-below"], ofList);
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
   later("share", ["share", "share-note", "chain", "like", "comments"], ofEntry);

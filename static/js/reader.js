@@ -148,27 +148,14 @@ function newer(count) {
   bar.textContent = tn("{n} new", "{n} new", count);
 }
 
-// Reloads the tree, keeping the focus and open folders; not while the user is dragging or using a menu.
-const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
-async function grow() {
-  const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");
-  const stays = new Set(treeview.links("a.stay").map((link) => link.getAttribute("href")));
-  document.addEventListener("htmx:before:swap", leave);
-  try {
-    await htmx.ajax("GET", whole ? "/read/tree?whole=1" : "/read/tree", { target: "#tree nav", select: "nav", swap: "outerHTML" });
-  } finally {
-    document.removeEventListener("htmx:before:swap", leave);
-  }
-  treeview.adopt();
-  panes.mark();
-  const links = treeview.links("a[href]");
-  for (const link of links) if (stays.has(link.getAttribute("href"))) link.classList.add("stay");
-  const link = focused && links.find((one) => one.getAttribute("href") === focused);
-  if (link) treeview.focus(link);
-}
+// Reloads the tree.
+let grown;
+export const grows = (promise) => grown(promise);
+const grow = () => new Promise((done) => (grown = done, act("grow")));
 
 // Of a large tree, a page has a part; the keys and tools that go through all feeds need the others, too.
 let whole = null;
+export const isWhole = () => whole;
 export const all = async () => treeview.links(".rest").length && (await (whole ??= queue.send().then(grow)));
 
 // The script for swipes loads with the first touch, which goes on there.
