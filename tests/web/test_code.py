@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import lxml.html
 import pytest
 
 from app.bootstrap.services import Services
+from app.feeds.html.sanitize import sanitize
 from app.models.reading.code_languages import LANGUAGES, find_class_language
 from app.web.view.code import BLOCK_MAX, COLORED_MAX, LINE_MAX, LINES_MAX, show_code
 from tests.support.reader import pull, rss
@@ -32,6 +34,16 @@ def _text(shown: str) -> str:
 
 def _pre(text: str, language: str = "python") -> str:
     return f'<pre class="language-{language}"><code>{html.escape(text, quote=False)}</code></pre>'
+
+
+@pytest.mark.usefixtures("_page")
+def test_caption_adds_no_attributes_to_the_box_of_its_table_h01() -> None:
+    caption = 'x" hx-get="/evil" hx-trigger="load" onfocus="f()'
+    shown = show_code(sanitize(f"<table><caption>{caption}</caption></table>", "https://a.example/"))
+    assert f"<caption>{caption}</caption>" in shown
+    box = lxml.html.fromstring(shown)
+    assert set(box.attrib) == {"class", "data-script", "role", "tabindex", "aria-label"}
+    assert box.get("aria-label") == caption
 
 
 @pytest.mark.usefixtures("_page")

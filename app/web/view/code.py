@@ -98,7 +98,8 @@ def _box_tables(markup: str) -> str:
         elif tag[1] and depth == 0:
             table = markup[begin : tag.end()]
             named = _CAPTION.search(table)
-            label = named[1].strip() if named else html.escape(_("Table"))
+            # Text keeps its quotation marks; an attribute would end at one (H01).
+            label = named[1].strip().replace('"', "&quot;") if named else html.escape(_("Table"))
             start = f'<div class="wide"{script} role="group" tabindex="0" aria-label="{label}">'
             parts += [markup[at:begin], start, table, "</div>"]
             at, script = tag.end(), ""
