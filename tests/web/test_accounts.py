@@ -511,6 +511,13 @@ def test_a_closed_server_says_nothing_about_names(services: Services, settings: 
         closed.close()
 
 
+def test_a_refused_sign_up_suggests_a_free_name(visitor: Make) -> None:
+    for email in ("ann@example.org", "ann2@example.org"):
+        page = visitor().post("/signup", {"email": email, "name": "ann", "password": PASSWORD})
+    assert page.status_code == 409
+    assert "For example: ann-2<" in page.text
+
+
 def test_a_refused_sign_up_keeps_what_was_typed_and_suggests_a_name(visitor: Make) -> None:
     sent = {"email": "ann@example.org", "name": "Ann Example", "password": PASSWORD}
     page = visitor().post("/signup", sent)

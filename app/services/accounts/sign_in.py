@@ -166,6 +166,10 @@ class SignInService:
         taken = ExistsError("This user name is taken. Choose another one.", field="name")
         return NameCheck(taken, self._find_free(wish.strip()))
 
+    def suggest_name(self, wish: str) -> str:
+        """Return a free user name near a refused one; empty if there is none."""
+        return self._find_free(reserved_names.suggest_name(wish))
+
     def _is_free(self, name: str) -> bool:
         return self._accounts.find_by_name(name) is None and self._accounts.find_by_former_name(name) is None
 

@@ -7,7 +7,6 @@ import dataclasses
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
 from app.errors import AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError
-from app.services.accounts import reserved_names
 from app.services.accounts.sign_in import SignUp
 from app.web import forms
 from app.web.context import find_user, get_services, get_session
@@ -103,7 +102,7 @@ def sign_up() -> Response | tuple[str, int]:
             problem = {"field": e.ids.get("field", ""), "message": translate_error(e)}
             return make_response(jsonify(problem), e.http_status)
         mode = get_services().sign_in.get_signup_mode()
-        near = reserved_names.suggest_name(form.name) if e.ids.get("field") == "name" else ""
+        near = get_services().sign_in.suggest_name(form.name) if e.ids.get("field") == "name" else ""
         page = render_page(
             "pages/signup.html", mode=mode, form=form, invite=form.invite, error=e, suggestion=near
         )
