@@ -326,6 +326,9 @@ SCENES: tuple[Step, ...] = (
 )
 
 
+PLAYER = ("play", "play-back", "play-forward")
+
+
 @pytest.mark.long
 def test_each_key_of_the_table_does_what_it_says(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
@@ -333,8 +336,9 @@ def test_each_key_of_the_table_does_what_it_says(
     desk = Desk(visit(login="ann", whole=True), eventually)
     for scene in SCENES:
         scene(desk)
+    # The player's keys need a recording: test_player.py presses them.
     for action, row in keys.ROWS.items():
-        assert desk.pressed.get(action, -1) + 1 >= len(row.keys), action
+        assert action in PLAYER or desk.pressed.get(action, -1) + 1 >= len(row.keys), action
     eventually(lambda: site.services.gateways.accounts.find_user(ann.user_id).preferences.text_size == 19)
 
 
@@ -818,25 +822,6 @@ def test_settings_are_reached_by_name_and_administration_by_who_may(
     page.wait_for_url("**/admin/users")
 
 
-def test_of_two_thousand_feeds_fifty_are_shown(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann")
-    page.evaluate("""() => {
-      const one = document.querySelector(".tree a[data-feed]").parentElement;
-      for (let n = 0; n < 2000; n += 1) {
-        const more = one.cloneNode(true);
-        more.querySelector("a").href = `/read/feed/${n}`;
-        more.querySelector("span").textContent = `Site number ${n}`;
-        one.after(more);
-      }
-    }""")
-    page.keyboard.press("Control+k")
-    expect(page.locator("#jump li")).to_have_count(50)
-    for typed in ("1", "19", "199", "1999"):
-        page.get_by_role("combobox", name="Go to").fill(typed)
-    expect(page.locator("#jump li")).to_have_count(1)
-    expect(page.locator("#jump li")).to_contain_text("Site number 1999")
-
-
 def test_without_a_clipboard_the_link_stands_in_a_field(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -863,12 +848,12 @@ def test_what_is_pressed_while_its_script_loads_is_done_then_in_order(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     page, held = visit(login="ann", routes=True), list[Route]()
-    page.route(re.compile(r"/entry\.[0-9a-f]+\.js"), lambda route: held.append(route))
+    page.route(re.compile(r"/type\.[0-9a-f]+\.js"), lambda route: held.append(route))
     wanted = [
         keys.ROWS[action].keys[0] for action in ("text-larger", "text-larger", "text-smaller", "text-larger")
     ]
     size = int(page.locator("html").get_attribute("data-text-size") or 0)
-    with page.expect_request(re.compile(r"/entry\.[0-9a-f]+\.js")):
+    with page.expect_request(re.compile(r"/type\.[0-9a-f]+\.js")):
         press(page, wanted[0])
     for key in wanted[1:]:
         press(page, key)

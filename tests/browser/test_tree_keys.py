@@ -258,3 +258,13 @@ def test_all_feeds_are_reached_without_scripts(visit: Visit, ann: Actor) -> None
     page = visit(login="ann", js=False)
     for name in ("ada", "bea", "cid", "dot", "eve"):
         expect(link(page, name)).to_be_visible()
+
+
+def test_of_two_thousand_feeds_the_quick_jump_shows_fifty(visit: Visit, many: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#jump li")).to_have_count(50)
+    for typed in ("site1", "site19", "site199", "site1999"):
+        page.get_by_role("combobox", name="Go to").fill(typed)
+    expect(page.locator("#jump li")).to_have_count(1)
+    expect(page.locator("#jump li")).to_contain_text("site1999")

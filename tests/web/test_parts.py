@@ -50,7 +50,14 @@ def test_the_bundle_keeps_modules_apart_and_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ['import x from "./b.js"; ', "export default 1;", "export { x };", 'export * from "./b.js";']
+    "source",
+    [
+        'import { x as y } from "./b.js";',
+        'import x from "./b.js"; ',
+        "export default 1;",
+        "export { x };",
+        'export * from "./b.js";',
+    ],
 )
 def test_the_bundle_refuses_what_it_does_not_know(source: str) -> None:
     with pytest.raises(ValueError, match=r"bundle does not know"):

@@ -2,7 +2,8 @@
 
 The conventions of ``static/js`` reduce this to two patterns. Each import is one line:
 ``import { a, b } from "./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``.
-Exports are ``export function``, ``export async function``, ``export const`` or ``export class``.
+Imported names keep their names. Exports are ``export function``, ``export async function``,
+``export const`` or ``export class``.
 Each module keeps its own scope.
 
 Code for a single screen is in ``static/js/screens``, one file per screen, loaded after the main bundle.
@@ -14,7 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_IMPORT = re.compile(r'^import (?:(?:\* as )?(\{[^}]*\}|\w+) from )?"\.{1,2}/([\w-]+)\.js";$', re.M)
+_IMPORT = re.compile(
+    r'^import (?:(?:\* as )?(\{ ?\w+(?:, \w+)* ?\}|\w+) from )?"\.{1,2}/([\w-]+)\.js";$', re.M
+)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.M)
 _NAME = re.compile(r"^export (?:async function|function|const|class) (\w+)", re.M)
 #: Where the scripts of screens find the modules of the main bundle.

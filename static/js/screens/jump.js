@@ -1,7 +1,7 @@
 // Quick jump: finds feeds, folders, tags and pages by parts of their names. Loads on first use.
 import { register } from "../actions.js";
 import * as panes from "../panes.js";
-import { links as treeLinks, root } from "../treeview.js";
+import * as treeview from "../treeview.js";
 import { number, t, tn } from "../words.js";
 
 const SHOWN = 50;
@@ -51,8 +51,8 @@ function target(title, url, link, where) {
 
 // Uses the page's tree; on a page without one, or with a part of it, that of the reader.
 async function gather() {
-  let links = treeLinks("a[href]:not(.menu a)");
-  if (!root() || treeLinks(".rest").length) {
+  let links = treeview.links("a[href]:not(.menu a)");
+  if (!treeview.root() || treeview.links(".rest").length) {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
