@@ -80,6 +80,12 @@ def test_only_positions_in_recordings_are_stored(
     assert services.playback.list_positions(alice) == []
 
 
+@pytest.mark.parametrize("value", [[["one.example"]], [1], "one.example", [None]])
+def test_sites_of_another_type_are_refused(services: Services, alice: Actor, value: object) -> None:
+    with pytest.raises(InvalidError):
+        services.accounts.set_preferences(alice, {"media_sites": value})
+
+
 def _sites(services: Services, actor: Actor) -> tuple[str, ...]:
     user = services.gateways.accounts.find_user(actor.user_id)
     assert user is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
@@ -499,6 +500,13 @@ def test_W06_names_are_checked_a_limited_number_of_times(
     one = visitor()
     codes = [one.get("/signup/name?name=bob").status_code for _ in range(4)]
     assert codes == [200, 200, 200, 429]
+
+
+def test_W07_names_of_people_are_told_on_open_servers_only(services: Services, settings: Settings) -> None:
+    add_user(services, "ann", Role.ADMIN)
+    with contextlib.closing(build(dataclasses.replace(settings, signup="invite"))) as invited:
+        found = [invited.sign_in.check_name(name, HOME) for name in ("ann", "free", "Ann!")]
+    assert [(one.problem is None, one.suggestion) for one in found] == [(True, ""), (True, ""), (False, "ann")]
 
 
 def test_a_closed_server_says_nothing_about_names(services: Services, settings: Settings) -> None:

@@ -146,8 +146,8 @@ def _sites(value: object) -> tuple[str, ...]:
     fits = (
         isinstance(value, (list, tuple))
         and len(value) <= MEDIA_SITES_MAX
-        and len(set(value)) == len(value)
         and all(isinstance(site, str) and _HOST.fullmatch(site) for site in value)
+        and len(set(value)) == len(value)
     )
     if not fits:
         raise InvalidError("This isn't a valid list of sites.", field="media_sites")

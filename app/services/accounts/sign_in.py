@@ -171,6 +171,9 @@ class SignInService:
         return self._find_free(reserved_names.suggest_name(wish))
 
     def _is_free(self, name: str) -> bool:
+        """Return whether no account has or had a name; only servers that are open to everyone tell."""
+        if self.get_signup_mode() not in ("open", "first"):
+            return True
         return self._accounts.find_by_name(name) is None and self._accounts.find_by_former_name(name) is None
 
     def _find_free(self, name: str) -> str:

@@ -51,7 +51,8 @@ async function check() {
   const mine = ++newest;
   if (!wish) return say(name, rule, false);
   const response = await fetch(`/signup/name?name=${encodeURIComponent(wish)}`, { headers: { Accept: "application/json" } });
-  if (!response.ok || mine !== newest) return;
+  if (mine !== newest) return;
+  if (!response.ok) return say(name, rule, false);
   const found = await response.json();
   say(name, found.problem || form.dataset.free, Boolean(found.problem), found.suggestion);
 }
@@ -61,8 +62,18 @@ name?.addEventListener("input", () => {
   waiting = setTimeout(() => check().catch(() => {}), PAUSE);
 });
 
+function warn(text) {
+  const note = document.createElement("p");
+  note.className = "note error";
+  note.setAttribute("role", "alert");
+  note.textContent = text;
+  document.getElementById("problem").append(note);
+}
+
 form?.addEventListener("submit", async (event) => {
   event.preventDefault();
+  clearTimeout(waiting);
+  newest += 1;
   const button = form.querySelector("button:not([type])");
   button.disabled = true;
   document.getElementById("problem").replaceChildren();
@@ -79,14 +90,10 @@ form?.addEventListener("submit", async (event) => {
       say(field, found.message, true);
       field.focus();
     } else {
-      const note = document.createElement("p");
-      note.className = "note error";
-      note.setAttribute("role", "alert");
-      note.textContent = found.message;
-      document.getElementById("problem").append(note);
+      warn(found.message);
     }
   } catch {
-    form.submit(); // offline, or an error page: the browser shows it
+    warn(form.dataset.failed); // not sent again: the account may exist, and only the answer be lost
   }
   button.disabled = false;
 });
