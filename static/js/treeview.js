@@ -125,7 +125,11 @@ export function reveal(link) {
   active = item ? linkOf(item) : link;
   draw();
   const own = item ? linkOf(shownOf(item)) : link;
-  if (own?.checkVisibility()) own.scrollIntoView({ block: "nearest" });
+  if (own?.checkVisibility()) {
+    own.scrollIntoView({ block: "nearest" });
+    // The event of this scrolling comes a frame later, in which the lines around would be missing.
+    draw();
+  }
   return own;
 }
 

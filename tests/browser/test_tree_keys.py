@@ -268,3 +268,38 @@ def test_of_two_thousand_feeds_the_quick_jump_shows_fifty(visit: Visit, many: Ac
         page.get_by_role("combobox", name="Go to").fill(typed)
     expect(page.locator("#jump li")).to_have_count(1)
     expect(page.locator("#jump li")).to_contain_text("site1999")
+
+
+_IN_THE_MIDDLE = """() => {
+  const { left, top, height } = document.getElementById("tree").getBoundingClientRect();
+  const hit = document.elementFromPoint(left + 60, top + height / 2);
+  return hit?.closest("#feeds li")?.textContent.trim() ?? "";
+}"""
+
+
+def test_the_lines_around_the_current_feed_are_drawn_in_the_frame_that_shows_it(
+    visit: Visit, many: Actor
+) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("Shift+J")
+    expect(link(page, "site1999")).to_be_in_viewport()
+    page.evaluate("""() => {
+      document.getElementById("tree").scrollTo(0, 0);
+      eventrModules.m_treeview.draw();
+      eventrModules.m_treeview.revealCurrent();
+    }""")
+    assert "site19" in page.evaluate(_IN_THE_MIDDLE)
+
+
+def test_lines_are_drawn_wherever_one_scrolls(visit: Visit, many: Actor, eventually: Eventually) -> None:
+    page = visit(login="ann")
+    page.locator("#tree").hover()
+    page.keyboard.press("Shift+J")
+    expect(link(page, "site1999")).to_be_in_viewport()
+    for height in (0, 9000, 9400, 12000, 12100, 63000, 30000, 30010):
+        page.locator("#tree").evaluate("(pane, height) => pane.scrollTo(0, height)", height)
+        eventually(lambda: "site" in page.evaluate(_IN_THE_MIDDLE))
+        # The event of the scrolling is over two frames later, and another drawing changes nothing.
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate("eventrModules.m_treeview.draw()")
+        assert "site" in page.evaluate(_IN_THE_MIDDLE), height

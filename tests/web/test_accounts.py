@@ -506,7 +506,11 @@ def test_W07_names_of_people_are_told_on_open_servers_only(services: Services, s
     add_user(services, "ann", Role.ADMIN)
     with contextlib.closing(build(dataclasses.replace(settings, signup="invite"))) as invited:
         found = [invited.sign_in.check_name(name, HOME) for name in ("ann", "free", "Ann!")]
-    assert [(one.problem is None, one.suggestion) for one in found] == [(True, ""), (True, ""), (False, "ann")]
+    assert [(one.problem is None, one.suggestion) for one in found] == [
+        (True, ""),
+        (True, ""),
+        (False, "ann"),
+    ]
 
 
 def test_a_closed_server_says_nothing_about_names(services: Services, settings: Settings) -> None:
