@@ -4,6 +4,7 @@ const KEY = "eventr.closed-folders";
 const OVER = 320;
 // From a kept line to its shown one and back, and what a shown line was drawn from.
 const drawn = new WeakMap(), meant = new WeakMap(), marks = new WeakMap();
+const serial = new XMLSerializer();
 const watcher = new MutationObserver(draw);
 const sizes = new ResizeObserver(draw);
 let kept = null, shown = null, active = null;
@@ -42,7 +43,7 @@ function paint(item) {
   const [from, to, box] = [linkOf(item), linkOf(own), boxOf(item)];
   to.tabIndex = from === active ? 0 : -1;
   const within = box && !box.open && item.querySelector("details [aria-current]") ? " within" : "";
-  const mark = item.className + within + from.outerHTML + box?.open;
+  const mark = item.className + within + serial.serializeToString(from) + box?.open;
   if (marks.get(own) === mark) return own;
   marks.set(own, mark);
   own.className = item.className + within;
@@ -51,10 +52,10 @@ function paint(item) {
     value === null ? to.removeAttribute(name) : to.setAttribute(name, value);
   }
   // What hasn't changed stays: an icon that is loaded, a name that is dragged.
-  if (to.innerHTML !== from.innerHTML) {
+  if (![...from.childNodes].every((node, at) => node.isEqualNode(to.childNodes[at])) || to.childNodes.length !== from.childNodes.length) {
     const icon = to.firstChild;
     to.replaceChildren(...from.cloneNode(true).childNodes);
-    if (icon.outerHTML === to.firstChild.outerHTML) to.firstChild.replaceWith(icon);
+    if (icon.isEqualNode(to.firstChild)) to.firstChild.replaceWith(icon);
   }
   if (!box) return own;
   boxOf(own).open = box.open;

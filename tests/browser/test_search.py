@@ -100,8 +100,8 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
 def test_a_found_word_behind_the_end_of_its_line_leaves_nothing_there(site: Site, visit: Visit) -> None:
     actor = add_user(site.services)
     feed_id = site.services.subscriptions.subscribe(actor, URL).subscription.feed_id
-    title = "Of all that grows in the gardens of this town"
-    items = [(f"{title[:length]} rosebush", "x") for length in range(29, len(title))]
+    title = "Of all that grows in the gardens of this town and of the next, as far as one can walk"
+    items = [(f"{title[:length]} rosebush", "x") for length in range(52, len(title))]
     pull(site.services, [feed_id], {URL: rss("Garden", items)})
     elsewhere(lambda: site.services.indexing.run(clock.now(), 30))
     page = visit(login="ann", size=PHONE)

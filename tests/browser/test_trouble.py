@@ -123,7 +123,9 @@ def test_names_places_and_ends_of_elsewhere_come_into_the_tree(site: Site, visit
     page.wait_for_load_state("networkidle")
     first = page.locator(f".tree a[data-feed='{one}']")
     # Read to its end it stays, as long as nobody goes elsewhere.
-    first.evaluate("(link) => link.classList.add('stay')")
+    page.evaluate(
+        "(id) => eventrModules.m_treeview.links(`a[data-feed='${id}']`)[0].classList.add('stay')", one
+    )
     folder = folders.create(ann, "Empty, so nothing counts it")
     subscriptions.update(ann, other, title="By another name")
     _look_again(page)
@@ -776,7 +778,7 @@ def test_the_same_words_are_told_once(site: Site, visit: Visit, ann: Actor) -> N
 
 def test_what_a_form_sends_into_the_void_is_said(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(login="ann", expect="Failed to")
-    page.goto("/settings/display")
+    page.goto("/settings/reading")
     page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
     page.locator(".save button").first.click()

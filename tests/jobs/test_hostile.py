@@ -105,7 +105,7 @@ def test_J01_broken_jobs_end_dead_and_others_go_on(engine: Engine) -> None:
 def test_J06_a_packed_flood_is_not_unpacked() -> None:
     flood = zlib.compress(b'["selftest.echo", null, [], {"a": "' + b"x" * (64 << 20) + b'"}]')
     assert len(flood) < 100_000
-    job = taken.parse_job([b"a", b"feed-pull", 1, b"1", flood, b"0", b"0", b""])
+    job = taken.parse_job([b"a", b"feed-pull", 1, b"1", flood, b"0", b"0", b"", b"0"])
     assert job.problem is not None
     assert job.problem[0] == "bad_job"
     assert job.args == {}
@@ -113,7 +113,7 @@ def test_J06_a_packed_flood_is_not_unpacked() -> None:
 
 @pytest.mark.parametrize("number", [b"", b"-1", b"x", b"1e9", "٣".encode()])
 def test_J01_odd_counters_count_as_none(number: bytes) -> None:
-    job = taken.parse_job([b"a", b"feed-pull", 1, number, b"[]", number, number, b""])
+    job = taken.parse_job([b"a", b"feed-pull", 1, number, b"[]", number, number, b"", number])
     assert (job.since, job.failures, job.crashes) == (0, 0, 0)
 
 

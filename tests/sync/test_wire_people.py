@@ -80,7 +80,7 @@ def test_each_share_is_an_item_of_its_own_with_its_way(
     head = item["summary"]["content"].split("</p>")[0]
     assert head.startswith("<p>via ")
     assert head.index("/@mira/") < head.index("/@first/")
-    assert "<blockquote><p>See *this*</p></blockquote>" in item["summary"]["content"]
+    assert "<blockquote><p>See <em>this</em></p></blockquote>" in item["summary"]["content"]
     assert "The text of blog 1" in item["summary"]["content"]
     assert item["annotations"][0]["content"] == "See *this*"
     (same,) = reader.items(passed)

@@ -15,7 +15,7 @@ _SPOTIFY_PATH = re.compile(
     r"/(?:embed(?:-podcast)?/)?(track|album|playlist|artist|show|episode)/([A-Za-z0-9]{22})/?"
 )
 _SOUNDCLOUD_URL = re.compile(r"https?://api\.soundcloud\.com/(tracks|playlists|users)/([0-9]{1,12})")
-_BANDCAMP_PATH = re.compile(r"/EmbeddedPlayer(?:\.html)?/(?:[a-z_]+=[A-Za-z0-9]{1,20}/)*+")
+_BANDCAMP_PATH = re.compile(r"/EmbeddedPlayer(?:\.html)?/")
 _BANDCAMP_PART = re.compile(r"/(album|track)=([0-9]{1,12})(?=/)")
 _PEERTUBE_PATH = re.compile(r"/(?:videos/(?:embed|watch)|w)/([A-Za-z0-9-]{8,36})/?")
 #: PeerTube is on thousands of hosts; a page may show frames of these.
@@ -66,8 +66,8 @@ def find_player(url: str | None) -> Embed | None:
         return Embed(f"https://open.spotify.com/embed/{match[1]}/{match[2]}", "Spotify", shape)
     if host == "w.soundcloud.com" and parts.path.rstrip("/") == "/player":
         return _find_soundcloud(parts.query)
-    if host == "bandcamp.com" and (match := _BANDCAMP_PATH.match(f"{parts.path.rstrip('/')}/")):
-        return _find_bandcamp(match[0])
+    if host == "bandcamp.com" and _BANDCAMP_PATH.match(parts.path):
+        return _find_bandcamp(f"{parts.path[:400]}/")
     if host in _PEERTUBE and (match := _PEERTUBE_PATH.fullmatch(parts.path)):
         return Embed(f"https://{host}/videos/embed/{match[1]}?p2p=0", "PeerTube")
     return None
