@@ -438,7 +438,7 @@ def test_a_box_has_the_shape_that_the_html_states(site: Services, server: RawSer
     visitor = open_site(site)
     visitor.log_in()
     page = visitor.get(f"/read/feed/{feed_id}?density=compact&entry={entry_id(site, feed_id)}").text
-    boxes = re.findall(r'<img [^>]*class="wait"[^>]*>', page)
+    boxes = re.findall(r'<img [^>]*class="wait[^>]*>', page)
     assert ['width="30" height="60"' in box for box in boxes] == [True, False], boxes
     assert all(re.search(r' width="\d+" height="\d+"', box) for box in boxes)
 
