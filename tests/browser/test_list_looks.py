@@ -62,6 +62,12 @@ def test_a_headline_takes_two_lines_and_the_text_one(
         assert edges(row.locator("h2"))["width"] >= edges(row)["width"] - 28 - 56
 
 
+def test_the_text_of_a_row_decides_its_direction(site: Site, visit: Visit, ann: Actor) -> None:
+    publish(site, ann, rss("Feed one", [("Title", "نص طويل بما يكفي"), ("Other", TEXT)]))
+    rows = visit(login="ann").locator("#rows .row p").all()
+    assert [row.evaluate("(e) => getComputedStyle(e).direction") for row in rows] == ["rtl", "ltr"]
+
+
 @pytest.mark.parametrize("density", ["cozy", "card"])
 def test_a_picture_stands_at_the_end_and_leaves_no_hole(
     site: Site, visit: Visit, ann: Actor, density: str
@@ -133,7 +139,7 @@ def test_after_a_change_of_view_the_list_fills_the_pane(site: Site, visit: Visit
     page.keyboard.press("3")
     expect(page.locator(".pane-list")).to_have_attribute("data-view", "panes")
     below = "document.querySelector('#more').getBoundingClientRect().top >= innerHeight"
-    page.wait_for_function(f"!document.querySelector('#more') || {below}")
+    page.wait_for_function(f"() => !document.querySelector('#more') || {below}")
     assert page.locator("#rows .row").count() > 15
     # A window that grows shows more too.
     before = page.locator("#rows .row").count()

@@ -400,6 +400,7 @@ EXPRESSIONS = dict(_expressions())
 ANCHORED = {
     "app.feeds.html.allow_list._ADDRESS",
     "app.feeds.html.allow_list._LOOPBACK",
+    "app.feeds.html.code._INSIDE",
     "app.feeds.html.embeds._INNER_IMAGE",  # from one <object> to the next
     "app.feeds.fetch.refresh._TARGET",
     "app.feeds.fetch.transfer._PAGE",

@@ -52,7 +52,7 @@ _MOVIE = re.compile(r"<embed[\s/]|<param\s[^<>]*name\s*+=\s*+[\"']?(?:movie|src)
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
 #: What sites write as the title of every player.
 _PLAIN_TITLE = re.compile(
-    r"\s*(?:(?:youtube|vimeo)[\s-]*(?:video)?[\s-]*player|spotify embed:?|embedded content)\s*", re.IGNORECASE
+    r"(?:youtube|vimeo)[\s-]{0,9}(?:video)?[\s-]{0,9}player|spotify embed:?|embedded content", re.IGNORECASE
 )
 _YOUTUBE_WATCH = re.compile(r"https://www\.youtube\.com/watch\?v=([A-Za-z0-9_-]{11})")
 _YOUTUBE_LIST = re.compile(r"[A-Za-z0-9_-]{10,64}")

@@ -132,7 +132,7 @@ class RowRenderer:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
         if not self._own:
             tile = render_tile(row.feed_id, row.feed_title, icon=row.icon)
-            return f'<bdi>{tile}</bdi><bdi class="src">{escape(row.feed_title)}</bdi>'
+            return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>'
         author = row.author.strip()
         if not author or "@" in author or author.casefold() in row.feed_title.casefold():
             return ""

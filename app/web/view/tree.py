@@ -43,7 +43,8 @@ def render_tile(feed_id: int | str, title: str, *, person: bool = False, icon: s
     letter = next((c for c in title if c.isalnum()), "•").upper()
     hue = zlib.crc32(str(feed_id).encode()) % HUES
     round_ = " person" if person else ""
-    return f'<i class="av h{hue}{round_}" aria-hidden="true">{escape(letter)}</i>'
+    # A direction of its own keeps the letter from deciding that of a line with dir="auto".
+    return f'<i class="av h{hue}{round_}" dir="ltr" aria-hidden="true">{escape(letter)}</i>'
 
 
 def render_icon(icon: str, *, person: bool = False) -> str:
