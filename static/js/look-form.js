@@ -4,6 +4,14 @@ import { t } from "./words.js";
 const root = document.documentElement;
 const SHOWN = { theme: "theme", font: "font", text_size: "textSize", line_height: "line", text_width: "measure" };
 
+// The bars that the browser draws around the page: the color of its ground.
+export function tint() {
+  for (const meta of document.querySelectorAll('meta[name="theme-color"]')) {
+    meta.removeAttribute("media");
+    meta.content = getComputedStyle(document.body).backgroundColor;
+  }
+}
+
 function label(form) {
   const size = form.elements.text_size.value;
   form.querySelector("output").textContent = size;
@@ -14,6 +22,7 @@ export function show(form) {
   for (const [name, attribute] of Object.entries(SHOWN)) root.dataset[attribute] = form.elements[name].value;
   root.dataset.justified = form.elements.justified.checked;
   label(form);
+  tint();
 }
 
 export function fill(form) {

@@ -34,6 +34,10 @@ FIXED = {
 MEDIA = ("/i/", "/icon/", "/m/", "/a/", "/settings/files/17")
 
 
+#: The same for everyone, and asked for without cookies.
+OURS = {"/manifest.webmanifest": "application/manifest+json", "/favicon.ico": "image/x-icon"}
+
+
 def test_H08_the_policy_is_the_written_one() -> None:
     """Word by word; ``img-src`` is wider only for people who want pictures from their sites."""
     assert headers.CSP == (
@@ -105,6 +109,8 @@ def test_H11_forms_keep_their_origin_where_it_is_all_we_have(base_url: str, poli
 
 def test_W18_personal_answers_are_kept_nowhere(app: Flask, ann: Visitor) -> None:
     for _, path in rules(app, "GET"):
+        if path in OURS:
+            continue
         answer = ann.get(path)
         assert answer.headers["Cache-Control"] == "no-store", path
         assert "Cookie" in answer.headers["Vary"], path
@@ -112,9 +118,13 @@ def test_W18_personal_answers_are_kept_nowhere(app: Flask, ann: Visitor) -> None
 
 def test_W18_public_answers_set_no_cookie(app: Flask) -> None:
     names = [asset.path for asset in Assets().all]
-    for path in ("/", "/healthz", "/robots.txt", "/nope", "/push.js", *(f"/static/{name}" for name in names)):
+    ours = ("/", "/healthz", "/robots.txt", "/nope", "/push.js", *OURS)
+    for path in (*ours, *(f"/static/{name}" for name in names)):
         answer = app.test_client().get(path)
         assert "Set-Cookie" not in answer.headers, path
+        if path in OURS:
+            assert answer.headers["Cache-Control"] == "public, max-age=86400"
+            assert "Cookie" not in answer.headers.get("Vary", "")
         if path.startswith("/static/"):
             assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
             assert "Cookie" not in answer.headers["Vary"]
@@ -163,7 +173,8 @@ def test_H04_html_is_passed_through_in_one_macro_only() -> None:
 
 def test_H09_no_route_serves_bytes_of_others(app: Flask, ann: Visitor) -> None:
     """Without a picture or file that exists: pages, JSON, and files of ours by their exact names."""
-    types = {ann.get(path).mimetype for _, path in rules(app, "GET")}
+    types = {ann.get(path).mimetype for _, path in rules(app, "GET") if path not in OURS}
+    assert {path: ann.get(path).mimetype for path in OURS} == OURS
     # An export is written by us and goes out as a file to be kept; the one script is the service worker.
     assert types <= {"text/html", "text/plain", "application/json", "text/x-opml", "text/javascript"}
     assert [p for _, p in rules(app, "GET") if ann.get(p).mimetype == "text/javascript"] == ["/push.js"]
@@ -282,6 +293,8 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "check.show_check",
         "devices.serve_worker",
         "hub.submit_request",
+        "installation.serve_favicon",
+        "installation.serve_manifest",
         "live.answer_events",
         "new_password.choose_password",
         "new_password.show_new_password",

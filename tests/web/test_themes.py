@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.models.accounts.preferences import Preferences, list_choices
-from app.web.view.typography import THEMES
+from app.web.view.typography import COLORS, THEMES
 
 TOKENS = (Path(__file__).resolve().parents[2] / "static/css/tokens.css").read_text()
 GROUNDS = ("bg", "surface", "sunken", "hover", "accent-soft")
@@ -54,6 +54,11 @@ def test_every_text_of_a_theme_can_be_read(theme: str) -> None:
         ground: found for ground in GROUNDS[:3] if (found := _contrast(colors["control"], colors[ground])) < 3
     }
     assert not weak
+
+
+def test_bars_around_a_page_have_the_color_of_its_ground() -> None:
+    assert {theme: _read_theme(theme)["bg"] for theme in COLORS} == COLORS
+    assert {*COLORS, "auto"} == {*THEMES}
 
 
 def test_a_theme_has_only_colors_that_every_theme_has() -> None:

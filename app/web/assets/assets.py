@@ -33,13 +33,16 @@ STYLES = (
 )
 _TYPES = {
     ".css": "text/css; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".jpg": "image/jpeg",
     ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
-    ".webmanifest": "application/manifest+json",
+    ".webp": "image/webp",
     ".woff2": "font/woff2",
 }
 #: Files that are compressed already.
-_COMPRESSED = (".woff2",)
+_COMPRESSED = (".ico", ".jpg", ".png", ".webp", ".woff2")
 _REFERENCE = re.compile(r'url\("([\w.-]+)"\)')
 
 
@@ -70,8 +73,8 @@ class Assets:
             self._add(name, bundle.bundle_screen(modules, ENTRY, _stem(name), text))
         for name, text in _read_files(folder / "css" / "screens", ".css").items():
             self._add_style(name, [text])
-        for name, text in _read_files(folder / "img").items():
-            self._add(name, text)
+        for file in sorted((folder / "img").iterdir(), key=lambda file: file.name):
+            self._add(file.name, file.read_bytes())
         #: The service worker, whose address must never change.
         self.worker = _read(folder / "js" / "worker" / "push.js")
 

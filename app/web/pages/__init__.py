@@ -27,6 +27,7 @@ from app.web.pages.files import bp as files
 from app.web.pages.folders import bp as folders
 from app.web.pages.hub import bp as hub
 from app.web.pages.imports import bp as imports
+from app.web.pages.installation import bp as installation
 from app.web.pages.keyboard import bp as keys
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
@@ -53,6 +54,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     static_files,
     pictures,
     public,
+    installation,
     sign_in,
     new_password,
     read,

@@ -113,7 +113,11 @@ def show_own_page() -> Response:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
+    """``title`` and ``note`` fill the form of a post: links of this server lead to it."""
+
     entry: int | None = None
+    title: str = declare_text(max=2048, default="")
+    note: str = declare_text(max=8192, default="")
 
 
 @bp.get("/compose")
@@ -121,7 +125,8 @@ def compose() -> str:
     """Show the form for a post; for an entry, the form to share it, or to edit its share, with pictures."""
     asked = forms.read_query(request, Query)
     if asked.entry is None:
-        return _compose(audience=get_services().sharing.get_audience(get_actor()))
+        audience = get_services().sharing.get_audience(get_actor())
+        return _compose(audience=audience, title=asked.title, note=asked.note)
     article = get_services().reading.get_article(get_actor(), asked.entry)
     box = get_services().sharing.get_share_box(get_actor(), article.entry)
     mine = box.mine

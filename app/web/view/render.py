@@ -80,6 +80,7 @@ def install(app: Flask, tree_cache: int) -> None:
         theme=typography.get_theme,
         typography=typography.get_typography,
         looks=typography.render_attributes,
+        theme_colors=typography.render_theme_colors,
         settings_sections=SETTINGS_SECTIONS,
         is_admin=is_admin,
         notices=pop_notices,

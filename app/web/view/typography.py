@@ -20,6 +20,8 @@ from app.web.context import find_user, get_web
 #: The themes by name: which of the two color schemes of browsers each one belongs to.
 SCHEMES = {"auto": "", "light": "light", "sepia": "light", "dark": "dark", "black": "dark"}
 THEMES = tuple(SCHEMES)
+#: The ground of each theme, for the bars that browsers and phones draw around a page. As in tokens.css.
+COLORS = {"light": "#fcfcfa", "sepia": "#f5ecd9", "dark": "#161614", "black": "#000000"}
 THEME_COOKIE, TEXT_COOKIE = "theme", "text"
 #: The preferences in the order of the cookie's parts.
 FIELDS = ("font", "text_size", "line_height", "text_width", "justified")
@@ -61,6 +63,14 @@ def render_attributes() -> Markup:
         looks.text_width,
         "true" if looks.justified else "false",
     )
+
+
+def render_theme_colors() -> Markup:
+    """Return the ``theme-color`` of a page: that of its theme, or two that the system chooses from."""
+    if color := COLORS.get(get_theme()):
+        return Markup('<meta name="theme-color" content="{}">').format(color)
+    meta = Markup('<meta name="theme-color" content="{}" media="(prefers-color-scheme: {})">')
+    return Markup("\n").join(meta.format(COLORS[scheme], scheme) for scheme in ("light", "dark"))
 
 
 def keep_typography(response: Response, changes: Mapping[str, object]) -> None:

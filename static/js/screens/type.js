@@ -1,6 +1,6 @@
 // Theme and text: the popover "Aa", and the keys of both. Loads with the first of them.
 import { register } from "../actions.js";
-import { fill, read, show } from "../look-form.js";
+import { fill, read, show, tint } from "../look-form.js";
 import { load, post } from "../net.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -80,6 +80,7 @@ function next() {
   const names = Object.keys(THEMES);
   const theme = names[(names.indexOf(root.dataset.theme) + 1) % names.length];
   root.dataset.theme = theme;
+  tint();
   toast(t("Theme: {name}", { name: THEMES[theme] }));
   save({ theme });
 }
