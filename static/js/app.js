@@ -40,7 +40,7 @@ register({
 });
 later("help", ["help"]);
 later("jump", ["jump"]);
-later("type", ["look-text", "theme-next"]);
+later("type", ["look-text", "theme-next", "theme-set"]);
 later("chip", ["chip"], quiet);
 later("player", ["play", "play-back", "play-forward", "embed"]);
 later("player", ["play-resume"], quiet);

@@ -173,6 +173,11 @@ def _tree_menu(page: Page) -> None:
     expect(page.locator(".tree-more .menu-box")).to_be_visible()
 
 
+def _you_menu(page: Page) -> None:
+    page.locator(".you summary").click()
+    expect(page.locator(".you .menu-box")).to_be_visible()
+
+
 def _tree_move(page: Page) -> None:
     _tree_menu(page)
     page.locator(".tree-more .menu-box button").first.click()
@@ -236,6 +241,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
     Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot, #tree nav > .tree"),
     Screen("tree-move", "/read", _tree_move),
+    Screen("you-menu", "/read/all", _you_menu, covers="#tree nav"),
+    Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")

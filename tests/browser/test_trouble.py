@@ -646,6 +646,7 @@ def test_marks_of_a_session_that_ended_wait_for_the_next_one(site: Site, visit: 
     # Logged out and in again in another tab: this page has the token of the session before.
     other = page.context.new_page()
     other.goto(f"{site.url}/read/all")
+    other.locator(".you summary").click()
     other.locator('form[action="/logout"] button').click()
     other.wait_for_url("**/")
     page.keyboard.press("n")
@@ -676,6 +677,7 @@ def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itsel
     page.locator("#rows .row").first.wait_for()
     other = page.context.new_page()
     other.goto(f"{site.url}/read/all")
+    other.locator(".you summary").click()
     other.locator('form[action="/logout"] button').click()
     other.wait_for_url("**/")
     tried: list[str] = []

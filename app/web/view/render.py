@@ -44,13 +44,13 @@ from app.web.view.templates import LanguageTemplates
 #: The sections of the settings: address below /settings, icon, title.
 SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
-    ("display", "eye", N_("Display and language")),
-    ("keys", "key", N_("Keyboard shortcuts")),
+    ("display", "theme", N_("Display and language")),
+    ("keys", "keyboard", N_("Keyboard shortcuts")),
     ("sharing", "share", N_("Sharing")),
-    ("notifications", "comment", N_("Notification settings")),
-    ("privacy", "eye", N_("Privacy")),
+    ("notifications", "bell", N_("Notification settings")),
+    ("privacy", "shield", N_("Privacy")),
     ("apps", "device", N_("Apps")),
-    ("files", "download", N_("Files")),
+    ("files", "folder", N_("Files")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )

@@ -57,7 +57,7 @@ async function fetchForm() {
   if (!(await load("/settings/look", box.id)) || !form()) return false;
   const style = box.querySelector("link");
   if (!style.sheet) await new Promise((done) => ["load", "error"].forEach((kind) => style.addEventListener(kind, done)));
-  form().addEventListener("input", () => (tell(""), show(form())));
+  form().addEventListener("input", () => (tell(""), show(form()), mark()));
   form().addEventListener("change", () => save(read(form())));
   form().addEventListener("submit", (event) => event.preventDefault());
   return true;
@@ -76,13 +76,22 @@ async function open() {
   form().querySelector(":checked").focus({ preventScroll: true });
 }
 
-function next() {
-  const names = Object.keys(THEMES);
-  const theme = names[(names.indexOf(root.dataset.theme) + 1) % names.length];
+function wear(theme) {
   root.dataset.theme = theme;
   tint();
+  mark();
   toast(t("Theme: {name}", { name: THEMES[theme] }));
   save({ theme });
+}
+
+function next() {
+  const names = Object.keys(THEMES);
+  wear(names[(names.indexOf(root.dataset.theme) + 1) % names.length]);
+}
+
+// The menu that names the themes shows which one the page has.
+function mark() {
+  for (const button of document.querySelectorAll('[data-key="theme-set"]')) button.setAttribute("aria-pressed", button.value === root.dataset.theme);
 }
 
 function resize(by) {
@@ -104,6 +113,7 @@ document.body.append(box);
 register({
   "look-text": () => void open(),
   "theme-next": next,
+  "theme-set": (button) => wear(button.value),
   "text-larger": () => resize(1),
   "text-smaller": () => resize(-1),
 });
