@@ -691,6 +691,7 @@ class Settings:
     stream_views_max: int = _row(2000, "Streams per user whose view is remembered", _between(1, 1e6))
     playback_max: int = _row(500, "Positions in recordings that are kept per user", _between(1, 100_000))
     playback_days: int = _row(365, "Days after which a position is forgotten", _between(1, 3650))
+    recent_reads_max: int = _row(300, "Entries per user in the list “Recently read”", _between(1, 5000))
     mark_range_max: int = _row(
         5000, "Most entries that “mark above” and “mark below” cover", _between(1, 100_000)
     )

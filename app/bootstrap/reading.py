@@ -40,6 +40,7 @@ class ReadingServices(MediaServices):
             grouping=g.grouping,
             mass_marks=self.mass_marks,
             changes=g.changes,
+            recent_reads=g.recent_reads,
             events=self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,

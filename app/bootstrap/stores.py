@@ -51,6 +51,7 @@ from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
 from app.gateways.reading.stream_merge import KeyMerger
@@ -118,6 +119,7 @@ from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.playback import PlaybackMapper
+from app.mappers.reading.recent_reads import RecentReadMapper
 from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
@@ -173,6 +175,7 @@ class Mappers:
         self.snapshots = SnapshotMapper(database)
         self.stream_views = StreamViewMapper(database)
         self.playback = PlaybackMapper(database)
+        self.recent_reads = RecentReadMapper(database)
         self.undos = UndoMapper(database)
         self.removals = RemovalMapper(database)
         self.users = UserMapper(database)
@@ -470,8 +473,17 @@ class Gateways:
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
+        self.recent_reads = RecentReadGateway(
+            m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max
+        )
         self.streams = StreamGateway(
-            m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.entry_keys), feeds_max=settings.tree_cache
+            m.feeds,
+            m.entries,
+            m.marks,
+            m.snapshots,
+            merger=KeyMerger(m.entry_keys),
+            recent_reads=self.recent_reads,
+            feeds_max=settings.tree_cache,
         )
         self.tags = TagGateway(
             store=store,
@@ -551,5 +563,6 @@ class Gateways:
             notes=self.notifications,
             files=self.files,
             blobs=self.blobs,
+            recent_reads=self.recent_reads,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

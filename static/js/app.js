@@ -30,6 +30,7 @@ register({
   "go-home": to("/"),
   "go-all": to("/read/all"),
   "go-starred": to("/read/starred"),
+  "go-recent": to("/read/recent"),
   "go-settings": to("/settings"),
   "go-following": to("/read/following"),
   "go-shares": to("/read/shares"),

@@ -105,6 +105,7 @@ export const actions = {
   close: panes.when("stream", () => panes.close()),
   "go-all": () => panes.go("/read/all"),
   "go-starred": () => panes.go("/read/starred"),
+  "go-recent": () => panes.go("/read/recent"),
   tree: () => panes.reader().classList.toggle("no-tree"),
 };
 

@@ -272,6 +272,7 @@ def _places(d: Desk) -> None:
     for action, path in (
         ("go-all", "/read/all"),
         ("go-starred", "/read/starred"),
+        ("go-recent", "/read/recent"),
         ("go-home", "/read/all"),
         ("go-settings", "/settings"),
         ("go-tags", "/tags"),

@@ -31,7 +31,7 @@ from tests.support.database import NOW, World, guid
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
 BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals", "tags", "searches"}
-BY_USER |= {"streamviews", "imports", "import_parts"}
+BY_USER |= {"streamviews", "imports", "import_parts", "recentreads"}
 #: Asked for on behalf of no user: by the feed, or because somebody waits.
 OF_FEEDS = {"subscriptions": "feed_id", "imports": "state"}
 
@@ -80,7 +80,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     subscriptions.update(alice, feeds[0], title="Mine", folder_ids=[inner.id])
     subscriptions.refresh(alice)
     reading.get_tree(alice)
-    for stream in ("all", f"feed/{feeds[0]}", f"folder/{outer.id}", "starred"):
+    for stream in ("all", f"feed/{feeds[0]}", f"folder/{outer.id}", "starred", "recent"):
         for sort in Sort:
             query = StreamQuery(StreamRef.parse(stream), sort, limit=5)
             page = reading.load_page(alice, query)
@@ -93,6 +93,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     reading.set_starred(alice, page.rows[1].id, True)
     reading.load_page(alice, StreamQuery(StreamRef.parse("starred")))
     reading.get_article(alice, page.rows[1].id)
+    reading.load_page(alice, StreamQuery(StreamRef.parse("recent")))
     reading.count_newer(alice, page.snapshot)
     reading.undo_mass_mark(alice, reading.mark_all(alice, StreamRef.parse("all")).undo)
     mass = reading.mark_all(alice, StreamRef.parse(f"folder/{inner.id}"), snapshot=None)

@@ -43,6 +43,7 @@ MEMBERS = {
         "tagged.json",
         "searches.json",
         "positions.json",
+        "recent.json",
         "shares.json",
         "comments.json",
         "likes.json",
@@ -192,6 +193,8 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert starred[0]["link"] == "https://blog.example.org/5"
     assert starred[0]["feed"]["address"] == "https://blog.example.org/feed"
     assert [t["title"] for t in found.json("tagged")] == ["blog 4"]
+    (read,) = found.json("recent")
+    assert (read["title"], read["link"]) == ("blog 1", "https://blog.example.org/1")
     assert found.json("searches") == [{"name": "Trains", "query": "title:rail"}]
     shares = {s["note"]: s for s in found.json("shares")}
     assert shares["words of ann"]["way"] == ["cleo", None], "bob's was for his followers"

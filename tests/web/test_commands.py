@@ -112,7 +112,7 @@ def stranger(browser: Browser) -> Browser:
     return Browser(Visitor(browser.visitor.client.application.test_client()), browser.world, browser.log)
 
 
-@pytest.mark.parametrize("stream", ["all", "following", "shares", "starred"])
+@pytest.mark.parametrize("stream", ["all", "following", "shares", "starred", "recent"])
 def test_a_list_stays_within_its_commands(browser: Browser, stream: str) -> None:
     assert browser.get(f"/read/{stream}") <= LIST
     assert browser.get(f"/read/{stream}", pane="stream") <= LIST
@@ -150,7 +150,13 @@ def test_an_address_of_an_entry_costs_little(browser: Browser, services: Service
 
 #: Routes that show several kinds of streams → their addresses.
 STREAMS = {
-    "<any(all, starred, following, shares):kind>": ("all", "starred", "following", "shares"),
+    "<any(all, starred, recent, following, shares):kind>": (
+        "all",
+        "starred",
+        "recent",
+        "following",
+        "shares",
+    ),
     "<any(feed, folder, tag):kind>/<int:stream_id>": (
         *("feed/<int:feed_id>", "folder/<int:folder_id>", "tag/<int:tag_id>"),
     ),

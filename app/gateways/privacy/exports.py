@@ -37,6 +37,7 @@ subscriptions.json   the same, plus people, your own titles, paused feeds and yo
 folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
+recent.json          entries that you read recently, and when
 searches.json        your saved searches
 positions.json       how far you have listened to recordings
 shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
@@ -147,6 +148,7 @@ class PersonalExportGateway:
             "tagged": mine.iter_tagged,
             "searches": mine.iter_searches,
             "positions": mine.iter_positions,
+            "recent": mine.iter_recent,
             "shares": mine.iter_shares,
             "comments": mine.iter_comments,
             "likes": mine.iter_likes,

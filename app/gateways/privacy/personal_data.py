@@ -19,6 +19,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
@@ -26,6 +27,7 @@ from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRecord, PersonalDataMapper
+from app.mappers.reading.entry_keys import from_millis
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
@@ -84,13 +86,14 @@ class PersonalDataGateway:
         notes: NotificationGateway,
         files: FileGateway,
         blobs: BlobGateway,
+        recent_reads: RecentReadGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
         self._entries, self._tags, self._follows = entries, tags, follows
         self._sight, self._notes = visibility, notes
-        self._files, self._blobs = files, blobs
+        self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -198,6 +201,14 @@ class PersonalDataGateway:
     def iter_positions(self, user_id: int) -> Iterator[Row]:
         """Yield positions in recordings."""
         yield from self._belongings.list_positions(user_id)
+
+    def iter_recent(self, user_id: int) -> Iterator[Row]:
+        """Yield recently read entries that the user can still see, the latest first."""
+        for keys in _cut(self._recent_reads.find_visible_keys(user_id)):
+            rows = self._entries.find_rows(user_id, keys)
+            for key in keys:
+                if entry := rows.get(key.id):
+                    yield {"read": from_millis(key.at), "title": entry.title, "link": entry.url}
 
     def iter_shares(self, user_id: int) -> Iterator[Row]:
         """Yield shares and posts, each with its chain as far as the user may see it."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from app.errors import NotFoundError
 from app.gateways.reading import snippets
+from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.stream_merge import KeyMerger, KeyRequest
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -21,12 +22,14 @@ from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.search import QueryNote, Term
 from app.models.reading.stream import (
     MARKED,
+    SINGLE,
     Cursor,
     Segment,
     Show,
     Snapshot,
     Sort,
     SourceFeed,
+    StreamKind,
     StreamRef,
 )
 from app.models.reading.tag import Mark
@@ -162,8 +165,9 @@ class StreamGateway:
         entries: EntryMapper,
         marks: MarkMapper,
         snapshots: SnapshotMapper,
-        merger: KeyMerger,
         *,
+        merger: KeyMerger,
+        recent_reads: RecentReadGateway,
         feeds_max: int,
     ) -> None:
         self._feeds = feeds
@@ -171,6 +175,7 @@ class StreamGateway:
         self._marks = marks
         self._snapshots = snapshots
         self._merger = merger
+        self._recent_reads = recent_reads
         self._kept = WeightedCache[int, Sources](feeds_max)
 
     def load_sources(
@@ -242,6 +247,8 @@ class StreamGateway:
         """Return the page after ``cursor``."""
         if snapshot.ref.kind in MARKED:
             return self._marked(snapshot, cursor, limit)
+        if snapshot.ref.kind is StreamKind.RECENT:
+            return self._read_recently(snapshot, cursor, limit)
         feeds = snapshot.feeds.values()
         wanted = KeyRequest(limit + 1, snapshot.sort is not Sort.OLDEST)
         if cursor:
@@ -271,9 +278,9 @@ class StreamGateway:
         Args:
             was_read: whether the entry was read when the list was made, which decides about its place.
         """
-        if snapshot.ref.kind in MARKED:
-            # Its place depends on the time of the mark.
-            keys = self._marked(snapshot, None, FOLLOWING_MAX).keys
+        if snapshot.ref.kind in SINGLE:
+            # Its place depends on the time of the mark or of reading.
+            keys = self.load_key_page(snapshot, None, FOLLOWING_MAX).keys
             place = next((n for n, key in enumerate(keys, 1) if key.id == entry.id), len(keys))
             return keys[place : place + limit]
         segment = Segment.READ if was_read and snapshot.sort is Sort.UNREAD_ON_TOP else Segment.FIRST
@@ -296,6 +303,14 @@ class StreamGateway:
             if len(keys) > limit or len(found) < size:
                 return cut_page(keys[: limit + 1], limit, cursor)
             size *= 2  # an import: more than a page of stars in one millisecond
+
+    def _read_recently(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        """Return a page; an entry that is read again moves to the front, so it isn't on later pages."""
+        wanted = KeyRequest(
+            limit + 1, snapshot.sort is not Sort.OLDEST, after=(cursor.at, cursor.id) if cursor else None
+        )
+        keys = sorted(self._recent_reads.find_visible_keys(snapshot.user_id), key=wanted.make_sort_key)
+        return cut_page([key for key in keys if wanted.is_after(key)][: limit + 1], limit, cursor)
 
     def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
         """Return a snippet by entry, for entries whose text contains one of these terms."""

@@ -258,6 +258,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    # One document per user, so that is all its index needs.
+    "recentreads": [IndexModel([("user_id", _UP)], name="user", unique=True)],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

@@ -17,7 +17,7 @@ from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 from app.models.subscriptions.read_state import ReadState
 
-_REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
+_REF = re.compile(r"(all|starred|recent|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
 _SEARCH = "search/"
 #: Most characters of a text form; searches have the longest.
 REF_MAX = 2048
@@ -32,6 +32,7 @@ class StreamKind(enum.StrEnum):
     FEED = "feed"
     FOLDER = "folder"
     STARRED = "starred"
+    RECENT = "recent"
     FOLLOWING = "following"
     SHARES = "shares"
     TAG = "tag"
@@ -40,10 +41,12 @@ class StreamKind(enum.StrEnum):
 
 #: Streams of marked entries, even of feeds that the user has left. Like searches: no unread-on-top.
 MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
+#: Streams of single entries, whose keys aren't merged from feeds.
+SINGLE = MARKED | {StreamKind.RECENT}
 
 
 class Sort(enum.StrEnum):
-    """Orders of a stream. For starred, tagged and found entries, unread-on-top means newest.
+    """Orders of a stream. For starred, tagged, found and recently read ones, unread-on-top means newest.
 
     Only found entries have a relevance; elsewhere it means newest.
     """
@@ -55,7 +58,7 @@ class Sort(enum.StrEnum):
 
 
 class Show(enum.StrEnum):
-    """Which entries of a stream are listed. Starred entries are listed, read or not."""
+    """Which entries of a stream are listed. Starred and recently read ones are listed, read or not."""
 
     ALL = "all"
     UNREAD = "unread"
@@ -65,8 +68,8 @@ class Show(enum.StrEnum):
 class StreamRef:
     """A reference to a stream.
 
-    Its text form is ``all``, ``starred``, ``following``, ``shares`` (the reader's own), ``feed/<id>``,
-    ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an address
+    Its text form is ``all``, ``starred``, ``recent``, ``following``, ``shares`` (the reader's own),
+    ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an address
     (:func:`app.models.reading.search.encode_query`).
     """
 
@@ -202,8 +205,8 @@ class Snapshot:
 
     @property
     def total(self) -> int | None:
-        """The number of rows of the list; None for marked and found entries."""
-        if self.ref.kind in MARKED or self.ref.kind is StreamKind.SEARCH:
+        """The number of rows of the list; None for marked, recently read and found entries."""
+        if self.ref.kind in SINGLE or self.ref.kind is StreamKind.SEARCH:
             return None
         unread = self.show is Show.UNREAD
         return sum(f.unread if unread else f.total for f in self.feeds.values())

@@ -11,7 +11,7 @@ from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.stream import MARKED, Cursor, EntryRow, Page, Snapshot, StreamKind
+from app.models.reading.stream import MARKED, SINGLE, Cursor, EntryRow, Page, Snapshot, StreamKind
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.models.subscriptions.subscription import Subscription
@@ -163,7 +163,7 @@ class PageMaker:
             sources: those of the whole stream, if they were just read.
         """
         user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
-        if sources is None or kept_ones:
+        if sources is None or snapshot.ref.kind in SINGLE:
             feed_ids = list({k.feed_id for k in page.keys})
             own = self._gathering.make_own_subscriptions(user_id) if snapshot.ref.is_own else []
             sources = self._streams.load_sources(

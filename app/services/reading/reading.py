@@ -13,6 +13,7 @@ from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
@@ -79,6 +80,7 @@ class ReadingService:
         grouping: GroupingGateway,
         mass_marks: MassMarks,
         changes: ChangeGateway,
+        recent_reads: RecentReadGateway,
         events: EventPort,
         page_size: int,
         whole_size: int,
@@ -106,6 +108,7 @@ class ReadingService:
         )
         self._mass_marks = mass_marks
         self._changes = changes
+        self._recent_reads = recent_reads
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
@@ -295,6 +298,14 @@ class ReadingService:
             feed_url=card.url if card else None,
         )
 
+    def record_opened(self, actor: Actor, article: Article, ref: StreamRef) -> None:
+        """Record that an entry was opened in a stream, unless it will be recorded with its mark.
+
+        Within the stream of recently read entries nothing is recorded: going through it would turn it over.
+        """
+        if ref.kind is not StreamKind.RECENT and article.read and article.markable:
+            self._recent_reads.record(actor.user_id, [article.entry.id], clock.now())
+
     def find_following(
         self, actor: Actor, query: StreamQuery, entry_id: int, limit: int, *, was_read: bool
     ) -> list[tuple[Entry, str | None]]:
@@ -321,6 +332,8 @@ class ReadingService:
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> MarkResult:
         """Mark entries as read, or keep them unread; twice is the same as once.
 
+        A few entries at once count as read one by one, and are listed as recently read.
+
         Ids that are gone or that the actor may not see are ignored, because a share may be unshared while it
         is on a screen. The answer doesn't reveal which of the two it was.
 
@@ -335,7 +348,9 @@ class ReadingService:
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
-            self._feeds.touch([cards[f] for f in deltas], clock.now())
+            now = clock.now()
+            self._feeds.touch([cards[f] for f in deltas], now)
+            self._recent_reads.record(actor.user_id, wanted, now)
         self._events.notify_counts(actor.user_id)
         # Counts must not reveal what a closed stream contains.
         return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
@@ -375,11 +390,11 @@ class ReadingService:
 
         Raises:
             NotFoundError: the actor has no such stream, or the snapshot has expired.
-            InvalidError: the stream is one of starred entries or own shares, or the snapshot is of another
-                stream.
+            InvalidError: the stream holds starred or recently read entries or own shares, or the
+                snapshot is of another stream.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
+        if ref.kind in (StreamKind.STARRED, StreamKind.SHARES, StreamKind.RECENT):
             raise InvalidError(
                 "You can't mark this whole list as read. Mark its entries one at a time.", field="stream"
             )

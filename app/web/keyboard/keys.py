@@ -119,6 +119,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("go-home", "g+h", lazy_gettext("Home")),
             _row("go-all", "g+a", lazy_gettext("All entries")),
             _row("go-starred", "g+s", lazy_gettext("Starred")),
+            _row("go-recent", "g+r", lazy_gettext("Recently read")),
             _row("go-tags", "g+t", lazy_gettext("Tags")),
             _row("go-following", "g+Shift+F", lazy_gettext("Following")),
             _row("go-shares", "g+Shift+S", lazy_gettext("My shares")),

@@ -81,7 +81,7 @@ def show_no_article() -> str:
     return render_page("parts/article_empty.html")
 
 
-@bp.get("/read/<any(all, starred, following, shares):kind>")
+@bp.get("/read/<any(all, starred, recent, following, shares):kind>")
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
 def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str:
@@ -125,7 +125,9 @@ def _article(ref: StreamRef, asked: Query, entry_id: int) -> str:
 
 def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
     """Return an entry, and let the pictures of the next ones be fetched."""
-    found = get_services().reading.get_article(get_actor(), entry_id)
+    reading, actor = get_services().reading, get_actor()
+    found = reading.get_article(actor, entry_id)
+    reading.record_opened(actor, found, ref)
     get_services().ahead.request_following(get_user(), ref, found, asked.overrides)
     return found
 

@@ -35,6 +35,8 @@ def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | N
         return Head(_("All entries"), tree.unread, waits=True)
     if ref.kind is StreamKind.STARRED:
         return Head(_("Starred"), 0)
+    if ref.kind is StreamKind.RECENT:
+        return Head(_("Recently read"), 0)
     if ref.kind is StreamKind.FOLLOWING:
         return Head(_("Following"), tree.following or 0)
     if ref.kind is StreamKind.SHARES:

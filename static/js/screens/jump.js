@@ -18,6 +18,7 @@ const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCas
 const PLACES = () => [
   [t("All entries"), "/read/all"],
   [t("Starred"), "/read/starred"],
+  [t("Recently read"), "/read/recent"],
   [t("Search"), "/search"],
   [t("Tags"), "/tags"],
   [t("Add a feed"), "/add"],

@@ -44,9 +44,9 @@ Limit = Annotated[int, Meta(ge=1, le=1000, description="Number of items per page
 StreamName = Annotated[
     str,
     Meta(
-        pattern=r"^(all|following|starred|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
-        description="`all`, `following`, `starred`, `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, "
-        "or `search` with a query `q`.",
+        pattern=r"^(all|following|starred|recent|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
+        description="`all`, `following`, `starred`, `recent` (read recently, by time of reading), `shares` "
+        "(your own), `feed:ID`, `folder:ID`, `tag:ID`, or `search` with a query `q`.",
     ),
 ]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
