@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from bs4 import BeautifulSoup
 
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
@@ -119,9 +120,10 @@ def test_notifications_are_counted_read_and_switched_off(
     services.notifier.notify_import_finished(bob.user_id, 17)
     assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
     assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
-    page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
+    page = browser.get("/notifications").text
+    said = read_sentences(page)
     for words in ("ann liked “blog 1”", "ann commented on “blog 1”", "Your import is finished"):
-        assert words in page
+        assert words in said
     form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
     assert form, "the row as it was shown"
     like = {"row": f"like.{share.id}", "until": form[1]}
@@ -132,11 +134,96 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.post("/notifications/read-all", {"until": made[1]}, **JSON).json == {"unread": 1}
     assert browser.post("/notifications/read-all").headers["Location"] == "/notifications"
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
-    assert "ann liked" in browser.get("/notifications").text.replace("\u2069", "")
+    assert "ann liked “blog 1”" in read_sentences(browser.get("/notifications").text)
     assert browser.post("/settings/notifications", {"notify_like": "1"}).status_code == 303
     ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
     assert browser.get(f"/shares/{share.id}/likes").status_code == 200
+
+
+def read_sentences(page: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the sentences of a page of notifications, each with its links: words and goal."""
+    found = {}
+    for sentence in BeautifulSoup(page, "lxml").select(".sentence"):
+        links = [(link.text, str(link["href"])) for link in sentence.select("a")]
+        found[sentence.text.translate({0x2068: None, 0x2069: None})] = [
+            (words.translate({0x2068: None, 0x2069: None}), goal) for words, goal in links
+        ]
+    return found
+
+
+def test_people_and_what_it_is_about_are_links_of_a_notification(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    hostile = "<img src=x onerror=alert(1)> {0} %(what)s"
+    services.following.update_profile(
+        _actor(services, "ann"),
+        display=hostile,
+        bio="",
+        links=(),
+        audience=Audience.PUBLIC,
+        listed=False,
+        open_lists=False,
+    )
+    eve = add_user(services, "eve")
+    services.discussion.set_liked(eve, share.id)
+    ann.post(f"/shares/{share.id}/like")
+    browser = visitor()
+    browser.log_in("bob")
+    page = browser.get("/notifications").text
+    (said,) = read_sentences(page).items()
+    assert said == (
+        f"{hostile} and eve liked “blog 1”",
+        [(hostile, "/@ann"), ("“blog 1”", f"/shares/{share.id}/comments")],
+    )
+    assert "<img src=x" not in page
+
+
+def test_a_follower_is_followed_back_where_the_notification_says_so(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    ann.post("/people/follow", {"name": "bob"})
+    browser = visitor()
+    browser.log_in("bob")
+    form = 'form[action="/people/follow"]'
+    # Nobody can follow ann yet: she has no page.
+    assert not BeautifulSoup(browser.get("/notifications").text, "lxml").select(form)
+    People(services).open(_actor(services, "ann"))
+    page = BeautifulSoup(browser.get("/notifications").text, "lxml")
+    (found,) = page.select(form)
+    fields = {
+        str(one["name"]): str(one["value"]) for one in found.select("input") if one["name"] != "csrf_token"
+    }
+    assert fields == {"name": "ann", "next": "/notifications"}
+    assert browser.post("/people/follow", fields).headers["Location"] == "/notifications"
+    after = browser.get("/notifications").text
+    assert not BeautifulSoup(after, "lxml").select(form)
+    assert "you follow them too" in after
+
+
+def test_a_follow_request_is_answered_where_the_notification_says_so(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor
+) -> None:
+    People(services).open(bob, Audience.FOLLOWERS)
+    ann.post("/people/follow", {"name": "bob"})
+    browser = visitor()
+    browser.log_in("bob")
+    page = BeautifulSoup(browser.get("/notifications").text, "lxml")
+    assert [button.text for button in page.select('form[action="/people/answer"] button')] == [
+        "Accept ann",
+        "Decline ann",
+    ]
+    assert not page.select('form[action="/people/follow"]')
+    answer = {"name": "ann", "yes": "1", "next": "/notifications"}
+    assert browser.post("/people/answer", answer).headers["Location"] == "/notifications"
+    assert not BeautifulSoup(browser.get("/notifications").text, "lxml").select(".note-people")
+    assert services.following.get_person(_actor(services, "ann"), "bob").tie.follows
+
+
+def _actor(services: Services, name: str) -> Actor:
+    found = services.gateways.accounts.find_by_name(name)
+    assert found is not None
+    return Actor(found)
 
 
 def test_own_shares_are_nothing_to_catch_up_with(

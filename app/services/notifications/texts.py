@@ -21,12 +21,20 @@ class Translations(Protocol):
     def ngettext(self, msgid1: str, msgid2: str, num: int) -> str: ...
 
 
-def format_sentence(note: NotificationRow, translations: Translations) -> str:
-    """Return the sentence of a notification; not for failing feeds."""
+def format_sentence(note: NotificationRow, translations: Translations, what: str = "") -> str:
+    """Return the sentence of a notification; not for failing feeds.
+
+    Args:
+        what: stands for what it is about; empty: what :func:`format_subject` returns.
+    """
     said = note.kind in (NotificationKind.COMMENT, NotificationKind.REPLY)
     who = _who(note.faces, len(note.faces) if said else note.count, translations)
-    what = _quote(note.title, translations) if note.title else translations.gettext("a post")
-    return _SENTENCES[note.kind](note, who, what, translations)
+    return _SENTENCES[note.kind](note, who, what or format_subject(note, translations), translations)
+
+
+def format_subject(note: NotificationRow, translations: Translations) -> str:
+    """Return what a notification is about: the title of an entry in quotes, or words for one without."""
+    return _quote(note.title, translations) if note.title else translations.gettext("a post")
 
 
 def build_path(note: NotificationRow) -> str:

@@ -108,6 +108,11 @@ class PeopleListService:
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._laid(actor, kind)
 
+    def find_contacts(self, actor: Actor, user_ids: Sequence[int]) -> dict[int, Contact]:
+        """Return people with the actor's relationship to them, by user id; unknown ones are left out."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._find_contacts(actor, user_ids, all=True) if user_ids else {}
+
     def _shown(self, actor: Actor | None, handle: str) -> Person:
         person = self._people.resolve_person(actor, handle)
         if not (person.tie.own or person.profile.open_lists):
@@ -133,10 +138,15 @@ class PeopleListService:
 
     def _contacts(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> tuple[Contact, ...]:
         """Return people in this order; with ``all``, even people without a page."""
+        return tuple(self._find_contacts(actor, user_ids, all=all).values())
+
+    def _find_contacts(
+        self, actor: Actor | None, user_ids: Sequence[int], *, all: bool
+    ) -> dict[int, Contact]:
         profiles = self._profiles.find_many(user_ids)
         ties = self._sight.find_relationships(actor.user_id if actor else None, profiles.values())
         names = self._accounts.find_names([u for u in user_ids if u not in profiles]) if all else {}
-        found = []
+        found: dict[int, Contact] = {}
         for user_id in user_ids:
             if profile := profiles.get(user_id):
                 tie = ties[user_id]
@@ -144,7 +154,7 @@ class PeopleListService:
                 if all or (seen and profile.allows_view(Audience.PUBLIC, tie)):
                     # Only the page shows display name and picture; the account's name is known already.
                     name, avatar = (profile.name, profile.avatar) if seen else (profile.handle, "")
-                    found.append(Contact(profile.handle, name, tie, open=seen, avatar=avatar))
+                    found[user_id] = Contact(profile.handle, name, tie, open=seen, avatar=avatar)
             elif user_id in names:
-                found.append(Contact(names[user_id], names[user_id]))
-        return tuple(found)
+                found[user_id] = Contact(names[user_id], names[user_id])
+        return found

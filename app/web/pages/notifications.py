@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
+from markupsafe import Markup, escape
 
 from app import clock
 from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.services.notifications import texts
+from app.services.sharing.people_lists import Contact
 from app.web import forms
 from app.web.context import get_actor, get_services
 from app.web.errors import is_json_wanted
@@ -21,9 +25,9 @@ from app.web.view.render import describe_feed_error, render_page
 bp = Blueprint("notifications", __name__)
 
 _ICONS: Mapping[NotificationKind, str] = {
-    NotificationKind.FOLLOWER: "user",
-    NotificationKind.REQUEST: "user",
-    NotificationKind.RESHARE: "refresh",
+    NotificationKind.FOLLOWER: "follow",
+    NotificationKind.REQUEST: "follow",
+    NotificationKind.RESHARE: "share",
     NotificationKind.LIKE: "heart",
     NotificationKind.IMPORT: "download",
     NotificationKind.EXPORT: "download",
@@ -31,14 +35,25 @@ _ICONS: Mapping[NotificationKind, str] = {
 }
 
 
+#: Kinds whose people can be answered in place.
+_FOLLOWS = (NotificationKind.FOLLOWER, NotificationKind.REQUEST)
+#: In a sentence, where a link goes: characters that no text contains.
+_MARK, _SUBJECT = "\ue000{}\ue001", "s"
+_MARKED = re.compile("\ue000(.+?)\ue001")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """A notification as text; ``path``: the page it links to, empty: none."""
+    """A notification as a sentence with links.
+
+    ``path``: the page it is about, empty: none. ``people``: those to follow or answer.
+    """
 
     note: NotificationRow
-    text: str
+    sentence: Markup
     path: str
     icon: str
+    people: Sequence[Contact]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +78,10 @@ def show_notifications() -> str:
     asked = forms.read_query(request, Query)
     now = clock.now()
     found = get_services().notifications.list_notifications(get_actor(), asked.cursor or None)
-    rows = [Row(n, _words(n), texts.build_path(n), _ICONS.get(n.kind, "comment")) for n in found.notes]
+    people = get_services().people_lists.find_contacts(
+        get_actor(), [face.user_id for note in found.notes if note.kind in _FOLLOWS for face in note.faces]
+    )
+    rows = [_build_row(note, people) for note in found.notes]
     return render_page("pages/notifications.html", rows=rows, cursor=found.cursor, now=now)
 
 
@@ -89,9 +107,52 @@ def _done() -> Response:
     return make_response(redirect("/notifications", 303))
 
 
-def _words(note: NotificationRow) -> str:
-    if note.kind is not NotificationKind.FEED:
-        return texts.format_sentence(note, i18n.get_catalogue())
+def _build_row(note: NotificationRow, people: Mapping[int, Contact]) -> Row:
+    path, faces = texts.build_path(note), note.faces if note.kind in _FOLLOWS else ()
+    return Row(
+        note,
+        build_sentence(note, path),
+        "" if faces else path,
+        _ICONS.get(note.kind, "comment"),
+        [
+            people[face.user_id]
+            for face in faces
+            if face.user_id in people and _can_answer(note, people[face.user_id])
+        ],
+    )
+
+
+def _can_answer(note: NotificationRow, who: Contact) -> bool:
+    # Someone without an open page can't be followed, but asks to follow.
+    return note.kind is NotificationKind.REQUEST or who.open or who.tie.follows or who.tie.requested
+
+
+def build_sentence(note: NotificationRow, path: str) -> Markup:
+    """Return the sentence of a notification, in which people and what it is about are links."""
+    if not note.faces:
+        words = _describe_feed(note) if note.kind is NotificationKind.FEED else _format(note)
+        return _link(path, escape(words))
+    links = {_SUBJECT: _link(path, escape(texts.format_subject(note, i18n.get_catalogue())))}
+    faces = []
+    for number, face in enumerate(note.faces):
+        name = Markup("<bdi>{}</bdi>").format(face.name)
+        links[str(number)] = _link(f"/@{quote(face.handle)}", name) if face.page else name
+        faces.append(face._replace(name=_MARK.format(number)))
+    marked = _format(dataclasses.replace(note, faces=tuple(faces)), _MARK.format(_SUBJECT))
+    # Texts and marks by turns.
+    parts = enumerate(_MARKED.split(marked))
+    return Markup().join(links[part] if number % 2 else escape(part) for number, part in parts)
+
+
+def _format(note: NotificationRow, what: str = "") -> str:
+    return texts.format_sentence(note, i18n.get_catalogue(), what)
+
+
+def _link(path: str, words: Markup) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(path, words)
+
+
+def _describe_feed(note: NotificationRow) -> str:
     when, why, what = (
         present.format_moment(note.at),
         describe_feed_error(note.detail),
