@@ -21,6 +21,7 @@ from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from app.errors import SettingsError
+from app.models.jobs import redis_address
 from app.models.media import store_address
 
 PREFIX = "EVENTR_"
@@ -212,10 +213,18 @@ class Settings:
     mongodb_name: str = _row("eventr", "Name of the MongoDB database", _database)
     redis_url: str = _row(
         "",
-        "URL of Redis 6.2 or newer; empty: embedded Redis",
-        _url("redis", "rediss", "unix"),
+        (
+            "URL of Redis 6.2 or newer, or of Sentinels: redis+sentinel://HOST:PORT,HOST:PORT/SET; empty: "
+            "embedded Redis"
+        ),
+        redis_address.find_address_problem,
         secret=True,
         common=True,
+    )
+    redis_replicas: int = _row(
+        0,
+        "Replicas of Redis that must have a job before it counts as queued or claimed; 0: none",
+        _between(0, 5),
     )
     embedded_cache: int = _row(
         0,

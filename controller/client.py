@@ -20,13 +20,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Ticket
+from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE
 from controller import follower
 from controller.cancel import cancel_tasks
@@ -47,7 +47,7 @@ class ResultReader:
     def __init__(self, redis_url: str, hub: Path) -> None:
         self._redis_url = redis_url
         self._hub = hub
-        self._client = redis.Redis.from_url(
+        self._client = connections.connect(
             redis_url, socket_timeout=_LOOK_SECONDS, retry=Retry(NoBackoff(), 0)
         )
         self._lock = threading.Lock()

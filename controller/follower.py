@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import redis
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import logs
+from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE, describe_outage
 
 _log = logs.get(__name__)
@@ -29,7 +28,7 @@ Told = Callable[[str, list[Row]], None]
 
 def connect(redis_url: str) -> Any:
     """Return a client for blocking reads, without retries: each retry would block again."""
-    return redis.asyncio.Redis.from_url(
+    return connections.connect_async(
         redis_url, socket_timeout=_BLOCK_MS / 1000 + _LATE, retry=Retry(NoBackoff(), 0)
     )
 

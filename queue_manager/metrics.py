@@ -16,6 +16,7 @@ from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.monitoring import metrics
 from app.monitoring.metrics import build_family
+from app.runtime import redis_connections as connections
 from queue_manager.control.actions import Controls
 
 STATES = ("starting", "ready", "leaving", "killed")
@@ -27,7 +28,7 @@ class ManagerMetrics:
     def __init__(self, settings: Settings, controls: Controls) -> None:
         self._controls = controls
         # A separate connection: scrapes must neither wait for the manager's work nor delay it.
-        self._client: Any = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=3)
+        self._client: Any = connections.connect_async(settings.redis_url, socket_timeout=3)
 
     async def find_missing(self) -> list[str]:
         """Return what this manager needs to work but lacks: ``redis``, ``workers``."""

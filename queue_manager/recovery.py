@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import redis
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq.utils import now, utcformat
@@ -25,6 +23,7 @@ from app.errors import get_feed_message
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.models.jobs.workers import QueueRules
+from app.runtime import redis_connections as connections
 from queue_manager.policy import DeathVerdict
 
 
@@ -76,7 +75,7 @@ class Recovery:
 
     def __init__(self, settings: Settings, manager: str) -> None:
         self._settings, self._manager = settings, manager
-        self.client: Any = redis.asyncio.Redis.from_url(
+        self.client: Any = connections.connect_async(
             settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
         )
         shared = resources.files("app.adapters.redis").joinpath("bury.lua").read_text()

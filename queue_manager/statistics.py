@@ -26,6 +26,7 @@ from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.operations import hourly_stats
 from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, Counters
+from app.runtime import redis_connections as connections
 
 _log = logs.get(__name__)
 
@@ -56,7 +57,7 @@ class Statistics:
 
     def __init__(self, settings: Settings, manager: str, memory: Callable[[], int]) -> None:
         self._manager, self._memory = manager, memory
-        self._client: Any = redis.asyncio.Redis.from_url(
+        self._client: Any = connections.connect_async(
             settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
         )
         text = resources.files(__package__).joinpath("count.lua").read_text()

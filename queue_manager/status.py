@@ -8,12 +8,12 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.config import Settings
 from app.models.jobs import redis_keys
+from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE
 from queue_manager.control.actions import Controls
 from queue_manager.statistics import cancel_task
@@ -27,7 +27,7 @@ PERIOD, IDLE_PERIOD = 2.0, 5.0
 async def publish_status(settings: Settings, controls: Controls) -> AsyncIterator[None]:
     """Publish the status repeatedly while the block runs."""
     # A separate connection: reports must neither wait for the manager's work nor delay it.
-    client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+    client = connections.connect_async(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
     telling = asyncio.create_task(_tell(client, controls))
     try:
         yield

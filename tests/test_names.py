@@ -32,6 +32,7 @@ FOREIGN = {
     "app.mappers.mongo.write_listener": {"started", "succeeded", "failed"},
     "app.logs": {"debug", "info", "warning", "error"},
     "app.monitoring.metrics": {"collect"},
+    "app.runtime.redis_connections": {"aclose"},
     "app.runtime.pieces": {"readable", "readinto"},
     "app.services.notifications.texts": {"gettext", "ngettext"},
     "app.web.view.i18n": {"ngettext"},

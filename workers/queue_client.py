@@ -21,6 +21,7 @@ from app.adapters.redis.lua import Call, load_scripts, run_all
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import USER_QUEUES
+from app.runtime import redis_connections as connections
 from workers.job import ClaimedJob, parse_job
 from workers.outcome import AttemptOutcome, ProgressReport
 
@@ -31,7 +32,7 @@ class UnregisteredError(Exception):
 
 def connect(redis_url: str) -> redis.Redis:
     """Return a client without automatic retries: a TAKE sent twice would claim twice."""
-    return redis.Redis.from_url(redis_url, retry=Retry(NoBackoff(), 0))
+    return connections.connect(redis_url, retry=Retry(NoBackoff(), 0))
 
 
 def load_script(name: str) -> str:
@@ -51,20 +52,28 @@ class QueueClient:
     """
 
     def __init__(
-        self, client: redis.Redis, worker: str, queues: Sequence[str], dead_max: int = 10_000
+        self,
+        client: redis.Redis,
+        worker: str,
+        queues: Sequence[str],
+        dead_max: int = 10_000,
+        replicas: int = 0,
     ) -> None:
-        self._client, self._dead_max = client, dead_max
+        self._client, self._dead_max, self._replicas = client, dead_max, replicas
         self._worker = worker
         self._queues = tuple(queues)
         self._inflight = redis_keys.make_inflight_key(worker)
-        self._doubtful = False
+        #: Whether this client has ever claimed; how often it has connected; and how often when the jobs that
+        #: Redis holds for it were last certain (None: a reply was lost).
+        self._known, self._connects = False, 0
+        self._certain: int | None = None
+        connections.notify_connects(client, self._count_connect)
         self._line: Any = None  # a connection for outcomes that are sent without waiting
         self._scripts = [
             client.register_script(load_script(name))
             for name in ("take", "finish", "put_back_unknown", "progress")
         ]
         self._take, self._finish, self._put_back, self._progress = self._scripts
-        self._known = False
         #: Seconds until the next retry in its queues, as the last :meth:`claim_jobs` saw it if it claimed
         #: nothing; None: there is none.
         self.next_retry: float | None = None
@@ -95,20 +104,11 @@ class QueueClient:
             names += [redis_keys.make_queue_key(queue), redis_keys.SCHEDULED + queue]
             args += [caps.get(queue, limit), int(queue not in USER_QUEUES)]
         try:
-            if not self._known or self._doubtful:  # this may be a different Redis than before
-                # Load all scripts at once. Progress delayed by a missing script would arrive after its job's
-                # end and be lost.
-                load_scripts(self._client, self._scripts)
-                self._known = True
-            if self._doubtful:
-                tokens = [job.token for job in held]
-                self._put_back(
-                    keys=[self._inflight, redis_keys.EVENTS],
-                    args=[self._worker, redis_keys.EVENTS_KEPT, *tokens],
-                )
-            self._doubtful = True
-            rows: Any = self._take(keys=names, args=args)
-            self._doubtful = False
+            if self._certain != self._connects:
+                self._settle_claims(held)
+            before, self._certain = self._connects, None
+            rows = run_all(self._client, [(self._take, names, args)], replicas=self._replicas)[0]
+            self._certain = before
         except redis.RedisError as e:
             raise StoreError from e
         if rows is None:
@@ -117,6 +117,25 @@ class QueueClient:
             self.next_retry = max(0.0, float(rows[0])) if rows[0] else None
             return []
         return [parse_job(row) for row in rows]
+
+    def _count_connect(self) -> None:
+        self._connects += 1
+
+    def _settle_claims(self, held: Iterable[ClaimedJob]) -> None:
+        """Put back what Redis holds for this worker unknown to it.
+
+        That is the claims of a lost reply, and, where a fail-over led to another server, jobs whose end that
+        server has never heard of.
+        """
+        # Load all scripts at once: this may be a different Redis than before, and progress delayed by a
+        # missing script would arrive after its job's end and be lost.
+        load_scripts(self._client, self._scripts)
+        if self._known:
+            tokens = [job.token for job in held]
+            self._put_back(
+                keys=[self._inflight, redis_keys.EVENTS], args=[self._worker, redis_keys.EVENTS_KEPT, *tokens]
+            )
+        self._known = True
 
     def limit_pause(self, seconds: float) -> float:
         """Return how long an idle worker may sleep: these seconds, or until the next retry."""

@@ -22,6 +22,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.workers import Ready, WorkerSpec
+from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE, describe_outage
 from workers.context import Resources
 from workers.lifeline import ManagerChannel
@@ -116,7 +117,13 @@ class EventrWorker(BaseWorker):
 
     def _desk(self) -> QueueClient:
         settings = self._settings
-        return QueueClient(connect(settings.redis_url), self.name, self._spec.queues, settings.dead_max)
+        return QueueClient(
+            connect(settings.redis_url),
+            self.name,
+            self._spec.queues,
+            settings.dead_max,
+            settings.redis_replicas,
+        )
 
     def _begin(self, kick: Callable[[], None]) -> None:
         threading.Thread(target=self._listen, args=(kick,), daemon=True, name="wake").start()
@@ -132,7 +139,7 @@ class EventrWorker(BaseWorker):
 
     def _listen(self, kick: Callable[[], None]) -> None:
         """Pass wake-up hints on; they only shorten an idle worker's wait."""
-        client = redis.Redis.from_url(self._settings.redis_url, socket_timeout=None)
+        client = connections.connect(self._settings.redis_url, socket_timeout=None)
         while not self._over.is_set():
             try:
                 with client.pubsub() as hints:  # type: ignore[no-untyped-call]
@@ -151,7 +158,7 @@ def wait_for_redis(settings: Settings) -> redis.Redis:
     Raises:
         StoreError: Redis answers, but rejects this process.
     """
-    client = redis.Redis.from_url(settings.redis_url)
+    client = connections.connect(settings.redis_url)
     waiting = threading.Event()
     while True:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import redis
-
 from app.adapters.media.building import build_stores
 from app.adapters.media.store_set import StoreSet
 from app.adapters.redis.byte_ledger import RedisByteLedger
@@ -21,6 +19,7 @@ from app.errors import SettingsError
 from app.gateways.reading.search_engine import FallbackSearch
 from app.mappers.mongo.store import Store
 from app.ports import SearchPort
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 from app.services.fetch_budget import FetchBudget
 from app.services.free_space import FreeSpace
@@ -103,7 +102,7 @@ class Base:
     def limiter(self) -> RedisLimiter:
         """Rate limits for attempts."""
         # A short timeout: without Redis, a log-in falls back to this process's own count at once.
-        client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
+        client = connections.connect(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
         return RedisLimiter(client)
 
     @lazy

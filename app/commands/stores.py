@@ -16,6 +16,7 @@ from app.mappers.mongo.refusals import describe_refusal
 from app.models.jobs import redis_keys
 from app.monitoring import health
 from app.monitoring.health import shorten_error
+from app.runtime import redis_connections as connections
 from app.runtime import redis_errors
 
 _PATIENCE = 5.0
@@ -66,7 +67,7 @@ def _require_mongodb(uri: str, name: str) -> None:
 
 def _require_redis(url: str) -> None:
     try:
-        with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
+        with connections.connect(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
             client.exists(redis_keys.PROBE)  # a user may have no right to the data
     except (RedisError, ValueError) as e:

@@ -34,6 +34,7 @@ from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, ProcessSpec, Superviso
 from app.errors import StartupError
 from app.models.jobs import redis_keys
 from app.monitoring import admin_port
+from app.runtime import redis_connections as connections
 from app.runtime.private_file import open_private
 from app.runtime.redis_errors import OUTAGE
 
@@ -145,7 +146,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[ProcessSpec]
         build_env_name("port"): str(settings.port),
         "PYTHONUNBUFFERED": "1",
     }
-    signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
+    signs = connections.connect(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
     def make_health_check(name: str) -> Callable[[int | None], bool]:
         return lambda pid: (

@@ -36,10 +36,12 @@ from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
+from app.models.jobs.redis_address import is_sentinel_url
 from app.models.media.cleaning import DiskCounts
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.operations.disk_space import DiskSpace
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
+from app.runtime import redis_connections as connections
 from app.runtime import redis_errors, sockets
 from app.runtime.disk import measure_folder
 
@@ -407,7 +409,7 @@ def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> CheckResul
 def check_redis(settings: Settings) -> Iterator[CheckResult]:
     """Check Redis: is it responding, does it keep its data, are our processes running?"""
     try:
-        with redis.Redis.from_url(
+        with connections.connect(
             settings.redis_url,
             socket_timeout=_TIMEOUT_MS / 1000,
             retry=Retry(NoBackoff(), 0),
@@ -416,6 +418,7 @@ def check_redis(settings: Settings) -> Iterator[CheckResult]:
             info = client.info()
             yield from _redis_version(settings.redis_url, info)
             yield _durability(info)
+            yield from _replication(settings, info)
             yield from _spent_bytes(settings, client)
             refusal = _refusal(client)
             if refusal:
@@ -455,6 +458,19 @@ def _durability(info: dict[str, Any]) -> CheckResult:
         text = "Redis evicts keys when memory is low, which loses jobs. Set maxmemory-policy noeviction."
         return CheckResult("redis", Severity.FAIL, text)
     return CheckResult("redis", Severity.OK, "Redis keeps an append-only file and doesn't evict keys.")
+
+
+def _replication(settings: Settings, info: dict[str, Any]) -> Iterator[CheckResult]:
+    wanted, found = settings.redis_replicas, info.get("connected_slaves", 0)
+    if found < wanted:
+        text = (
+            f"Redis has {found} replicas, but EVENTR_REDIS_REPLICAS={wanted}: no job can be queued. "
+            "Start the replicas, or lower the setting."
+        )
+        yield CheckResult("redis_replicas", Severity.FAIL, text)
+    elif is_sentinel_url(settings.redis_url) and not wanted:
+        text = "A fail-over can lose the jobs of its last moments. Set EVENTR_REDIS_REPLICAS=1."
+        yield CheckResult("redis_replicas", Severity.WARN, text)
 
 
 def _spent_bytes(settings: Settings, client: redis.Redis) -> Iterator[CheckResult]:

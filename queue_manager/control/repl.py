@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import logs
 from app.config import Settings
+from app.runtime import redis_connections as connections
 from queue_manager.control.actions import Controls
 from queue_manager.control.commands import Commands
 from queue_manager.control.server import ControlServer
@@ -31,7 +31,7 @@ async def serve_operators(settings: Settings, controls: Controls) -> AsyncIterat
 
     statistics = Statistics(settings, status["manager"], measure_memory)
     # Separate connections: operators must neither wait for the manager's work nor delay it.
-    client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+    client = connections.connect_async(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
     server = ControlServer(settings, Commands(controls, statistics), hello, client)
     await server.start()
     counting = asyncio.create_task(statistics.count_forever())

@@ -61,6 +61,7 @@ class Process:
         names: tuple[str, ...] = (
             "home",
             "redis_url",
+            "redis_replicas",
             "mongodb_uri",
             "mongodb_name",
             "queues_file",

@@ -182,7 +182,7 @@ def test_what_a_lost_reply_took_is_put_back(
     (known,) = desk.claim_jobs(1, {}, ())
     # A second desk of the same name stands for the TAKE whose reply never came.
     assert len(support.desk(redis_client, settings).claim_jobs(2, {}, ())) == 2
-    desk._doubtful = True
+    desk._certain = None
     again = desk.claim_jobs(9, {}, [known])
     assert [job.args["key"] for job in again] == [1, 2]
     assert redis_client.llen(redis_keys.make_inflight_key("w1")) == 3
@@ -201,9 +201,30 @@ def test_what_a_lost_reply_took_is_put_back_though_an_earlier_run_of_it_is_known
     desk.finish([endings.finish_job(first, 1, settings)])
     jobs.enqueue(_job())
     (lost,) = support.desk(redis_client, settings).claim_jobs(1, {}, ())
-    desk._doubtful = True
+    desk._certain = None
     (second,) = desk.claim_jobs(1, {}, [first])
     assert (second.id, second.since, second.attempt) == (lost.id, lost.since, lost.attempt + 1)
+
+
+def test_an_end_that_a_fail_over_undid_is_put_back(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    desk = support.desk(redis_client, settings)
+    ticket = jobs.enqueue(_job())
+    (first,) = desk.claim_jobs(1, {}, ())
+    before = {
+        key: redis_client.dump(key)
+        for key in (redis_keys.make_job_key(ticket.id), redis_keys.make_inflight_key("w1"))
+    }
+    desk.finish([endings.finish_job(first, 1, settings)])
+    for key, value in before.items():  # the next primary has only heard of the claim
+        redis_client.restore(key, 0, value, replace=True)  # type: ignore[arg-type]
+    assert desk.claim_jobs(1, {}, ()) == []
+    redis_client.client_kill_filter(_type="normal", skipme=True)  # as the old primary's end
+    # The first claim notices the new connection, the second one acts.
+    (again,) = desk.claim_jobs(1, {}, ()) or desk.claim_jobs(1, {}, ())
+    assert (again.id, again.attempt) == (first.id, first.attempt + 1)
+    assert desk.claim_jobs(1, {}, (again,)) == []
 
 
 def test_recovery_keeps_the_order_of_what_it_puts_back(

@@ -175,7 +175,7 @@ def test_a_later_attempt_is_put_back_although_the_worker_knows_an_earlier_one(
     (first,) = desk.claim_jobs(1, {}, ())
     desk.finish([outcome.return_job(first)])
     support.desk(redis_client, settings).claim_jobs(1, {}, ())  # the reply with attempt 2 is lost
-    desk._doubtful = True
+    desk._certain = None
     assert [job.attempt for job in desk.claim_jobs(1, {}, [first])] == [3]
 
 
@@ -189,7 +189,7 @@ def test_after_a_lost_reply_a_held_id_without_a_job_is_forgotten(
     redis_client.delete(redis_keys.make_job_key(ticket.id))
     if foreign:
         redis_client.rpush(redis_keys.make_job_key(ticket.id), "a list")
-    desk._doubtful = True
+    desk._certain = None
     assert desk.claim_jobs(1, {}, ()) == []
     assert not redis_client.exists(redis_keys.make_inflight_key("w1"), PULLS)
 

@@ -15,6 +15,7 @@ import redis
 
 from app.errors import FeedError, InvalidError
 from app.models.jobs.jobs import Task
+from app.runtime import redis_connections as connections
 from workers.context import Context
 from workers.registry import register_task
 
@@ -25,7 +26,7 @@ _PAGE = 1 << 20
 
 @functools.cache
 def _redis(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url)
+    return connections.connect(url)
 
 
 @register_task(Task.ECHO)

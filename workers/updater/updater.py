@@ -31,6 +31,7 @@ from app.errors import DrainingError, StoreError
 from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
+from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE, describe_outage
 from app.services.later import LaterRunner
 from workers.updater import admin_port, batching
@@ -279,7 +280,7 @@ def run(settings: Settings) -> int:
     stop = WakeupSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.notify())
-    client = redis.Redis.from_url(settings.redis_url, retry=Retry(NoBackoff(), 0))
+    client = connections.connect(settings.redis_url, retry=Retry(NoBackoff(), 0))
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
         ident = f"{socket.gethostname()}-{os.getpid()}"

@@ -13,6 +13,7 @@ from redis.retry import Retry
 from app import clock, logs
 from app.models.feeds.spent_bytes import SpentBytes
 from app.models.jobs import redis_keys
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
@@ -38,7 +39,7 @@ class RedisByteLedger:
     @lazy
     def _client(self) -> redis.Redis:
         # No retries: bytes would be counted twice.
-        return redis.Redis.from_url(
+        return connections.connect(
             self._url,
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,

@@ -27,6 +27,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.notifications.events import ENDS, FOLLOWS, EventKind, EventPass
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
@@ -49,7 +50,7 @@ class RedisEvents:
 
     @lazy
     def _client(self) -> redis.Redis:
-        return redis.Redis.from_url(
+        return connections.connect(
             self._settings.redis_url,
             socket_connect_timeout=_TIMEOUT,
             socket_timeout=_TIMEOUT,

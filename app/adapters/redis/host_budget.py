@@ -21,6 +21,7 @@ from app import logs
 from app.config import Settings
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 log = logs.get(__name__)
@@ -67,7 +68,7 @@ class RedisBudget:
     @lazy
     def _client(self) -> redis.Redis:
         # No retries: tokens would be taken twice.
-        return redis.Redis.from_url(
+        return connections.connect(
             self._url,
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,

@@ -30,6 +30,7 @@ from app.models.jobs.job_engine import (
     describe_args,
 )
 from app.models.jobs.jobs import Queue, State, Task
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 _PAGE = 500
@@ -48,7 +49,7 @@ class RedisEngine:
 
     @lazy
     def _client(self) -> Any:
-        return redis.Redis.from_url(self._settings.redis_url, socket_timeout=5)
+        return connections.connect(self._settings.redis_url, socket_timeout=5)
 
     @lazy
     def _scripts(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
 from app.runtime import identity_map, redis_errors
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 from controller.client import ResultReader
 
@@ -87,7 +88,7 @@ class RedisJobs:
     def _client(self) -> redis.Redis:
         # Few retries: a page that waits for Redis reports the outage after a second. ENQUEUE is repeatable.
         retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.5), 3)
-        return redis.Redis.from_url(self._settings.redis_url, retry=retry)
+        return connections.connect(self._settings.redis_url, retry=retry)
 
     @lazy
     def _script(self) -> Any:
@@ -120,7 +121,11 @@ class RedisJobs:
         with _store():
             for start in range(0, len(calls), _BATCH):
                 some = calls[start : start + _BATCH]
-                replies += run_all(self._client, [(self._script, names, args) for names, args in some])
+                replies += run_all(
+                    self._client,
+                    [(self._script, names, args) for names, args in some],
+                    replicas=self._settings.redis_replicas,
+                )
         if any(fresh < 0 for fresh, _ in replies):
             raise DrainingError
         return [

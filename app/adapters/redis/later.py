@@ -27,6 +27,7 @@ from app.config import Settings
 from app.errors import InvalidError, StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.later import KEY_MAX, KIND, DueBatch, DueTask, PendingTask, Touch
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 #: Most tasks that are claimed together.
@@ -51,7 +52,7 @@ class RedisLater:
         # A repeated touch does no harm: at most the task runs once more. A request waits for it, and what it
         # asks for is found in the database as well, so a Redis that hangs must not hold it up for long.
         retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.1), 1)
-        return redis.Redis.from_url(
+        return connections.connect(
             self._settings.redis_url,
             retry=retry,
             socket_timeout=_PATIENCE,

@@ -16,6 +16,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.models.operations.hourly_report import ReportFigures
 from app.models.operations.hourly_stats import HOUR_MS
+from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
 
 _REPORTED_SECONDS = 2 * 86400
@@ -29,7 +30,7 @@ class RedisStats:
 
     @lazy
     def _client(self) -> redis.Redis:
-        return redis.Redis.from_url(self._settings.redis_url)
+        return connections.connect(self._settings.redis_url)
 
     def read_figures(self, hour: int) -> ReportFigures:
         """Return the figures of an hour; queues and updater are current."""
