@@ -493,7 +493,7 @@ class PictureDrawer(Protocol):
 class PictureBodies(Protocol):
     """Pictures that wait to be drawn; ``app.adapters.media.bodies.DiskBodies``.
 
-    A name has 32 hexadecimal digits.
+    A name has 32 hexadecimal digits. A subject and a hyphen may precede them: ``avatar-7`` is for person 7.
 
     All methods raise:
         NotFoundError: the name isn't one of ours.
@@ -522,6 +522,18 @@ class PictureBodies(Protocol):
 
     def delete(self, name: str) -> None:
         """Delete a body; a missing one is a success."""
+        ...
+
+    def delete_older(self, name: str) -> None:
+        """Delete what came before a body for the same subject."""
+        ...
+
+    def delete_of(self, subject: str) -> None:
+        """Delete all bodies of a subject."""
+        ...
+
+    def list_waiting(self, seconds: float) -> list[tuple[str, str]]:
+        """Return (subject, name) of the bodies with a subject that have waited for longer than this."""
         ...
 
     def delete_old(self, seconds: float) -> int:

@@ -61,7 +61,7 @@ class MediaServices(Base):
     @lazy
     def upload_upkeep(self) -> UpkeepService:
         """Maintenance of uploads; for workers and the updater."""
-        return UpkeepService(self.uploads, self.gateways.quota)
+        return UpkeepService(self.uploads, self.picture_uploads, self.gateways.quota)
 
     @lazy
     def files(self) -> FileService:

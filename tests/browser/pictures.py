@@ -115,7 +115,7 @@ def _illustrate(services: Services, filled: demo.Demo) -> None:
         Worker(own, client).work()
         for feed_id, url in urls.items():
             feeds.update_one({"_id": feed_id}, {"$set": {"url": url}})
-        own.avatars._wait = 0.0
+        own.picture_uploads.wait = 0.0
         own.avatars.upload(filled.ann, io.BytesIO(_drawing("ann")))
         for body in (own.settings.home / "media" / "in").iterdir():
             own.avatars.draw(filled.ann.user_id, body.name, 0)

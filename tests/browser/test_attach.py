@@ -72,7 +72,7 @@ def test_the_pictures_of_a_post_follow_its_text_everywhere(
     """
 
     def draw() -> None:
-        site.services.avatars._wait = 0.0
+        site.services.picture_uploads.wait = 0.0
         site.services.avatars.upload(ann, io.BytesIO(CAT["buffer"]))
         for path in (site.services.settings.home / "media" / "in").iterdir():
             site.services.avatars.draw(ann.user_id, path.name, 0)

@@ -49,37 +49,41 @@ class Worker:
 
     def __init__(self, services: Services, client: redis.Redis) -> None:
         self.services, self._client = services, client
+        #: (task, queue) of every job so far.
+        self.queues: list[tuple[str, str]] = []
 
     def work(self) -> list[str]:
         """Run all that is queued; return the tasks."""
         done = []
         with Fetcher(self.services.settings) as fetcher:
             while (job := self._take()) is not None:
-                task, args = job
+                queue, task, args = job
                 done.append(task)
-                elsewhere(functools.partial(self._run, fetcher, task, args, f"{task} {len(done)}"))
+                self.queues.append((task, queue))
+                token = f"{task} {len(done)}"
+                elsewhere(functools.partial(self._run, fetcher, task, args, token, queue))
         return done
 
-    def _take(self) -> tuple[str, dict[str, Any]] | None:
+    def _take(self) -> tuple[str, str, dict[str, Any]] | None:
         for queue in (Queue.PICTURES, Queue.PICTURES_SYSTEM, Queue.MEDIA, Queue.MEDIA_SYSTEM):
             raw: Any = self._client.lpop(redis_keys.make_queue_key(queue))
             if raw is not None:
                 job = RqJob.fetch(raw.decode(), connection=self._client, serializer=JSONSerializer)
                 self._client.delete(redis_keys.make_job_key(raw.decode()))
-                return str(job.func_name), job.kwargs
+                return queue, str(job.func_name), job.kwargs
         return None
 
-    def _run(self, fetcher: Fetcher, task: str, args: dict[str, Any], token: str) -> Any:
+    def _run(self, fetcher: Fetcher, task: str, args: dict[str, Any], token: str, queue: str) -> Any:
         services = self.services
         if task == Task.MEDIA_FETCH:
             ids = [bytes.fromhex(one) for one in args["ids"]]
-            return asyncio.run(services.pictures.fetch_many(ids, fetcher, token))
+            return asyncio.run(services.pictures.fetch_many(ids, fetcher, token, queue))
         if task == Task.MEDIA_AHEAD:
             return services.ahead.fetch_following(**args)
         if task == Task.MEDIA_THUMBS:
             return services.thumbs.fetch_thumbs(**args)
         if task == Task.MEDIA_ICONS:
-            return asyncio.run(services.icons.find_icons(args["feed_ids"], fetcher, token))
+            return asyncio.run(services.icons.find_icons(args["feed_ids"], fetcher, token, queue))
         if task == Task.DRAW_ICON:
             return services.feed_icons.draw(args["feed_id"], args["body"], 0)
         assert task == Task.DRAW, task

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,13 +18,15 @@ from app.bootstrap.services import Services
 from app.gateways.media import card_readers
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
-from app.models.jobs.jobs import Task
+from app.models.jobs.jobs import Queue, Task
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.media.farm import Worker, build_services, make_png
 from tests.support.commands import build_logged_services
 from tests.support.rawserver import RawServer, Reply
 from tests.support.reader import Canned, add_user, elsewhere, pull, rss
 from tests.web.conftest import Visitor
+from workers.tasks.media_icons import find_icons
+from workers.tasks.media_pictures import fetch_pictures
 
 
 @pytest.fixture
@@ -259,6 +262,29 @@ def test_pictures_of_new_entries_wait_in_the_queue_of_the_system(
     assert site.thumbs.fetch_thumbs([feed_id], [3]) == 3
     assert redis_client.llen("rq:queue:media-fetch-sys") == 1
     assert redis_client.llen("rq:queue:media-fetch") == 0
+    for n in range(5):
+        server.set(f"/{n}.png", Reply(body=make_png(20, 20 + n)))
+    worker = Worker(site, redis_client)
+    worker.work()
+    drawings = [queue for task, queue in worker.queues if task == Task.DRAW]
+    assert drawings == [Queue.MEDIA_SYSTEM] * 3, "nor are they drawn before people's pictures"
+
+
+@pytest.mark.parametrize("task", [fetch_pictures, find_icons])
+def test_a_task_says_in_which_queue_it_ran(task: Any) -> None:
+    given: list[Any] = []
+
+    async def work(*args: Any) -> dict[str, int]:
+        given.extend(args)
+        return {}
+
+    services = SimpleNamespace(
+        pictures=SimpleNamespace(fetch_many=work), icons=SimpleNamespace(find_icons=work)
+    )
+    job = SimpleNamespace(token="token", queue="media-fetch-sys")
+    ctx: Any = SimpleNamespace(services=services, job=job, fetcher="fetcher")
+    asyncio.run(task(ctx, **({"ids": []} if task is fetch_pictures else {"feed_ids": []})))
+    assert given == [[], "fetcher", "token", "media-fetch-sys"]
 
 
 @pytest.mark.parametrize("reader", [0, 3, 6])

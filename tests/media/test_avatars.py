@@ -30,6 +30,7 @@ from tests.support import corpus
 from tests.support.manager import running
 from tests.web.conftest import ORIGIN, Visitor
 from workers.context import Context, Resources
+from workers.tasks.media_drawing import draw_avatar
 from workers.tasks.media_uploads import tend_uploads
 
 
@@ -482,3 +483,81 @@ def test_maintenance_deletes_bodies_that_nobody_draws(
     with contextlib.closing(Resources(services.settings)) as resources:
         tend_uploads(Context(job, services.settings, 60, resources, lambda _: None))
     assert list_bodies(services) == ["1" * 32]
+
+
+def queue_again(services: Services, after: float = 150.0) -> int:
+    """Let time pass for what waits, and queue the jobs that were lost; return how many there are."""
+    for name in list_bodies(services):
+        path = services.picture_bodies.get_path(name)
+        os.utime(path, (path.stat().st_mtime - after,) * 2)
+    return services.upload_upkeep.run(60.0, lambda: False)["pictures"]
+
+
+def test_an_avatar_whose_job_was_lost_with_redis_is_drawn_after_all(
+    services: Services, people: People, redis_client: redis.Redis
+) -> None:
+    ann = people.join("ann")
+    services.avatars.upload(ann, io.BytesIO(pictures.save(pictures.paint(30, 20), "PNG")))
+    assert queue_again(services, after=0.0) == 0, "its job may be running"
+    redis_client.flushdb()
+    assert queue_again(services) == 1
+    assert queue_again(services) == 1
+    (job,) = support.desk(redis_client, services.settings).claim_jobs(9, {}, ())
+    assert (job.task, job.queue) == (Task.DRAW_AVATAR, Queue.MEDIA)
+    with contextlib.closing(Resources(services.settings)) as resources:
+        context = Context(job, services.settings, 60, resources, lambda _: None)
+        assert draw_avatar(context, **job.args) == {"error": None}
+    assert get_version(services, ann)
+    assert queue_again(services) == 0
+
+
+def test_a_job_that_is_queued_is_not_queued_again(
+    services: Services, people: People, redis_client: redis.Redis
+) -> None:
+    services.avatars.upload(people.join("ann"), io.BytesIO(b"x"))
+    assert queue_again(services) == 1
+    assert redis_client.llen("rq:queue:media") == 1
+
+
+def test_a_second_picture_replaces_the_first_that_still_waits(services: Services, people: People) -> None:
+    ann, bob = people.join("ann"), people.join("bob")
+    services.avatars.upload(bob, io.BytesIO(b"bob's"))
+    (of_bob,) = list_bodies(services)
+    services.avatars.upload(ann, io.BytesIO(b"first"))
+    (first,) = set(list_bodies(services)) - {of_bob}
+    services.avatars.upload(ann, io.BytesIO(pictures.save(pictures.paint(30, 20), "PNG")))
+    (second,) = set(list_bodies(services)) - {of_bob}
+    assert first != second
+    assert services.avatars.draw(ann.user_id, first, 0) == {"error": "gone"}
+    assert services.avatars.draw(ann.user_id, second, 0) == {"error": None}
+    assert list_bodies(services) == [of_bob]
+
+
+def test_a_newer_body_is_never_deleted_for_an_older_one(services: Services) -> None:
+    """Two requests at once: whatever their order, the later picture stays."""
+    names = [f"avatar-7-{digit * 32}" for digit in "ab"]
+    for name, stamp in zip(names, (1, 2), strict=True):
+        services.picture_bodies.put(name, io.BytesIO(b"x"))
+        os.utime(services.picture_bodies.get_path(name), (stamp, stamp))
+    services.picture_bodies.delete_older(names[0])
+    assert list_bodies(services) == names
+    services.picture_bodies.delete_older(names[1])
+    assert list_bodies(services) == names[1:]
+
+
+@pytest.mark.parametrize("way", ["remove", "adopt"])
+def test_a_picture_that_waits_does_not_come_after_a_later_choice(
+    services: Services, people: People, way: str
+) -> None:
+    ann = people.join("ann")
+    set_avatar(services, ann)
+    before = get_version(services, ann)
+    (file,) = services.gateways.files.list_files(ann.user_id, 10)
+    services.avatars.upload(ann, io.BytesIO(pictures.save(pictures.paint(30, 20), "PNG")))
+    if way == "remove":
+        services.avatars.remove(ann)
+    else:
+        services.avatars.adopt(ann, file.id)
+    assert list_bodies(services) == []
+    assert queue_again(services) == 0
+    assert get_version(services, ann) == ("" if way == "remove" else before)

@@ -112,6 +112,7 @@ def test_the_updater_has_icons_looked_for(site: Services, server: RawServer, wor
     queue_due_work(site)
     queue_due_work(site)
     assert worker.work() == [Task.MEDIA_ICONS, Task.DRAW]
+    assert worker.queues[-1] == (Task.DRAW, "media-sys")
     assert get_icon(site, feed_id) is not None
 
 

@@ -77,6 +77,7 @@ def test_a_picture_is_fetched_once_and_shown_from_here(
     first = show(site, server, "/a.png", "/a.png")
     assert [shown.state for shown in first] == [PictureState.PENDING]
     assert worker.work() == [Task.MEDIA_FETCH, Task.DRAW]
+    assert worker.queues == [(Task.MEDIA_FETCH, "media-fetch"), (Task.DRAW, "media")]
     (ready,) = show(site, server, "/a.png")
     assert (ready.state, ready.width, ready.height) == (PictureState.READY, 900, 600)
     visitor = open_site(site)

@@ -45,7 +45,7 @@ def test_F16_a_picture_that_several_workers_draw_is_one_blob(services: Services)
 
 
 def test_F16_an_avatar_that_several_workers_draw_is_one_file(services: Services) -> None:
-    services.avatars._wait = 0.0  # no worker runs
+    services.picture_uploads.wait = 0.0  # no worker runs
     ann = People(services).join("ann")
     services.avatars.upload(ann, io.BytesIO(pictures.save(pictures.paint(9, 9), "PNG")))
     (body,) = [path.name for path in (services.settings.home / "media" / "in").iterdir()]

@@ -10,4 +10,4 @@ from workers.registry import register_task
 @register_task(Task.MEDIA_ICONS, timeout=300)
 async def find_icons(ctx: Context, *, feed_ids: list[int]) -> dict[str, int]:
     """Look for the icons of feeds."""
-    return dict(await ctx.services.icons.find_icons(feed_ids, ctx.fetcher, ctx.job.token))
+    return dict(await ctx.services.icons.find_icons(feed_ids, ctx.fetcher, ctx.job.token, ctx.job.queue))

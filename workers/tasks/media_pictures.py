@@ -13,7 +13,8 @@ from workers.registry import register_task
 async def fetch_pictures(ctx: Context, *, ids: list[str]) -> dict[str, int]:
     """Fetch pictures that a page has shown for the first time."""
     sources = [bytes.fromhex(one) for one in ids]
-    return dict(await ctx.services.pictures.fetch_many(sources, ctx.fetcher, ctx.job.token))
+    pictures, job = ctx.services.pictures, ctx.job
+    return dict(await pictures.fetch_many(sources, ctx.fetcher, job.token, job.queue))
 
 
 @register_task(Task.MEDIA_AHEAD, timeout=60)

@@ -10,7 +10,6 @@ from app.errors import NotFoundError
 from app.gateways.media.avatars import AvatarGateway
 from app.gateways.media.blobs import BlobGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.jobs.jobs import Task
 from app.models.media.sizes import AVATAR_SIZES
 from app.models.media.store import Piece
 from app.services.access import Limiter, require_permission, throttle
@@ -62,7 +61,7 @@ class AvatarService:
         require_permission(actor, Permission.SHARE_EDIT)
         self._uploads.require_support()
         throttle(self._limiter, f"avatar:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
-        return self._uploads.send(Task.DRAW_AVATAR, {"user_id": actor.user_id}, picture)
+        return self._uploads.send("avatar", actor.user_id, picture)
 
     def adopt(self, actor: Actor, file_id: int) -> None:
         """Make a file that the actor has uploaded for this purpose their avatar.
@@ -72,11 +71,13 @@ class AvatarService:
         """
         require_permission(actor, Permission.SHARE_EDIT)
         self._avatars.adopt(actor.user_id, check_id(file_id, "file"))
+        self._uploads.cancel("avatar", actor.user_id)
         log.info("avatar_set", user_id=actor.user_id)
 
     def remove(self, actor: Actor) -> None:
         """Let a letter stand for the actor again."""
         require_permission(actor, Permission.SHARE_EDIT)
+        self._uploads.cancel("avatar", actor.user_id)
         self._avatars.remove(actor.user_id)
         log.info("avatar_removed", user_id=actor.user_id)
 

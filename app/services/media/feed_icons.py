@@ -54,7 +54,7 @@ class FeedIconService:
         require_permission(actor, Permission.FEED_MANAGE)
         self._uploads.require_support()
         throttle(self._limiter, f"icons:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
-        return self._uploads.send(Task.DRAW_ICON, {"feed_id": check_id(feed_id, "feed_id")}, picture)
+        return self._uploads.send("icon", check_id(feed_id, "feed_id"), picture)
 
     def remove(self, actor: Actor, feed_id: int) -> None:
         """Use the icon of the feed's site again.
@@ -63,7 +63,8 @@ class FeedIconService:
             ForbiddenError: the actor isn't an administrator.
         """
         require_permission(actor, Permission.FEED_MANAGE)
-        if not self._icons.remove(check_id(feed_id, "feed_id"), clock.now()):
+        self._uploads.cancel("icon", check_id(feed_id, "feed_id"))
+        if not self._icons.remove(feed_id, clock.now()):
             return
         log.info("icon_removed", feed_id=feed_id)
         with contextlib.suppress(StoreError):

@@ -19,7 +19,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.sources import SourceGateway, is_harmless_svg
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 from app.models.feeds.hosts import PICTURE_PREFIX, parse_host
-from app.models.jobs.jobs import Job, Queue, Task
+from app.models.jobs.jobs import USER_QUEUES, Job, Queue, Task
 from app.models.media.blob import Blob, BlobKind, Content, Purpose
 from app.models.media.dimensions import is_almost_square
 from app.models.media.drawn import RECIPE
@@ -68,10 +68,15 @@ class PictureFetcher:
         """Return whether pictures may be fetched: there is disk space, and the day's bytes aren't spent."""
         return self._free_space.find_shortage() is None and not self._fetch_budget.is_spent(clock.now())
 
-    async def fetch(self, source: Source, token: str, fetcher: FetchStreamer) -> Source:
+    async def fetch(
+        self, source: Source, token: str, fetcher: FetchStreamer, drawing: Queue = Queue.MEDIA
+    ) -> Source:
         """Fetch a claimed source; return it as it is stored afterwards, without a claim.
 
         Its body waits to be drawn, unless the store has it already.
+
+        Args:
+            drawing: queue of the job that draws it; see :func:`choose_drawing_queue`.
         """
         if _get_origin(source.url) == self._own:
             return await asyncio.to_thread(self._fail, source, token, "refused")
@@ -84,7 +89,7 @@ class PictureFetcher:
         fetched = await _fetch_one(fetcher, build_request(source))
         if fetched.error is not None and fetched.error.word in _GUARDED and source.page:
             fetched = await _fetch_one(fetcher, build_request(dataclasses.replace(source, page=None)))
-        return await asyncio.to_thread(self._take, source, token, fetched)
+        return await asyncio.to_thread(self._take, source, token, fetched, drawing)
 
     async def fetch_page(self, url: str, feed_url: str, fetcher: FetchStreamer) -> Fetched | None:
         """Fetch a page that may announce icons; None: its host has no budget left.
@@ -115,7 +120,7 @@ class PictureFetcher:
 
     # -- results
 
-    def _take(self, source: Source, token: str, fetched: Fetched) -> Source:
+    def _take(self, source: Source, token: str, fetched: Fetched, drawing: Queue) -> Source:
         self._fetch_budget.charge_pictures(fetched.wire_bytes)
         if fetched.status == 429 or fetched.retry_after is not None:
             self._pause(parse_host(source.url), source.url, fetched.retry_after)
@@ -124,15 +129,14 @@ class PictureFetcher:
         if fetched.body is None:
             return self._sources.record_unchanged(source, token, clock.now())
         known = fetched.validators
-        return self._take_body(
-            dataclasses.replace(source, etag=known.etag, modified=known.last_modified), token, fetched.body
-        )
+        source = dataclasses.replace(source, etag=known.etag, modified=known.last_modified)
+        return self._take_body(source, token, fetched.body, drawing)
 
     def _fail(self, source: Source, token: str, word: str, wait: float = 0) -> Source:
         log.info("picture_failed", error=word, purpose=source.purpose)
         return self._sources.record_failure(source, token, word, clock.now(), wait)
 
-    def _take_body(self, source: Source, token: str, body: bytes) -> Source:
+    def _take_body(self, source: Source, token: str, body: bytes, drawing: Queue) -> Source:
         is_icon = source.purpose is Purpose.ICON
         blob_id = hashlib.sha256(body).digest()
         if sniff(body[:SNIFF_BYTES]) not in (ICON_TYPES if is_icon else PICTURE_TYPES):
@@ -149,7 +153,7 @@ class PictureFetcher:
         self._bodies.put(source.id.hex(), io.BytesIO(body))
         source = dataclasses.replace(source, home=self._bodies.home)
         waiting = self._sources.record_fetched(source, token, clock.now())
-        self._jobs.enqueue(build_drawing_job(source.id))
+        self._jobs.enqueue(build_drawing_job(source.id, drawing))
         return waiting
 
     def _keep_drawing(self, source: Source, token: str, blob_id: bytes, body: bytes) -> Source:
@@ -167,9 +171,14 @@ class PictureFetcher:
         )
 
 
-def build_drawing_job(source_id: bytes) -> Job:
+def choose_drawing_queue(queue: str) -> Queue:
+    """Return the queue that draws what a job of ``queue`` has fetched: behind people's unless one waits."""
+    return Queue.MEDIA if queue in USER_QUEUES else Queue.MEDIA_SYSTEM
+
+
+def build_drawing_job(source_id: bytes, queue: Queue = Queue.MEDIA) -> Job:
     """Return the job that draws a source's body."""
-    return Job(Task.DRAW, {"source": source_id.hex()}, Queue.MEDIA)
+    return Job(Task.DRAW, {"source": source_id.hex()}, queue)
 
 
 def build_request(source: Source) -> FetchRequest:

@@ -27,7 +27,7 @@ from app.models.media.store import Piece
 from app.ports import FetchStreamer, JobPort
 from app.runtime.pieces import read_piece
 from app.services.access import Limiter, throttle
-from app.services.media.fetching import PictureFetcher
+from app.services.media.fetching import PictureFetcher, choose_drawing_queue
 
 log = logs.get(__name__)
 
@@ -67,18 +67,26 @@ class IconService:
         due = self._icons.find_due(now)
         return [Job(Task.MEDIA_ICONS, {"feed_ids": due}, Queue.PICTURES_SYSTEM)] if due else []
 
-    async def find_icons(self, feed_ids: Sequence[int], fetcher: FetchStreamer, token: str) -> dict[str, int]:
+    async def find_icons(
+        self, feed_ids: Sequence[int], fetcher: FetchStreamer, token: str, queue: str = Queue.PICTURES
+    ) -> dict[str, int]:
         """Look for the icons of those feeds that are still due; return how many have one or will get one.
 
         Safe to run twice and to be killed anywhere: a feed whose look didn't end is due again after ten
         minutes.
+
+        Args:
+            queue: of this job.
 
         Raises:
             StoreError: the store isn't responding.
         """
         now = clock.now()
         feeds = await asyncio.to_thread(self._icons.claim, feed_ids, now)
-        search = _Search(self._icons, self._sources, self._pictures, fetcher, token)
+        drawing = choose_drawing_queue(queue)
+        search = _Search(
+            self._icons, self._sources, self._pictures, fetcher=fetcher, token=token, drawing=drawing
+        )
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def find_icon(feed: IconFeed) -> IconFeed:
@@ -149,11 +157,13 @@ class _Search:
         icons: IconGateway,
         sources: SourceGateway,
         pictures: PictureFetcher,
+        *,
         fetcher: FetchStreamer,
         token: str,
+        drawing: Queue,
     ) -> None:
         self._icons, self._sources, self._pictures = icons, sources, pictures
-        self._fetcher, self._token = fetcher, token
+        self._fetcher, self._token, self._drawing = fetcher, token, drawing
         self._found: dict[bytes, asyncio.Task[Source]] = {}
         self._pages: dict[str, asyncio.Task[list[str] | None]] = {}
         #: Feeds of which a page could not be read now.
@@ -243,7 +253,9 @@ class _Search:
         if source.next_at is not None and source.next_at > now:
             return source
         claimed = await asyncio.to_thread(self._sources.claim, [source_id], self._token, now)
-        return await self._pictures.fetch(claimed[0], self._token, self._fetcher) if claimed else source
+        if not claimed:
+            return source
+        return await self._pictures.fetch(claimed[0], self._token, self._fetcher, self._drawing)
 
     def _prepare(self, source_id: bytes, address: str, feed: IconFeed) -> Source:
         now = clock.now()

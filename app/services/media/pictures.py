@@ -31,7 +31,7 @@ from app.models.media.store import Piece
 from app.models.reading.entry import Entry
 from app.ports import FetchStreamer, JobPort
 from app.services.access import Limiter, throttle
-from app.services.media.fetching import PictureFetcher, build_drawing_job
+from app.services.media.fetching import PictureFetcher, build_drawing_job, choose_drawing_queue
 
 log = logs.get(__name__)
 
@@ -205,17 +205,22 @@ class PictureService:
         if self._next is not None and now < self._next:
             return []
         self._next = now + EVERY
-        waiting = [build_drawing_job(i) for i in self._sources.find_waiting(now)]
+        waiting = [build_drawing_job(i, Queue.MEDIA_SYSTEM) for i in self._sources.find_waiting(now)]
         due = self._sources.find_due(now)
         if not due or not self._pictures.has_room():
             return waiting
         return [*waiting, *build_fetch_jobs(due, Queue.PICTURES_SYSTEM)]
 
-    async def fetch_many(self, ids: Sequence[bytes], fetcher: FetchStreamer, token: str) -> dict[str, int]:
+    async def fetch_many(
+        self, ids: Sequence[bytes], fetcher: FetchStreamer, token: str, queue: str = Queue.PICTURES
+    ) -> dict[str, int]:
         """Fetch those pictures that are due; return how many were fetched.
 
         Safe to run twice and to be killed anywhere: a claim expires. Slow sites don't use up the job's time:
         what it hasn't begun after :data:`BEGIN_SECONDS` is due again at once.
+
+        Args:
+            queue: of this job; pictures that nobody waits for are drawn after the others, too.
 
         Raises:
             StoreError: a store isn't responding.
@@ -225,6 +230,7 @@ class PictureService:
         claimed = await asyncio.to_thread(self._sources.claim, ids, token, clock.now())
         limit, end = asyncio.Semaphore(AT_ONCE), time.monotonic() + BEGIN_SECONDS
         left: list[bytes] = []
+        drawing = choose_drawing_queue(queue)
         failed: list[StoreError] = []
 
         async def fetch(source: Source) -> None:
@@ -233,7 +239,7 @@ class PictureService:
                     left.append(source.id)
                     return
                 try:
-                    await self._pictures.fetch(source, token, fetcher)
+                    await self._pictures.fetch(source, token, fetcher, drawing)
                 except StoreError as e:
                     failed.append(e)
                 except ConflictError:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from app import clock, logs
 from app.gateways.media.quota import QuotaGateway
 from app.models.jobs.jobs import Job, Queue, Task
+from app.services.media.picture_uploads import PictureUploads
 from app.services.media.uploads import UploadService
 
 log = logs.get(__name__)
@@ -22,8 +23,8 @@ DAYS = 3
 class UpkeepService:
     """Ends what has expired, queues what was forgotten, and counts again."""
 
-    def __init__(self, uploads: UploadService, quota: QuotaGateway) -> None:
-        self._uploads, self._quota = uploads, quota
+    def __init__(self, uploads: UploadService, pictures: PictureUploads, quota: QuotaGateway) -> None:
+        self._uploads, self._pictures, self._quota = uploads, pictures, quota
         self._turn: int | None = None
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -44,6 +45,7 @@ class UpkeepService:
         report = {
             "expired": self._uploads.expire(now, is_over),
             "sealing": self._uploads.requeue_sealing(),
+            "pictures": self._pictures.requeue_waiting(),
             "leftovers": self._uploads.remove_leftovers((now - dt.timedelta(days=DAYS)).date()),
         }
         if now.minute * 60 < EVERY or self._quota.is_recounting():
