@@ -41,6 +41,7 @@ class ReadingServices(MediaServices):
             mass_marks=self.mass_marks,
             changes=g.changes,
             recent_reads=g.recent_reads,
+            ranking=g.ranking,
             events=self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,

@@ -61,7 +61,8 @@ class SharingServices(NotificationServices):
     @lazy
     def trends(self) -> TrendService:
         """Trends and similar readers."""
-        return TrendService(self.gateways.trends, self.gateways.subscriptions)
+        g = self.gateways
+        return TrendService(g.trends, g.subscriptions, g.streams, g.tags)
 
     @lazy
     def public_pages(self) -> SharedService:

@@ -50,6 +50,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.playback import PlaybackGateway
+from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.search_engine import OldSearchEngine
@@ -476,12 +477,16 @@ class Gateways:
         self.recent_reads = RecentReadGateway(
             m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max
         )
+        key_merger = KeyMerger(m.entry_keys)
+        self.ranking = RankingGateway(
+            merger=key_merger, keys=m.entry_keys, entries=m.entries, shares=m.shares, trends=m.trends
+        )
         self.streams = StreamGateway(
             m.feeds,
             m.entries,
             m.marks,
             m.snapshots,
-            merger=KeyMerger(m.entry_keys),
+            merger=key_merger,
             recent_reads=self.recent_reads,
             feeds_max=settings.tree_cache,
         )

@@ -29,6 +29,7 @@ register({
   undo: toasts.undoLast,
   "go-home": to("/"),
   "go-all": to("/read/all"),
+  "go-today": to("/read/today"),
   "go-starred": to("/read/starred"),
   "go-recent": to("/read/recent"),
   "go-settings": to("/settings"),

@@ -104,6 +104,7 @@ export const actions = {
   "previous-feed": () => feed(-1),
   close: panes.when("stream", () => panes.close()),
   "go-all": () => panes.go("/read/all"),
+  "go-today": () => panes.go("/read/today"),
   "go-starred": () => panes.go("/read/starred"),
   "go-recent": () => panes.go("/read/recent"),
   tree: () => panes.reader().classList.toggle("no-tree"),

@@ -273,6 +273,7 @@ def _places(d: Desk) -> None:
         ("go-all", "/read/all"),
         ("go-starred", "/read/starred"),
         ("go-recent", "/read/recent"),
+        ("go-today", "/read/today"),
         ("go-home", "/read/all"),
         ("go-settings", "/settings"),
         ("go-tags", "/tags"),

@@ -142,7 +142,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/read", "GET"): {},
     ("/read/tree", "GET"): {},
     ("/read/nothing", "GET"): {},
-    ("/read/<any(all, starred, recent, following, shares):kind>", "GET"): {},
+    ("/read/<any(today, all, starred, recent, following, shares):kind>", "GET"): {},
     ("/read/<any(feed, folder, tag):kind>/<int:stream_id>", "GET"): {"": "theirs"},
     ("/read/<any(search):kind>/<stream_id>", "GET"): {},
     ("/read/view", "POST"): {"stream": "all", "view": "list"},
@@ -383,7 +383,7 @@ def _routes(app: Flask) -> set[tuple[str, str]]:
 
 def _address(rule: str, world: World) -> str:
     values = {
-        "<any(all, starred, recent, following, shares):kind>": "all",
+        "<any(today, all, starred, recent, following, shares):kind>": "all",
         "<any(feed, folder, tag):kind>/<int:stream_id>": f"feed/{world.feed_id}",
         "<any(search):kind>/<stream_id>": f"search/{encode_query('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),

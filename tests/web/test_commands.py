@@ -112,7 +112,7 @@ def stranger(browser: Browser) -> Browser:
     return Browser(Visitor(browser.visitor.client.application.test_client()), browser.world, browser.log)
 
 
-@pytest.mark.parametrize("stream", ["all", "following", "shares", "starred", "recent"])
+@pytest.mark.parametrize("stream", ["today", "all", "following", "shares", "starred", "recent"])
 def test_a_list_stays_within_its_commands(browser: Browser, stream: str) -> None:
     assert browser.get(f"/read/{stream}") <= LIST
     assert browser.get(f"/read/{stream}", pane="stream") <= LIST
@@ -150,7 +150,7 @@ def test_an_address_of_an_entry_costs_little(browser: Browser, services: Service
 
 #: Routes that show several kinds of streams → their addresses.
 STREAMS = {
-    "<any(all, starred, recent, following, shares):kind>": (
+    "<any(today, all, starred, recent, following, shares):kind>": (
         "all",
         "starred",
         "recent",

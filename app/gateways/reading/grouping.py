@@ -18,7 +18,7 @@ from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.stream import Show, Snapshot, Sort
+from app.models.reading.stream import Show, Snapshot, Sort, StreamKind
 from app.models.sharing.sharing import Origin, Share, Sharer
 from app.models.subscriptions.muting import exclude_muted, is_followed_person
 from app.models.subscriptions.read_state import ReadState
@@ -227,6 +227,8 @@ class GroupingGateway:
 def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:
     """Return the sort position of a key in a list, ending with its id; None: the list lacks it."""
     feed = snapshot.feeds.get(key.feed_id)
+    if snapshot.ref.kind is StreamKind.TODAY and all(key.id != one.id for one in snapshot.ranking or ()):
+        return None
     if feed is None or not feed.first_seq <= key.seq <= feed.last_seq:
         return None
     read = feed.state.is_read(key.seq)

@@ -207,9 +207,10 @@ class StreamGateway:
         expires: dt.datetime,
         now: dt.datetime,
         show: Show = Show.ALL,
+        ranking: tuple[EntryKey, ...] | None = None,
     ) -> Snapshot:
         """Store the current state of a stream, for paging through it."""
-        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show)
+        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show, ranking)
         self._snapshots.add(snapshot, expires)
         return snapshot
 
@@ -249,6 +250,8 @@ class StreamGateway:
             return self._marked(snapshot, cursor, limit)
         if snapshot.ref.kind is StreamKind.RECENT:
             return self._read_recently(snapshot, cursor, limit)
+        if snapshot.ranking is not None:
+            return self._ranked(snapshot, snapshot.ranking, cursor, limit)
         feeds = snapshot.feeds.values()
         wanted = KeyRequest(limit + 1, snapshot.sort is not Sort.OLDEST)
         if cursor:
@@ -286,6 +289,43 @@ class StreamGateway:
         segment = Segment.READ if was_read and snapshot.sort is Sort.UNREAD_ON_TOP else Segment.FIRST
         cursor = Cursor(segment, to_millis(entry.at), entry.id, 0)
         return self.load_key_page(snapshot, cursor, limit).keys
+
+    def _ranked(
+        self, snapshot: Snapshot, ranking: Sequence[EntryKey], cursor: Cursor | None, limit: int
+    ) -> KeyPage:
+        """Return a page of the ranking, in which cursors count rows, and then of the rest, newest first."""
+        if cursor and cursor.segment is Segment.READ:
+            return cut_page(self._rest(snapshot, ranking, cursor, limit + 1), limit, cursor, read_from=0)
+        start = cursor.seen if cursor else 0
+        keys = list(ranking[start : start + limit + 1])
+        if len(keys) > limit:
+            return cut_page(keys, limit, cursor)
+        rest = self._rest(snapshot, ranking, None, limit + 1 - len(keys))
+        return cut_page(keys + rest, limit, cursor, read_from=len(keys))
+
+    def _rest(
+        self, snapshot: Snapshot, ranking: Sequence[EntryKey], cursor: Cursor | None, count: int
+    ) -> list[EntryKey]:
+        """Return keys that the ranking lacks, newest first."""
+        if snapshot.ref.kind is StreamKind.TODAY:
+            return []
+        if cursor:
+            after: tuple[int, int] | None = (cursor.at, cursor.id)
+        elif snapshot.sort is Sort.SHORTEST:
+            # It ranks the newest ones.
+            after = min(((key.at, key.id) for key in ranking), default=None)
+        else:
+            after = None
+        ranked = {key.id for key in ranking}
+        wanted = KeyRequest(count, read=False if snapshot.show is Show.UNREAD else None)
+        found: list[EntryKey] = []
+        while len(found) < count:
+            some = self._merger.merge_keys(snapshot.feeds.values(), dataclasses.replace(wanted, after=after))
+            found += [key for key in some if key.id not in ranked]
+            if len(some) < count:
+                break
+            after = some[-1].at, some[-1].id
+        return found[:count]
 
     def _marked(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         newest_first = snapshot.sort is not Sort.OLDEST

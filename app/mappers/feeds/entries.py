@@ -36,12 +36,16 @@ _ROW = {
 _PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", "replies", *entry_bodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
+_LENGTH = {"feed_id": 1, "length": 1, **_OF}
+_HTML = {"feed_id": 1, "body": 1, "content": 1, "summary": 1, "raw": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
 _OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
 _LINK = {"seq": 1, "guid_hash": 1, "url": 1}
 #: The fields that a reader sees.
 _SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
 _SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
+#: Texts that are measured at once.
+MEASURED = 200
 #: Fields that new documents omit if they are empty.
 _OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
@@ -190,7 +194,8 @@ class EntryMapper:
         session: Session,
     ) -> None:
         """Update the note in the entry of a share; ``excerpt`` None leaves the excerpt as it is."""
-        changes: Doc = {"body": entry_bodies.pack(html, "", b""), "revised": now}
+        length = entry_bodies.count_characters(html, "")
+        changes: Doc = {"body": entry_bodies.pack(html, "", b""), "length": length, "revised": now}
         if excerpt is not None:
             changes["excerpt"] = excerpt
         update = {"$set": changes, "$inc": {"revision": 1}}
@@ -284,7 +289,14 @@ class EntryMapper:
                 "revision": entry.revision,
                 "cleaned_by": old_version or {"$in": [0, None]},
             },
-            {"$set": {"body": body, "excerpt": entry.excerpt, "cleaned_by": entry.cleaned_by}},
+            {
+                "$set": {
+                    "body": body,
+                    "length": entry_bodies.count_characters(entry.content, entry.summary),
+                    "excerpt": entry.excerpt,
+                    "cleaned_by": entry.cleaned_by,
+                }
+            },
         )
 
     @translate_errors
@@ -361,6 +373,45 @@ class EntryMapper:
 
         found = identity_map.find_each("entries", "row", [(k.id, k.feed_id) for k in keys], _fetch)
         return {entry_id: entry for (entry_id, _), entry in found.items()}
+
+    @translate_errors
+    def find_lengths(self, keys: Sequence[EntryKey]) -> dict[int, int]:
+        """Return the lengths of these entries' texts, by id; of a share, that of the shared entry.
+
+        Entries from before lengths were stored get theirs now.
+        """
+        docs = {d["_id"]: d for d in self._find_by_keys(keys, _LENGTH)}
+        roots = {
+            doc["of"]: EntryKey(doc["of"], doc["of_feed"], 0, 0)
+            for doc in docs.values()
+            if "of" in doc and doc["of"] not in docs
+        }
+        docs |= {d["_id"]: d for d in self._find_by_keys(list(roots.values()), _LENGTH)}
+        self._add_lengths([doc for doc in docs.values() if "length" not in doc])
+        sources = {key.id: docs[key.id].get("of", key.id) for key in keys if key.id in docs}
+        return {i: docs[source]["length"] for i, source in sources.items() if source in docs}
+
+    def _find_by_keys(self, keys: Sequence[EntryKey], shown: Doc) -> Iterator[Doc]:
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        return iter(self._entries.find(query, shown, batch_size=BATCH)) if keys else iter(())
+
+    def _add_lengths(self, docs: Sequence[Doc]) -> None:
+        """Measure these entries' texts, and store the lengths."""
+        by_id = {doc["_id"]: doc for doc in docs}
+        for start in range(0, len(docs), MEASURED):
+            part = docs[start : start + MEASURED]
+            keys = [EntryKey(doc["_id"], doc["feed_id"], 0, 0) for doc in part]
+            operations = []
+            for doc in self._find_by_keys(keys, _HTML):
+                html = entry_bodies.read_html(doc)
+                length = entry_bodies.count_characters(html.content, html.summary)
+                by_id[doc["_id"]]["length"] = length
+                same = {"feed_id": doc["feed_id"], "_id": doc["_id"], "length": None}
+                operations.append(UpdateOne(same, {"$set": {"length": length}}))
+            if operations:
+                self._entries.bulk_write(operations, ordered=False)
+        for doc in docs:
+            doc.setdefault("length", 0)  # deleted meanwhile
 
     @translate_errors
     def find_range(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
@@ -490,6 +541,7 @@ _NOTHING |= {"categories": [], "enclosures": [], "remote": None, "replies": None
 def _body(entry: NewEntry | EntryChange) -> Doc:
     """Return the fields that change with an entry's text, without empty ones."""
     doc: Doc = {"title": entry.title, "cleaned_by": entry.cleaned_by}
+    doc["length"] = entry_bodies.count_characters(entry.content, entry.summary)
     for name in _OPTIONAL:
         if value := getattr(entry, name):
             doc[name] = value

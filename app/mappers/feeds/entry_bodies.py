@@ -9,6 +9,7 @@ on its body. Lists never read the field.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from isal import isal_zlib
 
 _LENGTHS = struct.Struct("<II")
+_TAG = re.compile(r"<[^>]*>")
 
 
 class Html(NamedTuple):
@@ -36,6 +38,11 @@ def pack(content: str, summary: str, raw: bytes) -> bytes | None:
         b"".join((_LENGTHS.pack(len(first), len(second)), first, second, raw)), 0
     )
     return packed
+
+
+def count_characters(content: str, summary: str) -> int:
+    """Return the length of a text without its markup, by which lists are sorted."""
+    return len(_TAG.sub("", content or summary))
 
 
 def read_html(doc: Mapping[str, Any]) -> Html:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import struct
 from collections.abc import Mapping, Sequence
 
+from bson.binary import Binary
 from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -13,9 +15,13 @@ from pymongo.database import Database
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.mappers.reading import read_state_packing
+from app.models.reading.entry import EntryKey
 from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscriptions.read_state import ReadState
+
+#: A key of a ranking: id, feed, number, time.
+_KEY = struct.Struct("<4q")
 
 
 class SnapshotMapper:
@@ -40,6 +46,7 @@ class SnapshotMapper:
                 "at": snapshot.at,
                 "expires": expires,
                 **read_state_packing.pack(snapshot.feeds.values()),
+                **_pack_ranking(snapshot.ranking),
             }
         )
 
@@ -154,4 +161,9 @@ def _snapshot(doc: Doc) -> Snapshot:
         at=doc["at"],
         feeds={f.feed_id: f for f in read_state_packing.unpack(doc)},
         show=Show(doc.get("show", Show.ALL)),
+        ranking=tuple(map(EntryKey._make, _KEY.iter_unpack(doc["ranking"]))) if "ranking" in doc else None,
     )
+
+
+def _pack_ranking(keys: Sequence[EntryKey] | None) -> Doc:
+    return {} if keys is None else {"ranking": Binary(b"".join(_KEY.pack(*key) for key in keys))}

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from app.errors import InvalidError
 from app.models.feeds.parsed import Enclosure
-from app.models.reading.entry import Entry
+from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 from app.models.subscriptions.read_state import ReadState
 
-_REF = re.compile(r"(all|starred|recent|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
+_REF = re.compile(
+    r"(today|all|starred|recent|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII
+)
 _SEARCH = "search/"
 #: Most characters of a text form; searches have the longest.
 REF_MAX = 2048
@@ -28,6 +30,7 @@ MAX_ID = 1 << 53
 class StreamKind(enum.StrEnum):
     """The set of entries of a stream."""
 
+    TODAY = "today"
     ALL = "all"
     FEED = "feed"
     FOLDER = "folder"
@@ -43,17 +46,22 @@ class StreamKind(enum.StrEnum):
 MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
 #: Streams of single entries, whose keys aren't merged from feeds.
 SINGLE = MARKED | {StreamKind.RECENT}
+#: Streams of the entries of feeds, which any order can sort.
+SORTED = frozenset({StreamKind.ALL, StreamKind.FEED, StreamKind.FOLDER, StreamKind.FOLLOWING})
 
 
 class Sort(enum.StrEnum):
     """Orders of a stream. For starred, tagged, found and recently read ones, unread-on-top means newest.
 
-    Only found entries have a relevance; elsewhere it means newest.
+    Only found entries have a relevance, and only streams of :data:`SORTED` begin with their shortest or most
+    popular entries; elsewhere these orders mean newest.
     """
 
     UNREAD_ON_TOP = "unread-on-top"
     NEWEST = "newest"
     OLDEST = "oldest"
+    SHORTEST = "shortest"
+    POPULAR = "popular"
     RELEVANCE = "relevance"
 
 
@@ -68,9 +76,9 @@ class Show(enum.StrEnum):
 class StreamRef:
     """A reference to a stream.
 
-    Its text form is ``all``, ``starred``, ``recent``, ``following``, ``shares`` (the reader's own),
-    ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an address
-    (:func:`app.models.reading.search.encode_query`).
+    Its text form is ``today``, ``all``, ``starred``, ``recent``, ``following``, ``shares`` (the reader's
+    own), ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an
+    address (:func:`app.models.reading.search.encode_query`).
     """
 
     kind: StreamKind
@@ -193,7 +201,10 @@ class SourceFeed(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stream as of ``at``, kept for a day; pages and bulk actions refer to it."""
+    """A stream as of ``at``, kept for a day; pages and bulk actions refer to it.
+
+    ``ranking`` holds the first keys of an order that no index has; None: the order is that of times.
+    """
 
     token: str
     user_id: int
@@ -202,12 +213,15 @@ class Snapshot:
     at: dt.datetime
     feeds: Mapping[int, SourceFeed]
     show: Show = Show.ALL
+    ranking: tuple[EntryKey, ...] | None = None
 
     @property
     def total(self) -> int | None:
         """The number of rows of the list; None for marked, recently read and found entries."""
         if self.ref.kind in SINGLE or self.ref.kind is StreamKind.SEARCH:
             return None
+        if self.ref.kind is StreamKind.TODAY:
+            return len(self.ranking or ())
         unread = self.show is Show.UNREAD
         return sum(f.unread if unread else f.total for f in self.feeds.values())
 

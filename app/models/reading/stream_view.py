@@ -9,7 +9,8 @@ from app.errors import InvalidError
 from app.models.accounts.preferences import Preferences, check
 
 FIELDS = ("view", "density", "sort", "show")
-RELEVANCE = "relevance"
+#: Orders that a stream may have, but not all streams.
+SORTS = frozenset({"shortest", "popular", "relevance"})
 PANES, LIST, EXPANDED = "panes", "list", "expanded"
 
 
@@ -61,12 +62,12 @@ def complete_changes(changes: Mapping[str, str], before: StreamView) -> dict[str
 
 
 def check_setting(name: str, value: str) -> str:
-    """Return the value of a stream's setting; a stream may also have the order of search results.
+    """Return the value of a stream's setting; a stream may also have orders that not all streams have.
 
     Raises:
         InvalidError: the setting doesn't exist, or the value isn't valid for it.
     """
-    if (name, value) == ("sort", RELEVANCE):
+    if name == "sort" and value in SORTS:
         return value
     return str(check(name, value))
 

@@ -11,7 +11,7 @@ from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.stream import MARKED, SINGLE, Cursor, EntryRow, Page, Snapshot, StreamKind
+from app.models.reading.stream import MARKED, SINGLE, Cursor, EntryRow, Page, Snapshot, Sort, StreamKind
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.models.subscriptions.subscription import Subscription
@@ -21,6 +21,8 @@ from app.services.reading.search import EntrySearch
 FILLS = 4
 #: One spare key is read per so many rows, for rows that group several entries.
 SPARE = 6
+#: Streams that may list an article more than once, as an entry and as shares.
+_MIXED = (StreamKind.TODAY, StreamKind.ALL, StreamKind.FOLLOWING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class PageMaker:
         """Return the rows of a page, reading more keys where one row groups several entries."""
         people = self._people(snapshot, sources)
         # Articles may occur more than once; a few extra keys save a second round of reads.
-        several = bool(people) and snapshot.ref.kind in (StreamKind.ALL, StreamKind.FOLLOWING)
+        several = bool(people) and snapshot.ref.kind in _MIXED
         wanted = limit + limit // SPARE if several else limit
         rows = self._read(
             snapshot, self.load_key_page(snapshot, cursor, wanted), people, with_bodies=with_bodies
@@ -139,7 +141,7 @@ class PageMaker:
 
     def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
         """Return the user's subscriptions to people, from ``sources`` if it holds all of them."""
-        if sources is None or snapshot.ref.kind not in (StreamKind.ALL, StreamKind.FOLLOWING):
+        if sources is None or snapshot.ref.kind not in _MIXED:
             return self._gathering.find_people(snapshot.user_id)
         return [s for s in sources.subscriptions.values() if s.person]
 
@@ -175,16 +177,17 @@ class PageMaker:
             self._entries.remember_keys(lasting)
         marks = self._tags.find_marks(user_id, [rows.get_root(key) for key in page.keys])
         tags = self._tags.find_by_marks(user_id, marks)
-        shown, split = [], page.split
+        # Other orders have a border too, but no heading at it.
+        shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
         for place, key in enumerate(page.keys):
             known = kept_ones or key.feed_id in sources.subscriptions
             if key.id in rows.found and known and key.id not in rows.gathered.grouped_ids:
                 entry, root = rows.found[key.id], rows.get_root(key)
                 starred = root in marks and marks[root].starred
                 sharers = rows.gathered.sharers.get(key.id, ())
-                row = _row(entry, sources, starred, tags.get(root, ()), sharers)
+                row = build_row(entry, sources, starred, tags.get(root, ()), sharers)
                 shown.append(self._with_text(row, entry) if with_bodies else row)
-            elif page.split is not None and split is not None and place < page.split:
+            elif split is not None and page.split is not None and place < page.split:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
         return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total, notes=page.notes)
@@ -196,9 +199,10 @@ class PageMaker:
         return dataclasses.replace(row, html=html, pictures=entry.pictures)
 
 
-def _row(
+def build_row(
     entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...], sharers: tuple[Sharer, ...]
 ) -> EntryRow:
+    """Return the row of an entry."""
     return EntryRow(
         id=entry.id,
         feed_id=entry.feed_id,

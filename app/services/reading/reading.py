@@ -12,6 +12,7 @@ from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.streams import Sources, StreamGateway
@@ -21,18 +22,22 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import (
+    SORTED,
     Article,
     Cursor,
     MarkResult,
     MassMarkResult,
     Page,
+    Show,
     Snapshot,
+    Sort,
     SourceFeed,
     StreamKind,
     StreamQuery,
     StreamRef,
     Tree,
 )
+from app.models.reading.today import list_sections
 from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort
@@ -53,7 +58,7 @@ PAGE_MAX = 1000
 WHOLE_PAGES = 10
 TOKEN_MAX = 64
 #: Streams without muted people; all subscriptions are read once for both list and tree.
-_TOGETHER = (StreamKind.ALL, StreamKind.FOLLOWING)
+_TOGETHER = (StreamKind.TODAY, StreamKind.ALL, StreamKind.FOLLOWING)
 
 
 class ReadingService:
@@ -81,6 +86,7 @@ class ReadingService:
         mass_marks: MassMarks,
         changes: ChangeGateway,
         recent_reads: RecentReadGateway,
+        ranking: RankingGateway,
         events: EventPort,
         page_size: int,
         whole_size: int,
@@ -109,6 +115,7 @@ class ReadingService:
         self._mass_marks = mass_marks
         self._changes = changes
         self._recent_reads = recent_reads
+        self._ranking = ranking
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
@@ -147,6 +154,7 @@ class ReadingService:
             InvalidError: the cursor or limit is invalid.
         """
         require_permission(actor, Permission.ENTRY_READ)
+        query = _settle(query)
         limit = self._limit(query)
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
@@ -171,6 +179,7 @@ class ReadingService:
             As :meth:`load_page`.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        query = _settle(query)
         once = query.ref.kind in _TOGETHER or query.ref.kind is StreamKind.FEED
         if not once or query.cursor or query.snapshot or query.limit:
             # Page before tree: entries that arrive in between are then counted in the tree, and the list
@@ -190,6 +199,9 @@ class ReadingService:
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
     ) -> Page:
         now = clock.now()
+        ranking = self._rank(actor, query, sources, feeds, now)
+        if query.ref.kind is StreamKind.TODAY and query.limit is None:
+            limit = max(limit, len(ranking or ()))
         snapshot = self._streams.open_snapshot(
             actor.user_id,
             query.ref,
@@ -198,11 +210,30 @@ class ReadingService:
             expires=now + self._snapshot_ttl,
             now=now,
             show=query.show,
+            ranking=ranking,
         )
         page = self._pages.make(snapshot, None, limit, sources, with_bodies=query.with_bodies)
         if query.ref.kind is StreamKind.SEARCH:
             return self._finder.add_snippets(page, query.ref)
+        if query.ref.kind is StreamKind.TODAY:
+            return dataclasses.replace(page, unread=snapshot.total)
         return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
+
+    def _rank(
+        self,
+        actor: Actor,
+        query: StreamQuery,
+        sources: Sources,
+        feeds: Mapping[int, SourceFeed],
+        now: dt.datetime,
+    ) -> tuple[EntryKey, ...] | None:
+        """Return the first keys of a list in an order that is made with its first page."""
+        if query.ref.kind is StreamKind.TODAY:
+            return self._ranking.rank_today(feeds, list_sections(self._tree(actor, sources)), now)
+        if query.ref.kind not in SORTED:
+            return None
+        people = [f for f in feeds if sources.subscriptions[f].person]
+        return self._ranking.rank(query.sort, query.show, feeds, people, now)
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
@@ -211,6 +242,8 @@ class ReadingService:
         )
         if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
             raise InvalidError("Can't load more of this list. Reload it.", field="snapshot")
+        if query.ref.kind is StreamKind.TODAY and query.limit is None:
+            limit = max(limit, snapshot.total or 0)
         page = self._pages.make(snapshot, cursor, limit, None, with_bodies=query.with_bodies)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.add_snippets(page, query.ref) if found else page
@@ -219,7 +252,7 @@ class ReadingService:
         """Return the subscriptions of a stream; ``muted``: include muted people."""
         user_id = actor.user_id
         match ref.kind:
-            case StreamKind.ALL:
+            case StreamKind.ALL | StreamKind.TODAY:
                 found = self._subscriptions.find_by_user(user_id)
                 return found if muted else exclude_muted(found)
             case StreamKind.FOLLOWING:
@@ -398,7 +431,7 @@ class ReadingService:
             raise InvalidError(
                 "You can't mark this whole list as read. Mark its entries one at a time.", field="stream"
             )
-        if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
+        if ref.kind in (StreamKind.SEARCH, StreamKind.TAG, StreamKind.TODAY):
             return self._mark_found(actor, ref, check_text(snapshot, "snapshot", limit=TOKEN_MAX))
         now, seen = clock.now(), None
         # None means every feed, but the list of all leaves out muted people.
@@ -413,7 +446,7 @@ class ReadingService:
         return self._mass_marks.mark_feeds(actor, feed_ids, ref, last_seqs=seen)
 
     def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarkResult:
-        """Mark the entries of a search or tag one by one, because their feeds hold other entries too."""
+        """Mark the entries of a search, a tag or Today one by one: their feeds hold other entries too."""
         now = clock.now()
         snapshot = self._streams.get_snapshot(actor.user_id, token, now)
         if snapshot.ref != ref:
@@ -462,6 +495,13 @@ class ReadingService:
         if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, {}, wanted)
         self._events.notify_counts(actor.user_id)
+
+
+def _settle(query: StreamQuery) -> StreamQuery:
+    """Return a query with the order and filter that its stream has whatever was chosen."""
+    if query.ref.kind is not StreamKind.TODAY:
+        return query
+    return dataclasses.replace(query, sort=Sort.NEWEST, show=Show.UNREAD)
 
 
 def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) -> Mapping[int, SourceFeed]:

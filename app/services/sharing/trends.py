@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from app import clock
+from app.gateways.reading.streams import StreamGateway
+from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.trends import TrendGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.reading.stream import EntryRow
 from app.models.sharing.trends import SimilarReader, Trend
 from app.services.access import require_permission
+from app.services.reading.pages import build_row
 
 #: People in a list of similar readers.
 PEOPLE = 20
@@ -16,13 +22,39 @@ PEOPLE = 20
 class TrendService:
     """Lists the most shared entries, and similar readers."""
 
-    def __init__(self, trends: TrendGateway, subscriptions: SubscriptionGateway) -> None:
+    def __init__(
+        self,
+        trends: TrendGateway,
+        subscriptions: SubscriptionGateway,
+        streams: StreamGateway,
+        tags: TagGateway,
+    ) -> None:
         self._trends, self._subscriptions = trends, subscriptions
+        self._streams, self._tags = streams, tags
 
     def list_top(self, actor: Actor) -> list[Trend]:
         """Return the currently most shared entries, as far as the actor may see them."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._trends.list_top(actor.user_id, clock.now())
+
+    def list_rows(self, actor: Actor, limit: int) -> list[EntryRow]:
+        """Return the most shared entries as rows of a list: the entry itself if it's in the actor's feeds,
+        else its latest share.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        found = self._trends.list_top(actor.user_id, clock.now(), limit)
+        if not found:
+            return []
+        feed_ids = list({one.entry.feed_id for one in found})
+        mine = self._subscriptions.find_by_user(actor.user_id, feed_ids)
+        sources = self._streams.load_sources(mine, extra_feed_ids=feed_ids)
+        marks = self._tags.find_marks(actor.user_id, [one.entry.id for one in found])
+        rows = []
+        for one in found:
+            starred = one.entry.id in marks and marks[one.entry.id].starred
+            row = build_row(one.entry, sources, starred, (), one.sharers)
+            rows.append(row if row.markable else dataclasses.replace(row, id=one.sharers[0].share_id))
+        return rows
 
     def list_public(self, rows: int) -> list[Trend]:
         """Return at most ``rows`` of the most shared public entries, for strangers."""

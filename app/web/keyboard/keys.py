@@ -117,6 +117,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
         (
             _row("jump", "g+u Ctrl+K", lazy_gettext("Any feed, folder or page by name")),
             _row("go-home", "g+h", lazy_gettext("Home")),
+            _row("go-today", "g+y", lazy_gettext("Today")),
             _row("go-all", "g+a", lazy_gettext("All entries")),
             _row("go-starred", "g+s", lazy_gettext("Starred")),
             _row("go-recent", "g+r", lazy_gettext("Recently read")),

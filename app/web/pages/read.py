@@ -11,15 +11,19 @@ from flask import Blueprint, Response, make_response, redirect, request
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
 from app.models.reading.stream import Article, Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
-from app.models.reading.stream_view import EXPANDED, FIELDS, StreamView
+from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
 from app.web.forms import declare_text
 from app.web.pages.share import build_box
 from app.web.view.render import get_fragment_id, render_page
+from app.web.view.today import Group, group_rows
 from app.web.view.views import Head, build_head
 
 bp = Blueprint("read", __name__)
+
+#: Popular entries on "Today".
+POPULAR = 5
 
 
 def _wish(name: str) -> Any:
@@ -81,7 +85,7 @@ def show_no_article() -> str:
     return render_page("parts/article_empty.html")
 
 
-@bp.get("/read/<any(all, starred, recent, following, shares):kind>")
+@bp.get("/read/<any(today, all, starred, recent, following, shares):kind>")
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
 def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str:
@@ -133,7 +137,11 @@ def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
-    return get_services().stream_views.get(get_actor(), ref, get_user().preferences, asked.overrides)
+    found = get_services().stream_views.get(get_actor(), ref, get_user().preferences, asked.overrides)
+    if ref.kind is not StreamKind.TODAY:
+        return found
+    # It is made of pictures and headlines, however other lists are shown.
+    return dataclasses.replace(found, view=LIST if found.view == EXPANDED else found.view, density="cozy")
 
 
 def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
@@ -195,11 +203,19 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         "head": head,
         "page": page,
         "article": article,
+        "groups": _list_groups(ref, tree, page),
         **box,
         "has_feeds": has_feeds(tree),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),
     }
+
+
+def _list_groups(ref: StreamRef, tree: Tree, page: Page) -> list[Group] | None:
+    """Return the sections of "Today"; None: another list."""
+    if ref.kind is not StreamKind.TODAY:
+        return None
+    return group_rows(tree, page, get_services().trends.list_rows(get_actor(), POPULAR))
 
 
 def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, object]:

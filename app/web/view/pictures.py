@@ -104,14 +104,15 @@ def show_picture(url: str, text: str, page: str | None = None) -> Markup:
     return Markup(show_pictures(tag, page) if url else "")  # noqa: S704 — built from escaped parts only
 
 
-def render_thumb(url: str | None) -> str:
-    """Return the small picture of a row; "" without one.
+def render_thumb(url: str | None, *, large: bool = False) -> str:
+    """Return the picture of a row, small unless it leads a section; "" without one.
 
     :func:`collect_rows` has looked it up.
     """
     choice, url = get_choice(), keep_http_url(url)
     if not url or choice == NONE:
         return ""
+    small = "t416" if large else "t208"
     shape = 'alt="" width="104" height="72" loading="lazy" decoding="async"'
     if choice == DIRECT:
         return f'<img class="thumb" src="{escape(url)}" alt="" width="104" height="72" {_FROM_SITE}>'
@@ -121,10 +122,11 @@ def render_thumb(url: str | None) -> str:
     if shown.state is PictureState.PENDING:
         return (
             f'<img class="thumb wait" src="{BLANK}" data-picture="{_name(shown)}"'
-            f' data-size="t208" data-script="{_get_script()}" {shape}>'
+            f' data-size="{small}" data-script="{_get_script()}" {shape}>'
         )
-    double = f' srcset="{shown.build_path("t416")} 2x"' if "t416" in shown.names else ""
-    return f'<img class="thumb" src="{shown.build_path("t208")}"{double} {shape}>'
+    small, double = ("t416", "w640") if large and "t416" in shown.names else ("t208", "t416")
+    sharp = f' srcset="{shown.build_path(double)} 2x"' if double in shown.names else ""
+    return f'<img class="thumb" src="{shown.build_path(small)}"{sharp} {shape}>'
 
 
 def render_poster(url: str | None, page: str | None = None) -> str:

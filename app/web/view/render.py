@@ -181,6 +181,7 @@ def make_row_renderer(
     first: bool,
     article: Article | None,
     own: bool = False,
+    led: bool = False,
 ) -> RowRenderer:
     """Return what renders the rows of a list.
 
@@ -190,6 +191,7 @@ def make_row_renderer(
         first: the rows begin a list, above which "All caught up" may stand instead of a heading.
         article: the open entry, if any.
         own: the list is that of one feed.
+        led: the first row has a large picture.
     """
     pictures.collect_rows(page.rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(
@@ -201,6 +203,7 @@ def make_row_renderer(
         view=look.view,
         divided=not (first and page.split == 0),
         own=own,
+        led=led,
     )
 
 

@@ -41,6 +41,7 @@ class RowRenderer:
         whole: the rows show full texts, which the template adds.
         divided: the heading "Already read" comes before the row at ``page.split``.
         own: the list is that of one feed, whose name its rows don't repeat.
+        led: the first row has a large picture.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class RowRenderer:
         view: str,
         divided: bool,
         own: bool = False,
+        led: bool = False,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
         self._link = escape(here + ("&" if "?" in here else "?") + "entry=")
@@ -61,6 +63,7 @@ class RowRenderer:
         self._thumbs = has_thumbs(density, view)
         self._length = LONG if density == "card" or view == "list" else SHORT
         self._split = page.split if divided else None
+        self._lead = page.rows[0] if led and self._thumbs else None
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
 
     def render(self) -> Markup:
@@ -89,10 +92,12 @@ class RowRenderer:
     def _head(self, row: EntryRow) -> str:
         ident, read = row.id, row.read
         feed = f' data-feed="{row.feed_id}"' if row.markable else ""
-        thumb = render_thumb(row.image) if self._thumbs else ""
+        is_lead = row is self._lead
+        thumb = render_thumb(row.image, large=is_lead) if self._thumbs else ""
         title, text = self._split_text(row)
         state = "" if read else self._unread
         classes = f"row{' is-read' if read else ''}{'' if title else ' untitled'}"
+        classes += " lead" if is_lead and thumb else ""
         return (
             f'<li><article class="{classes}" data-id="{ident}"{feed} aria-labelledby="t{ident}"'
             f"{_CURRENT if ident == self._open_id else ''}>{thumb}"

@@ -31,6 +31,8 @@ def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | N
         return Head(ref.query, 0)
     if ref.kind is StreamKind.TAG:
         return next((Head(tag.name, 0) for tag in tags if tag.id == ref.id), None)
+    if ref.kind is StreamKind.TODAY:
+        return Head(_("Today"), 0, waits=True)
     if ref.kind is StreamKind.ALL:
         return Head(_("All entries"), tree.unread, waits=True)
     if ref.kind is StreamKind.STARRED:

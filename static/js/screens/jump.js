@@ -16,6 +16,7 @@ let at = 0;
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 
 const PLACES = () => [
+  [t("Today"), "/read/today"],
   [t("All entries"), "/read/all"],
   [t("Starred"), "/read/starred"],
   [t("Recently read"), "/read/recent"],

@@ -120,7 +120,7 @@ class WordsQuery(Query, frozen=True):
 
 
 class MarkAll(Body, frozen=True):
-    """Marks entries up to `snapshot`; without it, up to now. Searches and tags require a snapshot."""
+    """Marks entries up to `snapshot`; without it, up to now. Searches, tags and `today` need one."""
 
     snapshot: Snapshot = ""
 
