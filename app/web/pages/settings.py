@@ -25,6 +25,7 @@ from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers, takes_file
 from app.web.view import i18n, zones
 from app.web.view.render import get_fragment_id, render_page
+from app.web.view.settings_search import find_settings
 from app.web.view.typography import FIELDS, THEME_COOKIE, THEMES, keep_choice, keep_typography
 
 bp = Blueprint("settings", __name__)
@@ -144,6 +145,11 @@ class Language:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    q: str = declare_text(max=200, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     saved: bool = False
     drawing: bool = False
@@ -151,8 +157,12 @@ class Query:
 
 @bp.get("/settings")
 def show_settings() -> str:
-    """Show all sections, and beside them the first one on wide screens."""
-    return render_section("reading", hub=True, saved=False)
+    """Show all sections or those settings that are searched for, and the first section on wide screens."""
+    query = forms.read_query(request, Search).q
+    found = find_settings(query)
+    if get_fragment_id() == "found-settings":
+        return render_page("parts/found_settings.html", query=query, found=found)
+    return render_section("reading", hub=True, saved=False, query=query, found=found)
 
 
 @bp.get("/settings/reading")

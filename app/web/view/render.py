@@ -47,7 +47,7 @@ SETTINGS_SECTIONS = (
     ("display", "theme", N_("Display and language")),
     ("keys", "keyboard", N_("Keyboard shortcuts")),
     ("sharing", "share", N_("Sharing")),
-    ("notifications", "bell", N_("Notification settings")),
+    ("notifications", "comment", N_("Notification settings")),
     ("privacy", "shield", N_("Privacy")),
     ("apps", "device", N_("Apps")),
     ("files", "folder", N_("Files")),

@@ -11,6 +11,40 @@ for (const one of document.querySelectorAll(".section form")) {
   one.addEventListener("input", () => one.querySelector("#saved")?.replaceChildren());
 }
 
+// Search: arrow keys go through what is found, Enter opens the first, Esc clears.
+const search = document.getElementById("find-setting");
+const found = () => [...document.querySelectorAll("#found-settings a")];
+
+function move(event) {
+  const links = found();
+  const at = links.indexOf(document.activeElement);
+  if (event.key === "ArrowDown" && links.length) links[Math.min(at + 1, links.length - 1)].focus();
+  else if (event.key === "ArrowUp" && at >= 0) (links[at - 1] ?? search).focus();
+  else if (event.key === "Enter" && at < 0 && links.length && search.value) links[0].click();
+  else if (event.key === "Escape" && (search.value || at >= 0)) {
+    search.value = "";
+    search.focus();
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+  } else return;
+  event.preventDefault();
+}
+
+for (const part of [search, document.getElementById("found-settings")]) part?.addEventListener("keydown", move);
+
+// The setting that a link leads to is ready to be changed.
+function aim() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place?.closest(".section")) return;
+  for (const details of place.querySelectorAll("details")) details.open = true;
+  const control = place.matches("input, select, textarea, button") ? place : place.querySelector(":checked, input:not([type=hidden]), select, textarea, summary, button");
+  control?.focus({ preventScroll: true });
+}
+
+addEventListener("hashchange", aim);
+// The browser takes the focus away when it scrolls there at the end of loading.
+if (document.readyState === "complete") aim();
+else addEventListener("load", () => setTimeout(aim));
+
 // Without HTTPS, scripts can't write to the clipboard: then the address is selected, to be copied by hand.
 for (const button of document.querySelectorAll("[data-copy]")) {
   const field = document.getElementById(button.dataset.copy);
