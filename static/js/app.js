@@ -48,6 +48,7 @@ later("player", ["play", "play-back", "play-forward", "embed"]);
 later("player", ["play-resume"], quiet);
 
 document.documentElement.classList.add("js");
+if (navigator.share) document.documentElement.classList.add("sends");
 toasts.start();
 keys.start(act);
 extras.start(act);
@@ -63,7 +64,7 @@ if (document.querySelector(".reader")) {
   later("share", ["share-send"]);
   later("tags", ["tag"], ofEntry);
   later("tags", ["tag-send"]);
-  later("entry", ["original-background", "mail", "copy-link"], ofEntry);
+  later("entry", ["original-background", "mail", "copy-link", "send", "print"], ofEntry);
   later("entry", ["full-screen"]);
   later("type", ["text-larger", "text-smaller"]);
   later("look", ["view-panes", "view-list", "view-expanded"], ofList);

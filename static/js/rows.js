@@ -27,7 +27,8 @@ function pressed(act, id, on, read) {
   const here = list.byId(id);
   for (const button of new Set([...document.querySelectorAll(pick), ...(here?.querySelectorAll(pick) ?? [])])) {
     button.setAttribute("aria-pressed", on);
-    if (act === "read") button.title = read ? t("Mark as unread") : t("Mark as read");
+    // The key at the end of the tooltip stays.
+    if (act === "read") button.title = (read ? t("Mark as unread") : t("Mark as read")) + / \([^()]*\)$|$/.exec(button.title)[0];
   }
 }
 

@@ -84,7 +84,8 @@ def _jump(page: Page) -> None:
 
 
 def _tag_menu(page: Page) -> None:
-    page.locator("#tags summary").click()
+    page.locator("#article > .bar .menu:not(.share-menu) > summary").click()
+    page.locator("#article [data-key=tag]").click()
     expect(page.locator("#tag-name")).to_be_visible()
 
 
@@ -114,7 +115,7 @@ def _more(page: Page) -> None:
 
 def _share_note(page: Page) -> None:
     page.keyboard.press("j")
-    expect(page.locator("#share")).to_be_visible()
+    expect(page.locator("#share-tools .like")).to_be_visible()
     page.keyboard.press("Shift+D")
     expect(page.locator(".share-box textarea")).to_be_focused()
 

@@ -302,14 +302,14 @@ def _sharing(d: Desk) -> None:
     page = d.page
     page.goto("/read/all")
     press(page, "j")
-    expect(page.locator("#share")).to_be_visible()
+    expect(page.locator("#share-tools .like")).to_be_visible()
     d.press("share-note")
     expect(page.locator(".share-box textarea")).to_be_focused()
     page.keyboard.press("Escape")
     d.press("share")
     expect(page.locator("#share")).to_contain_text("You shared this")
     d.press("like")
-    expect(page.locator("#share form[action='/entries/like'] button")).to_have_attribute(
+    expect(page.locator("#share-tools form[action='/entries/like'] button")).to_have_attribute(
         "aria-pressed", "true"
     )
     for _ in "c", "Shift+C":
@@ -471,7 +471,7 @@ def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Call
         press(page, key)
         desk.opened(number)
     # The button tells the new key, the star none; chords cannot be told.
-    expect(page.locator("#article button[data-key=next]")).to_have_attribute(
+    expect(page.locator("#article .tool[data-key=next]")).to_have_attribute(
         "aria-keyshortcuts", "x ArrowRight"
     )
     expect(page.locator("#article .star")).to_have_attribute("aria-keyshortcuts", "")

@@ -64,7 +64,7 @@ def test_what_is_found_is_read_as_any_list(site: Site, visit: Visit, ann: Actor)
 def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(login="ann", expect="400")
     page.locator("#rows h2 a").first.click()
-    expect(page.locator("#tags summary")).to_be_visible()
+    expect(page.locator("#entry-title")).to_be_visible()
     page.keyboard.press("t")
     expect(page.locator("#tag-name")).to_be_focused()
     expect(page.locator("#tag-name")).to_have_value("")

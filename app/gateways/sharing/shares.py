@@ -473,6 +473,10 @@ class SharingGateway:
         """Return a person's own share of an entry."""
         return self._shares.find_own(user_id, [origin_id]).get(origin_id)
 
+    def render_note(self, share: Share) -> str:
+        """Return a share's note as HTML."""
+        return linkify.render_html(share.note)
+
     def get_share(self, viewer: int | None, share_id: int) -> Share:
         """Return a share that a viewer may see.
 

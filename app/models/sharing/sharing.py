@@ -203,7 +203,7 @@ class ShareBox:
     """A reader's options for sharing an entry, and how it reached them.
 
     Attributes:
-        mine: the reader's own share of it.
+        mine: the reader's own share of it. html: its note with links.
         via: for a share, the chain back from it; None for removed shares and those the reader may not see.
         audience: of the reader's stream, the upper limit for all their shares.
         widest: the widest audience for which it may be re-shared.
@@ -218,6 +218,7 @@ class ShareBox:
     can_reshare: bool = True
     first: Sharer | None = None
     total: int = 0
+    html: str = ""
 
     @property
     def choices(self) -> tuple[Audience, ...]:

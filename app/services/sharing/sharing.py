@@ -316,7 +316,8 @@ class SharingService:
         of = entry.of or Origin(entry.id, entry.feed_id)
         mine = self._sharing.find_own_share(actor.user_id, of.entry_id)
         first, total = self._chains.find_first(actor.user_id, of)
-        box = ShareBox(mine, (), self.get_audience(actor), first=first, total=total)
+        html = self._sharing.render_note(mine) if mine else ""
+        box = ShareBox(mine, (), self.get_audience(actor), first=first, total=total, html=html)
         if entry.of is None:
             can_share = not (self._is_secret(actor, entry) or self._secrecy.has_access_key(entry))
             return dataclasses.replace(box, can_reshare=can_share)

@@ -92,7 +92,9 @@ def remove_share() -> Response:
 def show_box(entry_id: int) -> str:
     """Show the part of an article that lists its shares and allows sharing."""
     article = get_services().reading.get_article(get_actor(), entry_id)
-    return render_page("parts/share.html", article=article, next=f"/entries/{entry_id}", **build_box(article))
+    return render_page(
+        "parts/share.html", article=article, next=f"/entries/{entry_id}", swapped=True, **build_box(article)
+    )
 
 
 def build_box(article: Article) -> dict[str, object]:

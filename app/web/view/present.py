@@ -114,6 +114,14 @@ def format_moment(at: dt.datetime | None) -> str:
     return f"{words} UTC" if zone is dt.UTC else words
 
 
+def format_brief_moment(at: dt.datetime) -> str:
+    """Return a time in one short line: "14 Mar, 09:05", with the year unless it is this one."""
+    local, today = at.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
+    locale = _locale()
+    time = _time(local.replace(second=0, microsecond=0, tzinfo=None), locale)
+    return _join(_day(local.date(), local.year == today.year, locale), time, locale)
+
+
 def format_hour(at: dt.datetime) -> str:
     """Return the hour of a UTC time, without the year: "14 Mar, 09:00"."""
     locale = _locale()

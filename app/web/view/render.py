@@ -29,6 +29,7 @@ from app.web.view import (
     code,
     embeds,
     faces,
+    heading,
     highlight,
     i18n,
     pictures,
@@ -93,6 +94,8 @@ def install(app: Flask, tree_cache: int) -> None:
         key_hint=get_key_hint,
         key_labels=names.format_labels,
         key_name=get_key_name,
+        key_suffix=format_key_suffix,
+        named=render_button_name,
         feed_message=describe_feed_error,
         search_message=lambda word: i18n.translate_search_error(get_visible_word(word)),
         feed_fix=lambda word: _(get_feed_fix(get_visible_word(word))),
@@ -115,6 +118,8 @@ def install(app: Flask, tree_cache: int) -> None:
     )
     env.filters.update(
         ago=present.format_ago,
+        author=heading.format_author,
+        reading_minutes=heading.count_minutes,
         folder_paths=build_folder_paths,
         relative=present.format_relative,
         minutes=present.format_minutes,
@@ -126,6 +131,7 @@ def install(app: Flask, tree_cache: int) -> None:
         said=i18n.translate_error,
         lang=i18n.render_lang,
         moment=present.format_moment,
+        brief=present.format_brief_moment,
         iso=present.format_iso,
         http=present.keep_http_url,
         linkable=present.keep_link_url,
@@ -265,6 +271,20 @@ def get_key_name(action: str) -> str:
     """Return an action's first key for a sentence, empty without one."""
     found = get_key_map().get_keys(action)
     return names.format_key(found[0]) if found else ""
+
+
+def format_key_suffix(action: str) -> str:
+    """Return an action's first key for the end of a tooltip: " (s)", empty without one."""
+    key = get_key_name(action)
+    return f" ({key})" if key else ""
+
+
+def render_button_name(words: str, action: str = "") -> Markup:
+    """Return the attributes that name a button without text: read out, and shown with its key."""
+    if not action or not get_key_name(action):
+        return Markup('aria-label="{0}" title="{0}"').format(words)
+    both = Markup('aria-label="{0}" title="{0}{1}" aria-keyshortcuts="{2}"')
+    return both.format(words, format_key_suffix(action), get_key_hint(action))
 
 
 def apply_theme(markup: str) -> str:

@@ -39,6 +39,12 @@ function copy() {
   navigator.clipboard.writeText(url).then(() => toast(t("Link copied")), () => offer(url));
 }
 
+// The system's own list of programs and people.
+function send() {
+  if (!place() || !navigator.share) return false;
+  navigator.share({ title: title(), url: link() }).catch((failure) => failure.name === "AbortError" || toast(failure.message));
+}
+
 function offer(url) {
   const before = document.activeElement;
   const field = document.createElement("input");
@@ -64,6 +70,8 @@ function leave() {
 register({
   "original-background": whenOpen(behind),
   mail: whenOpen(mail),
+  send: whenOpen(send),
+  print: () => print(),
   "copy-link": whenOpen(copy),
   "full-screen": full,
   close: leave,

@@ -7,24 +7,26 @@ import { chosen, open, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
+// Below the title who shared the entry, in the bar the buttons; the answer holds both.
 const box = () => document.getElementById("share");
+const tools = () => document.getElementById("share-tools");
 const article = () => document.querySelector("#article [data-entry]");
 
-// Opens the entry if necessary; returns its box.
+// Opens the entry if necessary; returns the buttons of its bar.
 async function ready() {
   const id = chosen();
   if (!id) return say(t("Select an entry first")), null;
   if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
-  return article()?.dataset.entry === id ? box() : null;
+  return article()?.dataset.entry === id ? tools() : null;
 }
 
 // Keeps a note that is being written during other actions on the entry; a sent note isn't kept.
 async function paint(sent) {
   const id = article()?.dataset.entry;
   if (!id || !box()) return;
-  const draft = box().querySelector("textarea");
+  const draft = tools()?.querySelector("textarea");
   await htmx.ajax("GET", `/entries/${id}/share`, { target: "#share", source: box(), swap: "outerHTML" });
-  const field = article()?.dataset.entry === id && box()?.querySelector("textarea");
+  const field = article()?.dataset.entry === id && tools()?.querySelector("textarea");
   if (field && draft && draft.value !== draft.defaultValue && !sent?.contains(draft)) field.value = draft.value;
 }
 
@@ -48,7 +50,7 @@ async function send(form) {
     if (undo) toast(done.text, undo);
     else if (done.text) toast(done.text);
     else say(done.liked ? t("Liked") : t("Like removed"));
-    if (inside) box()?.querySelector("button, summary")?.focus();
+    if (inside) tools()?.querySelector("button, summary")?.focus();
   } catch (failure) {
     toast(failure.message);
   } finally {
@@ -64,7 +66,7 @@ const sent = () => {
 
 async function share() {
   const place = await ready();
-  const form = place?.querySelector('form[action="/shares/remove"]') ?? place?.querySelector('form[action="/entries/share"]');
+  const form = (place && box().querySelector('form[action="/shares/remove"]')) ?? place?.querySelector('form[action="/entries/share"]');
   if (form) send(form);
   else if (place) say(t("This entry can't be shared"));
 }
@@ -77,7 +79,7 @@ async function withNote() {
 }
 
 async function chain() {
-  const link = (await ready())?.querySelector("#chain-link");
+  const link = (await ready()) && document.getElementById("chain-link");
   if (link) link.click();
   else say(t("Nobody has shared this yet"));
 }
