@@ -64,7 +64,7 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         expect(choice).to_contain_text("20 entries")
         expect(choice.locator("input")).to_be_checked()
         shot(page, "wide-found")
-        page.get_by_label("Or a new folder").fill("Blogs")
+        page.get_by_label("Folder").fill("Blogs")
         page.get_by_role("button", name="Subscribe").click()
 
         expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))

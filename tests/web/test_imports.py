@@ -298,7 +298,7 @@ def test_who_has_no_feeds_is_shown_ways_to_begin_and_can_come_back(ann: Visitor,
 
 
 def test_what_is_exported_has_a_name_and_is_a_file(ann: Visitor) -> None:
-    ann.post("/subscribe", {"url": "https://site.example/f", "new_folder": "News"})
+    ann.post("/subscribe", {"url": "https://site.example/f", "folder_name": "News"})
     answer = ann.get("/export/opml")
     assert re.search(
         r'attachment; filename="eventr-\d{4}-\d\d-\d\d\.opml"', answer.headers["Content-Disposition"]
@@ -377,8 +377,11 @@ def test_feeds_of_failures_are_looked_for_where_they_may_be(services: Services, 
     pages = {"https://feeds.example/site/": b"<!doctype html><title>Site</title>"}
     run(services, stored(services, number), Pulling(services, pages))
     page = ann.get(f"/imports/{number}").text
-    assert re.findall(r'/add\?address=([^"]*)"', page) == [
-        "https%3A//feeds.example/site/",
-        "https%3A//feeds.example/",
-        "http%3A//walled.example/",
+    # Feeds that are subscribed have the search on their own page.
+    known = services.store.database["feeds"].find({}, {"_id": 1}).sort("_id")
+    assert re.findall(r'action="(/feeds/[0-9]+/find|/add)"', page) == [
+        *(f"/feeds/{doc['_id']}/find" for doc in known),
+        "/add",
     ]
+    assert 'name="address" value="http://walled.example/"' in page
+    assert page.count("Look for its feed") == 3

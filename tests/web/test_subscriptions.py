@@ -256,12 +256,12 @@ def test_choices_of_folders_show_where_each_lies_in_the_order_of_the_tree(
     assert manager.xpath("//select[@id='in']/option/text()")[2:] == names
     assert manager.xpath("//select[@id='into']/option/text()")[1:] == names
     feed = lxml.html.fromstring(ann.get(f"/feeds/{feeds[0]}").text)
-    assert feed.xpath("//input[@name='folder']/../strong/text()") == names
+    assert feed.xpath("//input[@name='folder']/../span/text()") == names
     url = "https://new.example/feed"
     new = services.subscriptions.subscribe(Actor(reader.user_id + 1), url).subscription.feed_id
     pull(services, [new], {url: rss("New", [("One", "x")])})
     found = lxml.html.fromstring(ann.post("/add", {"address": url}).text)
-    assert found.xpath("//select[@id='f-folder']/option/text()")[1:] == names
+    assert found.xpath("//datalist[@id='folder-names']/option/@value") == names
 
 
 def test_the_history_says_in_words_what_was_moved_and_left(
@@ -327,12 +327,12 @@ def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(
     outer = folders.create(reader, "Outer")
     inner, top = folders.create(reader, "News", parent=outer.id), folders.create(reader, "News")
     assert top.id != inner.id
-    ann.post("/subscribe", {"url": "https://new.example/feed", "new_folder": " News "})
+    ann.post("/subscribe", {"url": "https://new.example/feed", "folder_name": " News "})
     tree = services.reading.get_tree(reader)
     assert [len(one.feeds) for one in tree.folders if one.id == top.id] == [1]
     # What one has, and what is refused, leaves no empty folder behind.
-    ann.post("/subscribe", {"url": "https://ada.example/feed", "new_folder": "Empty"})
-    assert ann.post("/subscribe", {"url": "mailto:x", "new_folder": "Empty"}).status_code == 400
+    ann.post("/subscribe", {"url": "https://ada.example/feed", "folder_name": "Empty"})
+    assert ann.post("/subscribe", {"url": "mailto:x", "folder_name": "Empty"}).status_code == 400
     assert {folder.name for folder in folders.list_folders(reader)} == {"Outer", "News"}
 
 

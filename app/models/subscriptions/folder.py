@@ -7,6 +7,9 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+#: Between the names of a folder's path.
+PATH_SEPARATOR = " › "
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Folder:

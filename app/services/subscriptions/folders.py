@@ -9,7 +9,7 @@ from app import clock, logs
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.ordering import OrderingGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.subscriptions.folder import Folder, FolderEditMode
+from app.models.subscriptions.folder import PATH_SEPARATOR, Folder, FolderEditMode, build_folder_paths
 from app.ports import EventPort
 from app.services.access import require_permission
 from app.services.validation import check_id, check_ids, check_text
@@ -54,6 +54,18 @@ class FolderService:
         folder = self._folders.add(actor.user_id, check_text(name, "name", limit=128), parent)
         log.info("folder_created", user_id=actor.user_id, folder_id=folder.id)
         return folder
+
+    def get_or_create(self, actor: Actor, name: str) -> Folder:
+        """Return the folder of this path (“News › Local”) or top-level name; create a missing one.
+
+        Raises:
+            InvalidError: the name is invalid, or there are too many folders.
+        """
+        name = " ".join(name.split())
+        mine = self.list_folders(actor)
+        paths = build_folder_paths(mine)
+        known = (folder for folder in mine if PATH_SEPARATOR.join(paths[folder.id]) == name)
+        return next(known, None) or self.create(actor, name)
 
     def rename(self, actor: Actor, folder_id: int, name: str) -> Folder:
         """Rename a folder.

@@ -129,6 +129,14 @@ class SubscriptionService:
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
 
+    def get_feed(self, actor: Actor, feed_id: int) -> Feed:
+        """Return a feed that the actor subscribes to.
+
+        Raises:
+            NotFoundError: the actor isn't subscribed to this feed.
+        """
+        return self._feeds.get(self.get(actor, feed_id).feed_id)
+
     def find_successor(self, actor: Actor, feed_id: int) -> int | None:
         """Return the feed that a feed was merged into, if the actor subscribes to it, or else None."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)

@@ -32,8 +32,7 @@ class Find:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     url: str = declare_text(max=2048)
-    folder: int | None = None
-    new_folder: str = declare_text(max=128, default="")
+    folder_name: str = declare_text(max=300, default="")
     private: bool = False
 
 
@@ -76,18 +75,16 @@ def subscribe() -> Response:
     if handle := parse_own_handle(form.url):
         get_services().following.follow(get_actor(), handle)
         return _to("/people")
-    new_folder = " ".join(form.new_folder.split())
-    done = get_services().subscriptions.subscribe(
-        get_actor(), form.url, folder_id=None if new_folder else form.folder, private=form.private
-    )
+    done = get_services().subscriptions.subscribe(get_actor(), form.url, private=form.private)
     feed_id = done.subscription.feed_id
     if done.existed:
         get_services().accounts.add_notice(
             get_actor(), get_session(), Notice(_("You're already subscribed to this feed"))
         )
-    elif new_folder:
+    elif form.folder_name.strip():
         # Only now: a rejected or existing subscription must not leave an empty folder behind.
-        get_services().subscriptions.update(get_actor(), feed_id, folder_ids=[_folder(new_folder)])
+        folder = get_services().folders.get_or_create(get_actor(), form.folder_name)
+        get_services().subscriptions.update(get_actor(), feed_id, folder_ids=[folder.id])
     return _to(f"/read/feed/{feed_id}")
 
 
@@ -95,10 +92,3 @@ def _to(target: str) -> Response:
     if get_fragment_id():
         return Response(headers={"HX-Redirect": target})
     return make_response(redirect(target, 303))
-
-
-def _folder(name: str) -> int:
-    """Return the top-level folder of this name; create it if it doesn't exist."""
-    mine = get_services().folders.list_folders(get_actor())
-    known = (folder.id for folder in mine if folder.parent is None and folder.name == name)
-    return next(known, None) or get_services().folders.create(get_actor(), name).id

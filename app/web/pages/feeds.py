@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
@@ -12,8 +12,8 @@ from flask_babel import gettext as _
 
 from app import clock
 from app.errors import (
-    EventrError,
     ExistsError,
+    FeedError,
     InvalidError,
     NoSpaceError,
     NotFoundError,
@@ -25,20 +25,24 @@ from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
 from app.models.feeds.feed import count_shown_readers
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
+from app.models.reading.stream_view import EXPANDED, LIST, PANES
 from app.web import forms
-from app.web.context import get_actor, get_services, get_session, get_web
+from app.web.context import get_actor, get_services, get_session, get_user, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import takes_file
 from app.web.view import chart, i18n
+from app.web.view.lookup import find_lookup_address
 from app.web.view.present import describe_check
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("feeds", __name__)
 
 #: If the first fetch is planned for later than this, the page doesn't promise it soon.
 SOON = dt.timedelta(minutes=5)
+#: The views of a feed's list that its settings offer.
+VIEWS = (PANES, LIST, EXPANDED)
 #: Errors of an uploaded icon that the page shows above its form.
 _ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedError, RateLimitedError)
 
@@ -47,6 +51,8 @@ _ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedErr
 class Edit:
     title: str = declare_text(max=512, default="")
     folder: tuple[int, ...] = ()
+    new_folder: str = declare_text(max=128, default="")
+    view: str = declare_text(max=16, default="", one_of=("", *VIEWS))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,39 +96,69 @@ def show_feed(feed_id: int) -> str | Response:
     return _page(feed_id)
 
 
-def _page(
-    feed_id: int, error: EventrError | None = None, url: str = "", icon_error: EventrError | None = None
-) -> str:
+def _page(feed_id: int, **values: object) -> str:
+    return render_page("pages/feed.html", **(_load(feed_id) | values))
+
+
+def _load(feed_id: int) -> dict[str, Any]:
+    """Return the values of the feed page."""
     health, now = get_services().subscriptions.get_health(get_actor(), feed_id), clock.now()
-    zone = i18n.get_timezone()
-    return render_page(
-        "pages/feed.html",
-        health=health,
-        feed=health.feed,
-        readers=count_shown_readers(
-            health.feed.subscribers, admin=get_actor().has_permission(Permission.ADMIN_SEE)
+    zone, feed = i18n.get_timezone(), health.feed
+    ref = StreamRef(StreamKind.FEED, feed_id)
+    return {
+        "health": health,
+        "feed": feed,
+        "readers": count_shown_readers(
+            feed.subscribers, admin=get_actor().has_permission(Permission.ADMIN_SEE)
         ),
-        mine=get_services().subscriptions.get(get_actor(), feed_id),
-        folders=get_services().folders.list_folders(get_actor()),
-        day=chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),
-        days=chart.draw_days(health.log, now, zone),
-        zone=str(zone),
-        later=health.next_check_at is not None and health.next_check_at > now + SOON,
-        error=error,
-        url=url or health.feed.url,
-        can_upload_icon=get_actor().has_permission(Permission.FEED_MANAGE)
+        "mine": get_services().subscriptions.get(get_actor(), feed_id),
+        "folders": get_services().folders.list_folders(get_actor()),
+        "day": chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),
+        "days": chart.draw_days(health.log, now, zone),
+        "zone": str(zone),
+        "later": health.next_check_at is not None and health.next_check_at > now + SOON,
+        "url": feed.url,
+        "can_upload_icon": get_actor().has_permission(Permission.FEED_MANAGE)
         and get_services().feed_icons.is_supported,
-        icon_max=get_web().settings.fetch_max_icon,
-        icon_error=icon_error,
-    )
+        "icon_max": get_web().settings.fetch_max_icon,
+        "view": get_services().stream_views.get(get_actor(), ref, get_user().preferences).view,
+        "look_at": find_lookup_address(feed.url, feed.error, feed.site_url),
+    }
 
 
 @bp.post("/feeds/<int:feed_id>/edit")
 def update_feed(feed_id: int) -> Response:
-    """Change a feed's title or folders."""
-    form = forms.read_form(request, Edit)
-    get_services().subscriptions.update(get_actor(), feed_id, title=form.title, folder_ids=form.folder)
+    """Change a feed's title, folders or view."""
+    form, actor, services = forms.read_form(request, Edit), get_actor(), get_services()
+    services.subscriptions.get(actor, feed_id)  # no folder for a feed that isn't theirs
+    folders = form.folder
+    if new_folder := " ".join(form.new_folder.split()):
+        folders = (*folders, services.folders.get_or_create(actor, new_folder).id)
+    services.subscriptions.update(actor, feed_id, title=form.title, folder_ids=tuple(dict.fromkeys(folders)))
+    ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
+    if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:
+        services.stream_views.set(actor, ref, preferences, {"view": form.view})
     return _here(feed_id, _("Saved"))
+
+
+@bp.post("/feeds/<int:feed_id>/find")
+def find_replacement(feed_id: int) -> str | tuple[str, int]:
+    """Look for another feed on the site of a feed that fails, to take its place."""
+    forms.read_form(request, forms.Empty)
+    services, is_part = get_services(), get_fragment_id() == "found"
+    values = {} if is_part else _load(feed_id)  # first, because a search makes what was read before stale
+    feed = values.get("feed") or services.subscriptions.get_feed(get_actor(), feed_id)
+    address = find_lookup_address(feed.url, feed.error, feed.site_url)
+    values |= {"feed": feed, "look_at": address}
+    status = 200
+    try:
+        wait = get_web().settings.discovery_wait
+        values["found"] = services.discovery.discover(get_actor(), address or feed.url, wait=wait)
+    except (FeedError, InvalidError, RateLimitedError) as e:
+        values["find_error"], status = e, e.http_status
+    if is_part:
+        return render_page("parts/replacement.html", **values)
+    return render_page("pages/feed.html", **values), status
 
 
 @bp.post("/feeds/<int:feed_id>/icon")
@@ -181,7 +217,7 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
     except (InvalidError, ExistsError, RateLimitedError) as e:
         if get_services().subscriptions.get(get_actor(), feed_id).person:
             raise
-        return _page(feed_id, e, form.url), e.http_status
+        return _page(feed_id, error=e, url=form.url), e.http_status
     if not done.undo:
         return _here(done.feed_id, _("Eventr is trying this address now."))
     words = (

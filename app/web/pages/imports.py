@@ -22,6 +22,7 @@ from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
 from app.web.view import imports as importview
 from app.web.view.i18n import get_language
+from app.web.view.lookup import find_lookup_address
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("imports", __name__)
@@ -31,7 +32,7 @@ bp.add_app_template_global(importview.format_state)
 bp.add_app_template_global(importview.format_progress)
 bp.add_app_template_global(importview.explain_failure)
 bp.add_app_template_global(importview.suggest_fix)
-bp.add_app_template_global(importview.find_lookup_address)
+bp.add_app_template_global(find_lookup_address)
 
 #: Errors that the user can fix.
 _SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)

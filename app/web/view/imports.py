@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import groupby
-from urllib.parse import urlsplit
 
 import flask_babel
 
 from app.errors import EventrError, InvalidError
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
+from app.web.view.lookup import PAGES
 from app.web.view.present import format_number
 from app.web.view.render import describe_feed_error
 
@@ -104,8 +104,7 @@ def explain_failure(word: str) -> str:
 
 
 #: Error codes of a page where a feed was expected, or of an address that has moved.
-_PAGES = {"not_a_feed", "html_page", "no_feed_found", "consent_page"}
-_LOOK_AGAIN = {*_PAGES, "gone", "http_404", "http_410", "dns_failed"}
+_LOOK_AGAIN = {*PAGES, "gone", "http_404", "http_410", "dns_failed"}
 _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
 
@@ -125,18 +124,3 @@ def suggest_fix(item: ImportItem) -> str:
     if word == "tls_failed":
         return _("Only the site's owner can fix its certificate. Eventr will keep trying.")
     return _("Eventr will keep trying. If the site is gone for good, unsubscribe.")
-
-
-def find_lookup_address(item: ImportItem) -> str:
-    """Return the address to search for a failed outline's feed; empty: not an address of the web.
-
-    A page may announce its own feed. For a missing page, only the site's home page can help.
-    """
-    try:
-        parts = urlsplit(item.url)
-    except ValueError:
-        return ""
-    place = parts.netloc.rpartition("@")[2]
-    if parts.scheme not in ("http", "https") or not place:
-        return ""
-    return parts._replace(netloc=place).geturl() if item.error in _PAGES else f"{parts.scheme}://{place}/"

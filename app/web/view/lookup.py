@@ -1,0 +1,27 @@
+"""Where to look for the feed of a site whose known feed fails."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from app.web.view.present import keep_http_url
+
+#: Errors of an address that is a page: it may announce its own feed.
+PAGES = frozenset(("not_a_feed", "html_page", "no_feed_found", "consent_page"))
+
+
+def find_lookup_address(url: str, error: str | None, site_url: str | None = None) -> str:
+    """Return the address to search for another feed; empty: none on the web.
+
+    A page may announce its own feed. For a missing feed, only the site's page or home page can help.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    place = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in ("http", "https") or not place:
+        return ""
+    if error in PAGES:
+        return parts._replace(netloc=place).geturl()
+    return keep_http_url(site_url) or f"{parts.scheme}://{place}/"
