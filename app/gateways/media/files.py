@@ -97,9 +97,9 @@ class FileGateway:
         """Return a user's newest file that is exactly this content; None: the user has none."""
         return self._files.find_by_blobs(user_id, [blob]).get(blob)
 
-    def has_holders(self, blob: bytes, minimum: int) -> bool:
-        """Return whether at least so many users have a blob."""
-        return self._files.count_holders(blob, minimum) >= minimum
+    def has_holders(self, blob: bytes, minimum: int, before: dt.datetime) -> bool:
+        """Return whether at least so many users have had a blob since before a moment."""
+        return self._files.count_holders(blob, minimum, before) >= minimum
 
     def find_owned(self, owners: Iterable[str]) -> dict[str, list[UserFile]]:
         """Return the files of each of these owners, in the order in which they were stored."""

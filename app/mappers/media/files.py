@@ -108,6 +108,7 @@ class FileMapper:
     @translate_errors
     def count_by_blobs(self, blob_ids: Iterable[bytes], session: Session | None = None) -> dict[bytes, int]:
         """Return how many files name each of these blobs; blobs without files are missing."""
+        newest = round(before.timestamp() * 1_000_000)
         pipeline: list[Doc] = [
             {"$match": {"blob": {"$in": [Binary(i) for i in blob_ids]}}},
             {"$group": {"_id": "$blob", "count": {"$sum": 1}}},
@@ -116,10 +117,11 @@ class FileMapper:
         return {bytes(d["_id"]): d["count"] for d in found}
 
     @translate_errors
-    def count_holders(self, blob: bytes, limit: int) -> int:
-        """Return how many users have a blob, counted up to ``limit``; the system is none of them."""
+    def count_holders(self, blob: bytes, limit: int, before: dt.datetime) -> int:
+        """Return how many users have had a blob since before a moment, up to ``limit``, without the system."""
+        newest = round(before.timestamp() * 1_000_000)
         pipeline: list[Doc] = [
-            {"$match": {"blob": Binary(blob), "user_id": {"$gt": SYSTEM}}},
+            {"$match": {"blob": Binary(blob), "user_id": {"$gt": SYSTEM}, "_id": {"$lt": newest}}},
             {"$group": {"_id": "$user_id"}},
             {"$limit": limit},
         ]

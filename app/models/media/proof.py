@@ -21,8 +21,11 @@ PART_BYTES: Final = 64 << 10
 WHOLE_MAX: Final = PARTS * PART_BYTES
 #: Seconds for which a challenge may be answered.
 SECONDS: Final = 60
-#: A blob is offered if at least so many users have it: the smallest and the largest number.
-HOLDERS: Final = (2, 5)
+#: A blob is offered if at least so many users have it: the smallest and the largest number. With the smallest,
+#: one person with two accounts, of which one stores the file, still doesn't learn whether one other has it.
+HOLDERS: Final = (3, 6)
+#: Users count once they have had the file for so long, so nobody sees at once what their own upload changes.
+SETTLED: Final = dt.timedelta(days=7)
 _NONCE, _TIME, _MAC = 16, 8, 32
 
 
@@ -39,9 +42,8 @@ def create_challenge(key: bytes, user_id: int, digest: bytes, size: int, now: dt
     nonce = secrets.token_bytes(_NONCE)
     until = int(now.timestamp()) + SECONDS
     body = nonce + until.to_bytes(_TIME, "big")
-    return Challenge(
-        encode_bytes(body + _sign(key, body, user_id, digest, size)), nonce, list_ranges(nonce, size)
-    )
+    token = encode_bytes(body + _sign(key, body, user_id, digest, size))
+    return Challenge(token, nonce, list_ranges(derive_seed(key, user_id, digest, size), size))
 
 
 def read_nonce(
@@ -57,11 +59,20 @@ def read_nonce(
     return body[:_NONCE] if is_ours and now.timestamp() < until else None
 
 
-def list_ranges(nonce: bytes, size: int) -> tuple[tuple[int, int], ...]:
+def derive_seed(key: bytes, user_id: int, digest: bytes, size: int) -> bytes:
+    """Return what the ranges of a file depend on.
+
+    They are the same in all challenges of a user for a file. With new ones in each, someone who lacks a tenth of
+    the file would pass after some dozens of attempts.
+    """
+    return hmac.digest(key, b"eventr ranges|%d|%d|" % (user_id, size) + digest, hashlib.sha256)
+
+
+def list_ranges(seed: bytes, size: int) -> tuple[tuple[int, int], ...]:
     """Return the ranges of a file that a challenge asks for: random ones, or the whole of a small file."""
     if size <= WHOLE_MAX:
         return ((0, size - 1),)
-    numbers = hashlib.shake_256(b"ranges|" + nonce).digest(8 * PARTS)
+    numbers = hashlib.shake_256(b"ranges|" + seed).digest(8 * PARTS)
     places = (int.from_bytes(numbers[at : at + 8], "big") for at in range(0, len(numbers), 8))
     firsts = sorted(place % (size - PART_BYTES + 1) for place in places)
     return tuple((first, first + PART_BYTES - 1) for first in firsts)

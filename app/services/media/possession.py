@@ -77,7 +77,7 @@ class PossessionService:
         if nonce is None or not self._is_first(nonce):
             raise NotFoundError
         offered = self._find_offered(actor, digest, size, key)
-        ranges = proof.list_ranges(nonce, size)
+        ranges = proof.list_ranges(proof.derive_seed(key, actor.user_id, digest, size), size)
         # Without an offer as many bytes are hashed, and the store isn't asked: it may be slow.
         parts = self._read(offered, ranges) if offered else _make_zeros(ranges)
         try:
@@ -108,7 +108,8 @@ class PossessionService:
         """Return a blob that the actor may have without sending it. All questions are always asked."""
         blob = self._blobs.find([digest]).get(digest)
         own = self._files.find_by_blob(actor.user_id, digest)
-        has_enough = self._files.has_holders(digest, proof.draw_minimum(key, digest))
+        minimum, since = proof.draw_minimum(key, digest), clock.now() - proof.SETTLED
+        has_enough = self._files.has_holders(digest, minimum, since)
         is_shared = has_enough and self._settings.instant == "proof"
         if blob is None or ORIGINAL not in blob.names or blob.size != size or blob.lost:
             return None
