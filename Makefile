@@ -82,7 +82,7 @@ screens: $(VENV)/.dev chromium  ## Retake the screenshots in docs/screens
 lock: $(VENV)/lock/.made  ## Lock the newest versions of all packages in requirements/ (ARGS='-P idna': only of idna)
 	$(COMPILE) $(or $(ARGS),--upgrade) --all-extras --output-file $(LOCKS)/dev.txt pyproject.toml $(LOCKS)/build.in
 	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --extra embedded --output-file $(LOCKS)/run.txt pyproject.toml
-	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --output-file $(LOCKS)/server.txt pyproject.toml
+	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --extra s3 --output-file $(LOCKS)/server.txt pyproject.toml
 	$(COMPILE) --constraint $(LOCKS)/dev.txt --upgrade --output-file $(LOCKS)/build.txt $(LOCKS)/build.in
 	$(COMPILE) $(or $(ARGS),--upgrade) --output-file $(LOCKS)/lock.txt $(LOCKS)/lock.in
 

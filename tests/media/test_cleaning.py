@@ -174,6 +174,25 @@ def test_icons_of_feeds_stay_however_full_the_cache_is_and_long_ago_they_were_as
     assert db["feeds"].find_one({"_id": 1})["icon_source"] == ids[0]
 
 
+def test_work_is_found_behind_old_pictures_that_are_kept(
+    services: Services, time: list[dt.datetime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "BATCH", 2)
+    services.store.database["entries"].insert_one({"_id": 1, "stars": 1})
+    for number in range(5):
+        add_source(services, number, time[0])
+    services.store.database["sources"].update_many({}, {"$set": {"entry": 1}})
+    add_source(services, 5, time[0])
+    run(services)  # measured, so nothing else is due
+    assert not services.gateways.media_cleaning.has_work(time[0])
+    for number in range(6):
+        day = time[0] - (60 - number) * DAY
+        services.store.database["sources"].update_one({"_id": number.to_bytes(16)}, {"$set": {"used": day}})
+    assert services.gateways.media_cleaning.has_work(time[0])
+    assert run(services)["sources"] == 1
+    assert not services.gateways.media_cleaning.has_work(time[0])
+
+
 def test_a_run_that_is_over_ends_and_the_next_continues(services: Services, time: list[dt.datetime]) -> None:
     for number in range(3):
         add_file(services, ANN, make_content(number))
@@ -401,11 +420,13 @@ def test_monitoring_gets_the_figures_of_the_last_run(services: Services, time: l
 def test_only_admins_see_and_start_it(services: Services, time: list[dt.datetime]) -> None:
     add_source(services, 1, time[0])
     admin = Actor(1, Role.ADMIN)
-    stats, stores, users = services.media_cleaning.describe(admin)
-    assert (stats.pictures, stats.files, len(stores), users) == (1, 0, 1, [])
+    stats, stores = services.media_cleaning.describe(admin)
+    assert (stats.pictures, stats.files, len(stores)) == (1, 0, 1)
+    assert services.media_cleaning.list_storage(admin).users == []
     assert stats.oldest_use is not None
     assert stats.oldest_use.date() == time[0].date()
     services.media_cleaning.request_run(admin)
-    for call in (services.media_cleaning.describe, services.media_cleaning.request_run):
+    cleaning = services.media_cleaning
+    for call in (cleaning.describe, cleaning.list_storage, cleaning.request_run):
         with pytest.raises(ForbiddenError):
             call(Actor(2))

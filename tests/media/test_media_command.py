@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -78,6 +79,32 @@ def test_admins_see_sizes_stores_and_users(services: Services, visitor: Any, lan
     assert one.post("/admin/media/clean").status_code == 303
     job = services.jobs.enqueue(make_clean_job())
     assert (job.fresh, services.jobs.get_status(job.id).state) == (False, State.QUEUED)
+
+
+def test_admins_page_through_the_storage_of_all_users(services: Services, visitor: Any) -> None:
+    """Many store the same: each is on one page, and those who only have unfinished uploads are, too."""
+    add_user(services, "root", Role.ADMIN)
+    sizes = [0, 5, 5, 5, *[7] * 48, 9]
+    for number, size in enumerate(sizes):
+        user = add_user(services, f"u{number}")
+        row = {"finished": size, "reserved": 0 if size else 3, "unfinished": 0, "quota": None}
+        services.store.database.usage.insert_one({"_id": user.user_id, **row})
+    services.store.database.usage.insert_one({"_id": 1, "finished": 0, "reserved": 0, "unfinished": 0})
+    one: Visitor = visitor()
+    one.log_in("root")
+    path, pages = "/admin/media", list[list[str]]()
+    while path:
+        text = one.get(path).text
+        pages.append(re.findall(r'href="/admin/users/\d+" dir="auto">(u\d+)<', text))
+        assert ("eventr media clean" in text or "/admin/media/clean" in text) == (len(pages) == 1)
+        found = re.search(r'rel="next" href="([^"]+)"', text)
+        path = html.unescape(found[1]) if found else ""
+    assert list(map(len, pages)) == [50, 3]
+    shown = [name for page in pages for name in page]
+    assert len(set(shown)) == len(sizes)
+    assert [sizes[int(name[1:])] for name in shown] == sorted(sizes, reverse=True)
+    for wrong in ("x", "-", "9" * 40, "1-2-3"):
+        assert one.get(f"/admin/media?after={wrong}").status_code == 200
 
 
 def test_others_do_not_see_the_page(services: Services, visitor: Any) -> None:

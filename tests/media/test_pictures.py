@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
 import io
@@ -14,7 +15,8 @@ import redis
 
 from app import clock, config, create_app
 from app.bootstrap.services import Services
-from app.errors import ConflictError
+from app.errors import ConflictError, StoreError
+from app.feeds.fetch.fetcher import Fetcher
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import FetchRequest
 from app.models.jobs.jobs import Task
@@ -350,6 +352,37 @@ def test_one_odd_picture_stops_no_other_of_its_page(
     states = [one.state for one in show(site, server, *names)]
     assert states[1:] == [PictureState.READY] * 4
     assert states[0] is (PictureState.FAILED if isinstance(odd, ValueError) else PictureState.PENDING)
+
+
+def test_a_store_that_fails_for_one_picture_lets_the_others_finish_and_the_job_fail(
+    site: Services, server: RawServer, redis_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job runs again; what it has fetched already isn't requested twice."""
+    names = [f"/{n}.png" for n in range(3)]
+    for name in names:
+        server.set(name, Reply(body=make_png()))
+    ids = [site.pictures._keys.derive_id(server.url(name)) for name in names]
+    put = site.picture_bodies.put
+
+    def refuse(name: str, source: Any) -> None:
+        if name == ids[1].hex():
+            raise StoreError
+        put(name, source)
+
+    show(site, server, *names)
+    redis_client.flushdb()
+    with Fetcher(site.settings) as fetcher:
+        with monkeypatch.context() as m:
+            m.setattr(site.picture_bodies, "put", refuse)
+            with pytest.raises(StoreError):
+                asyncio.run(site.pictures.fetch_many(ids, fetcher, "one"))
+        found = site.gateways.sources.find(ids)
+        assert [found[i].is_waiting for i in ids] == [True, False, True]
+        now = clock.now()
+        with clock.set_source(lambda: now + dt.timedelta(minutes=4)):
+            done = asyncio.run(site.pictures.fetch_many(ids, fetcher, "two"))
+    assert done == {"fetched": 1}
+    assert [len(server.seen(name)) for name in names] == [1, 2, 1]
 
 
 def test_pictures_wait_without_redis(site: Services, server: RawServer) -> None:

@@ -7,6 +7,7 @@ A blob's files are only deleted once its document says so, and its document only
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -30,9 +31,11 @@ from app.models.media.cleaning import (
     StorageFigures,
     StorageStats,
     UserStorage,
+    UserStoragePage,
 )
 from app.models.media.source import Source
 from app.models.media.store import StoredFile
+from app.models.media.upload import Usage
 from app.ports import MediaStore, MediaStores
 from app.runtime.pieces import close_piece
 
@@ -51,6 +54,9 @@ SHARDS, _SHARDS_TOGETHER = 256, 16
 _ID_BYTES = 6
 #: Time between two measurements of the cache, unless it was full.
 _MEASURED = dt.timedelta(hours=1)
+
+#: Size of the files and id of the last user of a page.
+_POSITION = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 IsOver = Callable[[], bool]
 
@@ -97,12 +103,20 @@ class CleaningGateway:
         before, (_, _, measured) = now - self._window, self._progress.find_position(CACHE_WALK)
         return bool(
             self._files.has_rotten(before)
-            or self._sources.find_rotten(before, 1)[0]
+            or self._has_rotten_sources(before)
             or self._blobs.find_idle(now - self._idle, 1)
             or self._blobs.find_condemned(1)
             or self._blobs.find_with_old(1)
             or ((measured is None or measured + _MEASURED <= now) and not self._blobs.is_empty())
         )
+
+    def _has_rotten_sources(self, before: dt.datetime) -> bool:
+        """Return whether a source may be deleted; those that are kept count as shown today from now on."""
+        after = None
+        while True:
+            found, after = self._sources.find_rotten(before, BATCH, after)
+            if found or after is None:
+                return bool(found)
 
     def clean(self, now: dt.datetime, is_over: IsOver) -> CleanCounts:
         """Delete what nothing needs anymore, in the order in which one step makes work for the next.
@@ -447,15 +461,28 @@ class CleaningGateway:
             disk_at=last[1] if last else None,
         )
 
-    def list_largest(self, limit: int) -> list[UserStorage]:
-        """Return the users who store most, largest first."""
-        found = self._references.find_largest(limit)
-        names = self._users.find_names(list(found))
-        return [
+    def list_storage(self, limit: int, after: str = "") -> UserStoragePage:
+        """Return the storage of users, those who store most first.
+
+        Args:
+            after: ``next`` of the page before, or nothing.
+        """
+        found = self._references.list_storage(limit + 1, _parse_position(after))
+        shown = dict(list(found.items())[:limit])
+        names = self._users.find_names(list(shown))
+        users = [
             UserStorage(user_id, names[user_id], usage, usage.get_limit(self._quota))
-            for user_id, usage in found.items()
+            for user_id, usage in shown.items()
             if user_id in names
         ]
+        last, usage = next(reversed(shown.items()), (0, Usage()))
+        return UserStoragePage(users, f"{usage.finished}-{last}" if len(found) > limit else None)
+
+
+def _parse_position(text: str) -> tuple[int, int] | None:
+    """Return size and user id from a position; None for whatever isn't one: the list begins anew."""
+    match = _POSITION.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _from_milliseconds(position: int) -> dt.datetime:

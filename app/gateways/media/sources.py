@@ -30,7 +30,8 @@ REQUEUE_WAIT = dt.timedelta(minutes=2)
 ICON_WINDOW = dt.timedelta(days=7)
 #: Most sources whose job is queued again in one look.
 DUE_MAX = 200
-#: How long a claim lasts: a fetch with all its redirects, or a drawing, takes less.
+#: How long a claim lasts: a fetch with all its redirects, or a drawing, takes less. A job that runs again
+#: takes over its own claim. So this is also the pause after all attempts have failed, while a store is away.
 CLAIM = dt.timedelta(minutes=3)
 
 

@@ -108,7 +108,6 @@ class FileMapper:
     @translate_errors
     def count_by_blobs(self, blob_ids: Iterable[bytes], session: Session | None = None) -> dict[bytes, int]:
         """Return how many files name each of these blobs; blobs without files are missing."""
-        newest = round(before.timestamp() * 1_000_000)
         pipeline: list[Doc] = [
             {"$match": {"blob": {"$in": [Binary(i) for i in blob_ids]}}},
             {"$group": {"_id": "$blob", "count": {"$sum": 1}}},
@@ -118,7 +117,7 @@ class FileMapper:
 
     @translate_errors
     def count_holders(self, blob: bytes, limit: int, before: dt.datetime) -> int:
-        """Return how many users have had a blob since before a moment, up to ``limit``, without the system."""
+        """Return how many users have had a blob since before a moment, counted up to ``limit``."""
         newest = round(before.timestamp() * 1_000_000)
         pipeline: list[Doc] = [
             {"$match": {"blob": Binary(blob), "user_id": {"$gt": SYSTEM}, "_id": {"$lt": newest}}},

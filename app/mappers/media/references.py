@@ -81,9 +81,22 @@ class ReferenceMapper:
         ]
 
     @translate_errors
-    def find_largest(self, limit: int) -> dict[int, Usage]:
-        """Return the users who store most, largest first, with their storage."""
-        found = self._usage.find({"finished": {"$gt": 0}}).hint("largest").sort("finished", DESCENDING)
+    def list_storage(self, limit: int, after: tuple[int, int] | None = None) -> dict[int, Usage]:
+        """Return the users who store something, those who store most first, with their storage.
+
+        Args:
+            after: size of the files and id of the user before the first one.
+        """
+        query: Doc = {"$or": [{"finished": {"$gt": 0}}, {"reserved": {"$gt": 0}}]}
+        if after is not None:
+            size, user_id = after
+            same = {"finished": size, "_id": {"$lt": user_id}}
+            query = {
+                "finished": {"$lte": size},
+                "$and": [query, {"$or": [{"finished": {"$lt": size}}, same]}],
+            }
+        order = [("finished", DESCENDING), ("_id", DESCENDING)]
+        found = self._usage.find(query).hint("storage").sort(order)
         fields = ("finished", "reserved", "unfinished")
         return {
             doc["_id"]: Usage(**{name: int(doc.get(name, 0)) for name in fields}, quota=doc.get("quota"))

@@ -324,8 +324,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("lost", _UP)], name="lost", sparse=True),
     ],
     "usage": [
-        # Administrators: users who store most.
-        IndexModel([("finished", _DOWN)], name="largest"),
+        # Administrators: all users, those who store most first.
+        IndexModel([("finished", _DOWN), ("_id", _DOWN)], name="storage"),
     ],
     "files": [
         # The page "Files"; erasure.

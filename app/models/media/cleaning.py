@@ -123,3 +123,10 @@ class UserStorage(NamedTuple):
     name: str
     usage: Usage
     limit: int
+
+
+class UserStoragePage(NamedTuple):
+    """A page of users and their storage; ``next`` is the position behind it, None: it is the last."""
+
+    users: list[UserStorage]
+    next: str | None = None

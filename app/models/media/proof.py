@@ -21,8 +21,8 @@ PART_BYTES: Final = 64 << 10
 WHOLE_MAX: Final = PARTS * PART_BYTES
 #: Seconds for which a challenge may be answered.
 SECONDS: Final = 60
-#: A blob is offered if at least so many users have it: the smallest and the largest number. With the smallest,
-#: one person with two accounts, of which one stores the file, still doesn't learn whether one other has it.
+#: A blob is offered if at least so many users have it: the smallest and the largest number. Someone who
+#: stores a file with one account and asks with another doesn't learn whether one other person has it.
 HOLDERS: Final = (3, 6)
 #: Users count once they have had the file for so long, so nobody sees at once what their own upload changes.
 SETTLED: Final = dt.timedelta(days=7)
@@ -62,8 +62,8 @@ def read_nonce(
 def derive_seed(key: bytes, user_id: int, digest: bytes, size: int) -> bytes:
     """Return what the ranges of a file depend on.
 
-    They are the same in all challenges of a user for a file. With new ones in each, someone who lacks a tenth of
-    the file would pass after some dozens of attempts.
+    They are the same in all challenges of a user for a file. With new ones in each, someone who lacks a
+    tenth of the file would pass after some dozens of attempts.
     """
     return hmac.digest(key, b"eventr ranges|%d|%d|" % (user_id, size) + digest, hashlib.sha256)
 

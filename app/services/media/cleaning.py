@@ -18,7 +18,7 @@ from app.models.media.cleaning import (
     DiskCounts,
     StorageFigures,
     StorageStats,
-    UserStorage,
+    UserStoragePage,
 )
 from app.models.media.store import StoreState
 from app.ports import JobPort, MediaStores
@@ -30,8 +30,8 @@ log = logs.get(__name__)
 EVERY, WALK_EVERY = dt.timedelta(minutes=5), dt.timedelta(days=1)
 #: Longest run, seconds.
 RUN_SECONDS = 60.0
-#: Users on the page of administrators.
-LARGEST = 20
+#: Users on one page of administrators.
+PAGE = 50
 
 
 class MediaCleaningService:
@@ -114,14 +114,26 @@ class MediaCleaningService:
         return self._cleaning.load_figures()
 
     # -- for administrators
-    def describe(self, actor: Actor) -> tuple[StorageStats, list[StoreState], list[UserStorage]]:
-        """Return how much is stored, the state of each store, and the users who store most.
+    def describe(self, actor: Actor) -> tuple[StorageStats, list[StoreState]]:
+        """Return how much is stored, and the state of each store.
 
         Raises:
             ForbiddenError: the actor isn't an admin.
         """
         require_permission(actor, Permission.ADMIN_SEE)
-        return self.measure(), self._stores.describe(), self._cleaning.list_largest(LARGEST)
+        return self.measure(), self._stores.describe()
+
+    def list_storage(self, actor: Actor, after: str = "") -> UserStoragePage:
+        """Return a page of users and their storage, those who store most first.
+
+        Args:
+            after: ``next`` of the page before, or nothing.
+
+        Raises:
+            ForbiddenError: the actor isn't an admin.
+        """
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._cleaning.list_storage(PAGE, after)
 
     def request_run(self, actor: Actor) -> None:
         """Queue a run now.

@@ -1,4 +1,4 @@
-"""Old pictures, and blobs that a store lacks, are walked in order: their indexes now include the id."""
+"""Old pictures, blobs that a store lacks, and storage are walked in order: their indexes include the id."""
 
 from __future__ import annotations
 
@@ -9,3 +9,4 @@ def apply(run: Run) -> None:
     """Drop the indexes that others have replaced."""
     run.drop_index("blobs", "want")
     run.drop_index("sources", "used")
+    run.drop_index("usage", "largest")
