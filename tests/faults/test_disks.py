@@ -40,7 +40,7 @@ def _running(server: Server) -> Iterator[psutil.Process]:
 
 
 @contextlib.contextmanager
-def _failing_flushes(process: psutil.Process) -> Iterator[None]:
+def fail_flushes(process: psutil.Process) -> Iterator[None]:
     """Let each flush of a process report an error of the disk, inside the block."""
     command = ["strace", "--quiet=attach,exit", "-f", "-p", str(process.pid)]
     command += ["-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO", "-o", "/dev/null"]
@@ -71,7 +71,7 @@ def test_F10_a_mongodb_whose_disk_fails_to_flush_acknowledges_nothing(
         for number in range(20):
             _insert(store, number)
             acknowledged.append(number)
-        with _failing_flushes(process), pytest.raises(StoreError):
+        with fail_flushes(process), pytest.raises(StoreError):
             _insert(store, 20)
         eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
     with _running(MongoDB(settings)), contextlib.closing(_store(settings)) as store:

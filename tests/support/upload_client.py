@@ -97,6 +97,17 @@ class UploadClient:
         assert status == 201, (status, fields)
         return fields["location"]
 
+    def send_part(self, path: str, offset: int, data: bytes) -> tuple[int, dict[str, str]]:
+        """Send a whole part; return status and headers, status 0 if the line was cut."""
+        with contextlib.closing(self.connect()) as sock:
+            # If it is refused before its end, the answer may still be there.
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(self.build_part(path, offset, len(data)) + data)
+            try:
+                return read_answer(sock)[:2]
+            except OSError:
+                return 0, {}
+
     def read_progress(self, path: str) -> dict[str, str]:
         """Return the headers that describe an upload; none while the server doesn't answer."""
         status, fields = self.request("HEAD", path)
