@@ -1,6 +1,6 @@
 """``make screens``: a picture of every screen, wide and light, and of a phone in the dark, for docs/screens.
 
-``python -m tests.browser.pictures NAME …`` draws some of them.
+``python -m tests.browser.pictures NAME …`` draws some of them; ``product`` those of the landing page.
 
 Pictures of entries come from their own sites in life; here each is replaced by a drawn one, as nothing is
 fetched from outside. Icons are fetched from a site on loopback.
@@ -16,13 +16,13 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import redis
 from PIL import Image, ImageDraw
-from playwright.sync_api import BrowserContext, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Route, sync_playwright
 
 from app import clock, embedded
 from app.bootstrap import services as bootstrap
@@ -31,10 +31,10 @@ from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.models.media.blob import ORIGINAL
-from tests.browser.conftest import log_in, serve
+from tests.browser.conftest import Site, log_in, serve
 from tests.browser.screens import SCREENS
 from tests.media.farm import Worker, build_services
-from tests.support import demo, demo_rich
+from tests.support import demo, demo_product, demo_rich
 from tests.support.media import add_file, make_content
 from tests.support.rawserver import RawServer, Reply
 
@@ -47,6 +47,16 @@ LOOKS: dict[str, dict[str, Any]] = {
         "has_touch": True,
         "is_mobile": True,
     },
+}
+#: The pictures of the landing page, and the card that other sites show of it: size, pixels per unit, scheme.
+LANDING = FOLDER.parents[1] / "static/img"
+PRODUCT = "product"
+PRODUCTS: dict[str, tuple[tuple[int, int], float, str]] = {
+    "product-light.webp": ((1200, 750), 4 / 3, "light"),
+    "product-dark.webp": ((1200, 750), 4 / 3, "dark"),
+    "product-phone-light.webp": ((390, 640), 2, "light"),
+    "product-phone-dark.webp": ((390, 640), 2, "dark"),
+    "product-card.jpg": ((1200, 630), 1, "light"),
 }
 #: Name, bytes and owners of the files of ann.
 _FILES = (
@@ -73,25 +83,59 @@ def main(names: Sequence[str] = ()) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         stack.callback(browser.close)
         stack.enter_context(clock.set_source(lambda: demo.NOW))
+        if not names or PRODUCT in names:
+            with _serve(home, running.settings, PRODUCT, demo_product.fill) as (site, filled):
+                _draw_product(browser, site, filled)
+        if [*names] == [PRODUCT]:
+            return
         for suffix, look in LOOKS.items():
-            settings = dataclasses.replace(
-                running.settings,
-                # The search index has one writer.
-                home=home / f"look{suffix}",
-                mongodb_name=f"screens{suffix.replace('-', '_')}",
-                secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
-                session_idle=10**9,
-                session_max=10**9,
-                # Without a worker: the browser gets pictures of entries, drawn below.
-                images="direct",
-            )
-            services = stack.enter_context(contextlib.closing(bootstrap.build(settings)))
-            services.migrate()
-            filled = demo_rich.fill(services)
-            _illustrate(services, filled)
-            site = stack.enter_context(serve(services))
-            contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
-            _draw(contexts, filled, suffix, names)
+            with _serve(home, running.settings, f"look{suffix}", demo_rich.fill) as (site, filled):
+                contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
+                _draw(contexts, filled, suffix, names)
+
+
+@contextlib.contextmanager
+def _serve(
+    home: Path, running: Settings, name: str, fill: Callable[[Services], demo.Demo]
+) -> Iterator[tuple[Site, demo.Demo]]:
+    settings = dataclasses.replace(
+        running,
+        # The search index has one writer.
+        home=home / name,
+        mongodb_name=f"screens_{name.replace('-', '_')}",
+        secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
+        session_idle=10**9,
+        session_max=10**9,
+        # Without a worker: the browser gets pictures of entries, drawn below.
+        images="direct",
+    )
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        services.migrate()
+        filled = fill(services)
+        _illustrate(services, filled)
+        with serve(services) as site:
+            yield site, filled
+
+
+def _draw_product(browser: Browser, site: Site, filled: demo.Demo) -> None:
+    for name, (size, scale, scheme) in PRODUCTS.items():
+        phone = size[0] < size[1]
+        context = browser.new_context(
+            base_url=site.url,
+            viewport={"width": size[0], "height": size[1]},
+            device_scale_factor=scale,
+            color_scheme="dark" if scheme == "dark" else "light",
+            has_touch=phone,
+            is_mobile=phone,
+        )
+        context.route("**/*", _answer)
+        page = context.new_page()
+        log_in(page, "ann")
+        page.goto("/read/all" if phone else f"/read/all?entry={filled.entry}")
+        page.wait_for_load_state("networkidle")
+        shot = Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide"))).convert("RGB")
+        shot.save(LANDING / name, quality=80 if name.endswith("jpg") else 60, method=6, optimize=True)
+        context.close()
 
 
 def _illustrate(services: Services, filled: demo.Demo) -> None:

@@ -20,7 +20,12 @@ def show_home() -> Response | str:
     if find_user() is not None:
         return make_response(redirect("/read/all", 303))
     trends = get_services().trends.list_public(get_web().settings.landing_rows)
-    return render_page("pages/landing.html", mode=get_services().sign_in.get_signup_mode(), trends=trends)
+    return render_page(
+        "pages/landing.html",
+        mode=get_services().sign_in.get_signup_mode(),
+        trends=trends,
+        base=get_web().base_url,
+    )
 
 
 @bp.get("/healthz")
@@ -42,7 +47,10 @@ def check_ready() -> Response:
 @bp.get("/robots.txt")
 @allow_strangers
 def serve_robots() -> Response:
-    """Allow search engines to visit shared pages; each page states whether its owner allows indexing."""
-    return Response(
-        "User-agent: *\nAllow: /@\nAllow: /static/\nDisallow: /\n", content_type="text/plain; charset=utf-8"
-    )
+    """Allow search engines to visit the landing page and shared pages, with their pictures.
+
+    Each shared page states whether its owner allows indexing.
+    """
+    allowed = ("/$", "/@", "/static/", "/favicon.ico", "/i/u/", "/a/")
+    rules = "".join(f"Allow: {path}\n" for path in allowed)
+    return Response(f"User-agent: *\n{rules}Disallow: /\n", content_type="text/plain; charset=utf-8")

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from app.errors import N_, get_feed_fix, get_public_word
 from app.models.accounts.actor import Permission
+from app.models.accounts.user import build_avatar_path
 from app.models.feeds.feed import FetchRecord
 from app.models.feeds.parsed import Enclosure, FileRole
 from app.models.imports.imports import Import
@@ -79,6 +80,7 @@ def install(app: Flask, tree_cache: int) -> None:
         csrf_token=get_csrf_token,
         user=find_user,
         theme=typography.get_theme,
+        color_scheme=typography.get_scheme,
         typography=typography.get_typography,
         looks=typography.render_attributes,
         theme_colors=typography.render_theme_colors,
@@ -110,6 +112,7 @@ def install(app: Flask, tree_cache: int) -> None:
         show_embed=players.show_embed,
         tile=treeview.render_tile_html,
         face=faces.render_face_html,
+        avatar_path=build_avatar_path,
         own_face=faces.render_own_face,
         collect_entry=pictures.collect_entry,
         show_picture=pictures.show_picture,
