@@ -34,8 +34,24 @@ export const byId = (id) => all().find((row) => row.dataset.id === id);
 
 const sum = (part) => part.reduce((height, item) => height + (heights.get(item) ?? 0), 0);
 
+// Of items beside each other, the first one has the height of all, so that they are never torn apart.
+function measure() {
+  let head, start, end = -1;
+  for (const item of items.slice(from, to)) {
+    const top = item.offsetTop;
+    if (top < end) heights.set(item, 0);
+    else {
+      if (head) heights.set(head, top - start);
+      [head, start] = [item, top];
+    }
+    end = Math.max(end, top + item.offsetHeight);
+  }
+  if (head) heights.set(head, end - start);
+}
+
 function show(first, last) {
-  for (const item of items.slice(from, to)) heights.set(item, item.offsetHeight);
+  measure();
+  while (first > 0 && heights.get(items[first]) === 0) first--;
   if (!gaps[0].isConnected || gaps[0].parentNode !== box) box.prepend(gaps[0]), box.append(gaps[1]);
   const stays = items.slice(Math.max(first, from), Math.min(last, to));
   const away = items.slice(from, to).filter((item) => !stays.includes(item));

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from app.models.reading.stream import Sort, StreamQuery, StreamRef
 from tests.support import importing, sharing, social, talking
 from tests.support.demo import Demo
 
@@ -185,6 +186,13 @@ def _tree_move(page: Page) -> None:
     expect(page.locator(".tree-ask")).to_be_visible()
 
 
+def _recent(demo: Demo) -> str:
+    """Read a few entries one by one."""
+    page = demo.services.reading.load_page(demo.ann, StreamQuery(StreamRef.parse("all"), Sort.NEWEST))
+    demo.services.reading.mark(demo.ann, [row.id for row in page.rows[9:1:-1]], True)
+    return "/read/recent"
+
+
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
     Screen("signup", "/signup", stranger=True),
@@ -201,6 +209,10 @@ SCREENS: tuple[Screen, ...] = (
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),
     Screen("rows-compact", "/read/all?view=list&density=compact"),
     Screen("rows-cards", "/read/all?density=card"),
+    Screen("rows-cards-wide", "/read/all?view=list&density=card"),
+    Screen("today", "/read/today"),
+    Screen("today-wide", "/read/today?view=list"),
+    Screen("recent", _recent),
     Screen("history-empty", "/history"),
     Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),

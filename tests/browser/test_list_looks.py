@@ -282,3 +282,63 @@ def test_the_head_of_a_list_is_one_line_and_two_on_a_phone(
     assert edges(page.locator(".pane-list > .bar"))["height"] <= height
     expect(page.locator(".pane-list h1")).to_be_visible()
     expect(page.locator("#unread")).to_have_text("5 unread")
+
+
+@pytest.mark.parametrize(("size", "columns"), [((1440, 900), 3), ((1024, 768), 2), ((390, 844), 1)])
+def test_cards_of_a_wide_list_stand_in_columns(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int], columns: int
+) -> None:
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    body = rss("Feed one", [(f"Card {n}", TEXT) for n in range(9)])
+    for title in "Card 1", "Card 5":
+        body = with_picture(body, title)
+    publish(site, ann, body)
+    page = visit(login="ann", size=size)
+    page.route("https://pictures.example/**", lambda route: route.abort())
+    page.goto("/read/all?view=list&density=card")
+    rows = page.locator("#rows .row").all()
+    boxes = [edges(row) for row in rows]
+    assert len({box["left"] for box in boxes}) == columns
+    # In reading order: none begins above the one before the last line.
+    assert all(box["top"] >= boxes[max(0, n - columns)]["top"] for n, box in enumerate(boxes))
+    pictured = page.locator("#rows .row:has(.thumb)")
+    expect(pictured).to_have_count(2)
+    plain = min(box["height"] for box in boxes)
+    card, picture = edges(pictured.first), edges(pictured.first.locator(".thumb"))
+    assert picture["bottom"] <= edges(pictured.first.locator("h2"))["top"]
+    assert plain < card["height"] - picture["height"] / 2
+    if columns > 1:
+        assert picture["width"] == pytest.approx(card["width"], abs=3)
+        # No card covers another one.
+        for n, one in enumerate(boxes):
+            for other in boxes[n + 1 :]:
+                apart = one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+                assert apart or one["right"] <= other["left"] or other["right"] <= one["left"]
+    pane = page.locator(".pane-list")
+    assert pane.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+
+
+def test_a_long_list_of_cards_stays_where_it_is(site: Site, visit: Visit, ann: Actor) -> None:
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    body = rss("Feed one", [(f"one {n}", TEXT) for n in range(700)])
+    for n in range(0, 700, 3):
+        body = with_picture(body, f"one {n}")
+    publish(site, ann, body)
+    page = visit(login="ann")
+    page.route("https://pictures.example/**", lambda route: route.abort())
+    page.goto("/read/all?view=list&density=card")
+    page.evaluate("(async () => { while (await eventrModules.m_list.more()); })()")
+    pane = page.locator(".pane-list")
+    assert page.evaluate("eventrModules.m_list.all().length") == 700
+    height = pane.evaluate("(pane) => pane.scrollHeight")
+    for place in (0, height // 3, 1000, height):
+        pane.evaluate("(pane, place) => pane.scrollTo(0, place)", place)
+        page.wait_for_function(
+            "() => { const e = document.querySelector('.pane-list').getBoundingClientRect();"
+            " return [20, 400, 800].some((x) =>"
+            " document.elementFromPoint(e.left + x, e.top + 300)?.closest('.row, .end-line')) }"
+        )
+        numbers = [int(title.split()[1]) for title in titles(page)]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        assert len(numbers) < 560
+        assert pane.evaluate("(pane) => pane.scrollHeight") == pytest.approx(height, abs=40)

@@ -1,4 +1,4 @@
-"""Every screen × light and dark × three widths × both directions: accessible, nothing too wide, no error."""
+"""Every screen × five themes × three widths × both directions: accessible, nothing too wide, no error."""
 
 from __future__ import annotations
 
@@ -23,8 +23,16 @@ Visit = Callable[..., Page]
 OTHERS: Options = {**RULES, "rules": {CONTRAST: {"enabled": False}}}
 #: The same page in other colours: only what looks at colours can change its mind.
 COLOURS: Options = {"runOnly": [LINKS]}
-#: What is asked about a document that was not seen before, by colour scheme.
-LOOKS: dict[str, Options] = {"light": OTHERS, "dark": COLOURS}
+#: What is asked about a document that was not seen before, by the device's colour scheme and the theme.
+#: A chosen theme is looked at where the device says otherwise.
+LOOKS: dict[tuple[str, str], Options] = {
+    ("light", "auto"): OTHERS,
+    ("dark", "auto"): COLOURS,
+    ("dark", "light"): COLOURS,
+    ("dark", "sepia"): COLOURS,
+    ("light", "dark"): COLOURS,
+    ("light", "black"): COLOURS,
+}
 #: Of many rows of one make the first are looked at.
 MANY = ["tbody > tr:nth-child(n+9)", ".settings > li:nth-child(n+9)", ".key-rows > li:nth-child(n+5)"]
 WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
@@ -99,16 +107,18 @@ def test_every_screen_is_accessible(
             touch[page].send("Emulation.setTouchEmulationEnabled", {"enabled": width == "phone"})
             _unroll(page, size)
             page.emulate_media(color_scheme="light")
-            for scheme, options in _asked(page, direction, known).items():
+            for (scheme, theme), options in _asked(page, direction, known).items():
                 page.emulate_media(color_scheme=scheme)
-                at = f"{screen.name} {width} {scheme} {direction}"
+                page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+                at = f"{screen.name} {width} {scheme} {theme} {direction}"
                 found += [f"{at}: {fault}" for fault in _faults(page, options, screen.covers, known_colours)]
+            page.evaluate("document.documentElement.dataset.theme = 'auto'")
         found += [f"{screen.name} {direction}: {fault}" for fault in _cut(page)]
     assert not found, "\n".join(found)
 
 
-def _asked(page: Page, direction: str, known: set[str]) -> dict[str, Options]:
-    """Return what to ask axe, by colour scheme.
+def _asked(page: Page, direction: str, known: set[str]) -> dict[tuple[str, str], Options]:
+    """Return what to ask axe, by colour scheme and theme.
 
     A document that shows the same as before is asked only about positions. So is the mirrored one: of all
     rules only those depend on the direction. Labels come from the same templates in both languages, and the
@@ -119,10 +129,10 @@ def _asked(page: Page, direction: str, known: set[str]) -> dict[str, Options]:
             direction,
             LANGUAGES[direction],
         ]
-        return {"light": PLACED}
+        return {("light", "auto"): PLACED}
     document = axe.shown(page)
     if document in known:
-        return {"light": PLACED, "dark": {}}
+        return dict.fromkeys(LOOKS, Options()) | {("light", "auto"): PLACED}
     known.add(document)
     return LOOKS
 

@@ -63,7 +63,8 @@ class RowRenderer:
         self._thumbs = has_thumbs(density, view)
         self._length = LONG if density == "card" or view == "list" else SHORT
         self._split = page.split if divided else None
-        self._lead = page.rows[0] if led and self._thumbs else None
+        self._lead = page.rows[0] if led else None
+        self._large = density == "card" and view == "list"
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
 
     def render(self) -> Markup:
@@ -92,7 +93,7 @@ class RowRenderer:
     def _head(self, row: EntryRow) -> str:
         ident, read = row.id, row.read
         feed = f' data-feed="{row.feed_id}"' if row.markable else ""
-        is_lead = row is self._lead
+        is_lead = self._large or row is self._lead
         thumb = render_thumb(row.image, large=is_lead) if self._thumbs else ""
         title, text = self._split_text(row)
         state = "" if read else self._unread
