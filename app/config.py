@@ -353,6 +353,16 @@ class Settings:
     login_failures: int = _row(
         5, "Failed logins per account and IP address before further attempts must wait", _between(1, 1000)
     )
+    login_per_network: int = _row(
+        30,
+        "Failed logins, and accounts, per network (/24 or /64) within EVENTR_LOGIN_WINDOW",
+        _between(1, 1e6),
+    )
+    login_names: int = _row(
+        300,
+        "Names per network within EVENTR_LOGIN_WINDOW that sign-up checks while people type",
+        _between(1, 1e6),
+    )
     login_window: int = _row(
         900, "Period over which failed logins are counted, in seconds", _between(1, 86400)
     )

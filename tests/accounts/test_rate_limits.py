@@ -17,7 +17,7 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, RateLimitedError
 from app.services.accounts.passwords import MAX_LENGTH, Hasher
-from app.services.accounts.sign_in import PER_NETWORK, Client, Device
+from app.services.accounts.sign_in import Client, Device
 from tests.conftest import Eventually
 from tests.support.reader import PASSWORD, add_user
 
@@ -26,12 +26,12 @@ HERE = Client("192.0.2.7")
 
 def _tries(services: Services, count: int) -> None:
     for _ in range(count):
-        assert services.limiter.count_try(f"login:{HERE.network}", PER_NETWORK, 900) == 0
+        assert services.limiter.count_try(f"login:{HERE.network}", Settings().login_per_network, 900) == 0
 
 
 def test_W06_an_account_of_ones_own_buys_no_tries_at_others(services: Services) -> None:
     add_user(services, "eve")
-    _tries(services, PER_NETWORK - 3)
+    _tries(services, Settings().login_per_network - 3)
     for number in range(3):
         services.sign_in.log_in("eve", PASSWORD, HERE)
         with pytest.raises(AuthRequiredError):
@@ -42,7 +42,7 @@ def test_W06_an_account_of_ones_own_buys_no_tries_at_others(services: Services) 
 
 def test_W06_log_ins_that_succeed_count_for_nothing(services: Services) -> None:
     add_user(services, "ann")
-    _tries(services, PER_NETWORK - 2)
+    _tries(services, Settings().login_per_network - 2)
     for _ in range(4):
         assert services.sign_in.log_in("ann", PASSWORD, HERE)
 
@@ -84,9 +84,9 @@ def test_W05_what_is_beyond_the_longest_password_counts_too(settings: Settings) 
 
 # -- logins behind an address that others have used up
 def _exhaust(services: Services, kind: str = "login") -> None:
-    for _ in range(PER_NETWORK):
-        assert services.limiter.count_try(f"{kind}:{HERE.network}", PER_NETWORK, 900) == 0
-    assert services.limiter.count_try(f"{kind}:{HERE.network}", PER_NETWORK, 900) > 0
+    for _ in range(Settings().login_per_network):
+        assert services.limiter.count_try(f"{kind}:{HERE.network}", Settings().login_per_network, 900) == 0
+    assert services.limiter.count_try(f"{kind}:{HERE.network}", Settings().login_per_network, 900) > 0
 
 
 def test_W06_a_right_password_passes_the_count_of_its_network(services: Services) -> None:

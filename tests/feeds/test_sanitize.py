@@ -1137,3 +1137,11 @@ def test_H05_a_remembered_address_is_judged_by_our_own_origin() -> None:
     assert "a.png" in clean(picture, "https://a.example/")
     assert clean(picture, "https://a.example/", own_origin="https://reader.example") == ""
     assert "a.png" in clean(picture, "https://a.example/", own_origin="https://other.example")
+
+
+@pytest.mark.parametrize("inner", ["src=/a.mp4 poster=/p.jpg title=t", "poster=/p.jpg"])
+def test_a_flood_of_players_takes_little_space(inner: str) -> None:
+    """Each would be a link with a picture and a name, many times as long as before."""
+    html = clean(f"<video {inner}></video>" * 40_000, BASE)
+    assert html.count("/p.jpg") == 200
+    assert len(html) < 60_000

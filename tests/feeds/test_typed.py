@@ -9,6 +9,7 @@ import re
 import pytest
 
 from app.feeds.html import linkify
+from app.models.sharing.typed_text import remove_signs
 from tests.support import corpus
 
 LINKED = [
@@ -114,3 +115,17 @@ def test_v25_attack_vectors_in_typed_text_stay_text(around: str) -> None:
         parser.feed(linkify.render_html(around.replace("{}", vector["payload"])))
         parser.close()
         assert not parser.open
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("so *very* **good _indeed_**", "so very good indeed"),
+        ("> quoted\n>> twice\nmine", "quoted\ntwice\nmine"),
+        ("2 * 3 * 4, snake_case_name, a > b", "2 * 3 * 4, snake_case_name, a > b"),
+        ("see https://a.example/_x_/*y* *now*", "see https://a.example/_x_/*y* now"),
+        ("*" * 40, "*" * 40),
+    ],
+)
+def test_lines_without_markup_show_no_signs(typed: str, shown: str) -> None:
+    assert remove_signs(typed) == shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,7 +13,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor
-from app.models.accounts.preferences import MEDIA_SITES_MAX, Preferences
+from app.models.accounts.preferences import MEDIA_SITES_MAX
 from tests.support.reader import add_user
 
 URL = "https://pod.example/1.mp3"
@@ -95,21 +96,43 @@ def _sites(services: Services, actor: Actor) -> tuple[str, ...]:
 def test_sites_are_allowed_and_asked_about_again(services: Services) -> None:
     alice = add_user(services)
     playback = services.playback
-    playback.allow_site(alice, Preferences(), "one.example")
-    playback.allow_site(alice, Preferences(media_sites=("one.example",)), "two.example:8080")
+    playback.allow_site(alice, "one.example")
+    playback.allow_site(alice, "two.example:8080")
     assert _sites(services, alice) == ("one.example", "two.example:8080")
-    playback.allow_site(alice, Preferences(media_sites=_sites(services, alice)), "one.example")
+    playback.allow_site(alice, "one.example")
     assert _sites(services, alice) == ("two.example:8080", "one.example")
-    playback.forget_site(alice, Preferences(media_sites=_sites(services, alice)), "two.example:8080")
+    playback.forget_site(alice, "two.example:8080")
+    playback.forget_site(alice, "never.example")
     assert _sites(services, alice) == ("one.example",)
-    many = Preferences(media_sites=tuple(f"s{n}.example" for n in range(MEDIA_SITES_MAX)))
-    playback.allow_site(alice, many, "new.example")
+    many = [f"s{n}.example" for n in range(MEDIA_SITES_MAX)]
+    services.accounts.set_preferences(alice, {"media_sites": many})
+    playback.allow_site(alice, "new.example")
     assert len(_sites(services, alice)) == MEDIA_SITES_MAX
     assert _sites(services, alice)[-1] == "new.example"
     assert "s0.example" not in _sites(services, alice)
 
 
+def test_sites_that_are_allowed_at_once_are_all_kept(services: Services) -> None:
+    alice = add_user(services)
+    wanted = [f"s{n}.example" for n in range(8)]
+    with ThreadPoolExecutor(8) as tabs:
+        list(tabs.map(lambda site: services.playback.allow_site(alice, site), wanted))
+        assert set(_sites(services, alice)) == set(wanted)
+        list(tabs.map(lambda site: services.playback.forget_site(alice, site), wanted[2:]))
+    assert set(_sites(services, alice)) == set(wanted[:2])
+
+
+def test_a_position_that_arrives_late_does_not_replace_a_newer_one(services: Services, alice: Actor) -> None:
+    """Two requests of one player may overtake each other on their way to the database."""
+    now = clock.now()
+    for seconds, age in ((900, 0), (754, 5)):
+        with clock.set_source(lambda age=age: now - dt.timedelta(seconds=age)):
+            _record(services, alice, seconds)
+    assert services.playback.find_start(alice, URL) == 900
+    assert len(services.playback.list_positions(alice)) == 1
+
+
 @pytest.mark.parametrize("site", ["", "a b", "https://x.example", "x.example/", "X.example", "a" * 300, "*"])
 def test_only_hosts_are_allowed(services: Services, alice: Actor, site: str) -> None:
     with pytest.raises(InvalidError):
-        services.playback.allow_site(alice, Preferences(), site)
+        services.playback.allow_site(alice, site)

@@ -31,7 +31,7 @@ from app.errors import (
     SettingsError,
 )
 from app.models.accounts.actor import Actor, Role
-from app.services.accounts import passwords, reserved_names, sign_in
+from app.services.accounts import passwords, reserved_names
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import Client, SignUp
 from app.web.security import devices
@@ -492,11 +492,9 @@ def test_the_name_is_checked_while_it_is_typed(services: Services, visitor: Make
     assert taken["suggestion"] == "ann-example-2"
 
 
-def test_W06_names_are_checked_a_limited_number_of_times(
-    services: Services, visitor: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_W06_names_are_checked_a_limited_number_of_times(services: Services, visitor: Make) -> None:
     add_user(services, "ann", Role.ADMIN)
-    monkeypatch.setattr(sign_in, "NAMES", 3)
+    services.sign_in._settings = dataclasses.replace(services.settings, login_names=3)
     one = visitor()
     codes = [one.get("/signup/name?name=bob").status_code for _ in range(4)]
     assert codes == [200, 200, 200, 429]

@@ -107,7 +107,7 @@ def test_what_is_no_device_is_refused(ann: Visitor, services: Services, changed:
 def test_the_service_worker_is_at_the_root(ann: Visitor, visitor: Make) -> None:
     answer = visitor().get("/push.js")
     assert answer.mimetype == "text/javascript"
-    assert answer.headers["Content-Security-Policy"] == headers.CSP
+    assert answer.headers["Content-Security-Policy"] == headers.SILENT_CSP
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store", "a new one is there at once"
     assert set(re.findall(r'addEventListener\("(\w+)"', answer.text)) == {

@@ -61,10 +61,22 @@ def test_H11_H08_every_route_has_the_headers(app: Flask, ann: Visitor) -> None:
     answers.append(("413", ann.client.post("/login", data="x" * (2 << 20), headers=ORIGIN)))
     for path, answer in answers:
         is_media = path.startswith(MEDIA) and path != "/i/states"
-        policy = headers.MEDIA_CSP if is_media else headers.CSP
-        assert answer.headers["Content-Security-Policy"] == policy, path
+        # What isn't a page needs no session, and so it allows no players.
+        policies = {headers.MEDIA_CSP} if is_media else {headers.CSP, headers.SILENT_CSP}
+        assert answer.headers["Content-Security-Policy"] in policies, path
         assert {name: answer.headers[name] for name in FIXED} == FIXED, path
     assert {200, 303, 403, 404, 405, 413} <= {answer.status_code for _, answer in answers}
+
+
+def test_H08_only_pages_that_can_show_players_may_load_recordings(
+    services: Services, app: Flask, ann: Visitor
+) -> None:
+    stranger = Visitor(app.test_client())
+    for path in ("/", "/login", "/signup", "/nope", "/@nobody"):
+        policy = stranger.get(path).headers["Content-Security-Policy"]
+        assert policy == headers.SILENT_CSP, path
+        assert "media-src 'self'; frame-src 'self'; " in policy
+    assert ann.get("/settings/privacy").headers["Content-Security-Policy"] == headers.CSP
 
 
 def test_H11_a_fault_of_ours_has_them_too_and_tells_nothing(services: Services) -> None:
@@ -72,7 +84,7 @@ def test_H11_a_fault_of_ours_has_them_too_and_tells_nothing(services: Services) 
     app.add_url_rule("/fault", "fault", _fault)
     answer = app.test_client().get("/fault", headers={"Accept": "text/html"})
     assert answer.status_code == 500
-    assert answer.headers["Content-Security-Policy"] == headers.CSP
+    assert answer.headers["Content-Security-Policy"] == headers.SILENT_CSP
     assert "canary" not in answer.text
     json = app.test_client().get("/fault", headers={"Accept": "application/json"})
     assert json.get_json().keys() == {"error", "message"}

@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 from markupsafe import escape
 
+from app.models.sharing.typed_text import EMPHASIS
+
 Attrs = MutableMapping[Any, str] | None
 
 #: Links open outside this site, send no referrer, and give no weight to search engines.
@@ -22,14 +24,6 @@ _REL = "noopener noreferrer nofollow ugc"
 _PARTS = re.compile(r"\n[ \t]*\n\s*")
 #: Quotes within quotes; deeper ones stay text.
 _QUOTES = 3
-#: Emphasis begins and ends beside a text, not within a word, and stays in one line. Each text ends at the
-#: next sign of its kind and has a limit, so the time is linear. ``\0`` stands for a link:
-#: bleach drops it from texts.
-_EMPHASIS = re.compile(
-    r"(?<![\w*@/])\*\*(?=[^\s*])(?P<strong>(?:[^*\n]|\*(?!\*)){1,1000})(?<!\s)\*\*(?![\w*])"
-    r"|(?<![\w*@/])\*(?=\S)(?P<star>[^*\n]{1,1000})(?<!\s)\*(?![\w*])"
-    r"|(?<![\w@/])_(?=\S)(?P<line>[^_\n]{1,1000})(?<!\s)_(?!\w)"
-)
 
 
 def _link(attrs: Attrs, new: bool = False) -> Attrs:
@@ -100,7 +94,7 @@ def _emphasize(html: str) -> str:
             return f"<strong>{_emphasize(match['strong'])}</strong>"
         return f"<em>{match['star'] if match['star'] is not None else match['line']}</em>"
 
-    return _EMPHASIS.sub(mark_text, html)
+    return EMPHASIS.sub(mark_text, html)
 
 
 def link_mentions(markup: str, mention: re.Pattern[str], handles: Mapping[str, str]) -> str:

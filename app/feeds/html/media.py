@@ -21,6 +21,8 @@ _PART = re.compile(
     re.IGNORECASE,
 )
 _LABEL = 80
+#: Most players of a text; each takes more space as a link than it took before.
+_PLAYERS_MAX = 200
 #: Blank posters. The pattern is strict, because no other picture replaces a poster.
 _BLANK = re.compile(
     r"/(?:blank|placeholder|spacer|transparent)(?:[._-]?\d+x\d+)?\.(?:gif|jpe?g|png|svg|webp)(?:[?#]|\Z)",
@@ -61,12 +63,14 @@ class _Player:
         self.name, self._title = "", ""
         self._poster: str | None = None
         self._is_linked = False
+        self._count = 0
 
     def begin(self, name: str, given: dict[str, str]) -> None:
         """Enter a player."""
-        self.name, self._is_linked = name, False
+        self._count += 1
+        self.name, self._is_linked = name, self._count > _PLAYERS_MAX
         self._title = (given.get("title") or given.get("aria-label", "")).strip()[:_LABEL]
-        self._poster = _poster(given)
+        self._poster = None if self._is_linked else _poster(given)
 
     def write_link(self, given: dict[str, str]) -> str:
         """Return the link to a file of the player, "" if there is one already or this tag names none."""

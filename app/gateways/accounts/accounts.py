@@ -15,6 +15,7 @@ from app.mappers.accounts.resets import ResetMapper
 from app.mappers.accounts.users import UserMapper
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
+from app.models.accounts.preferences import MEDIA_SITES_MAX
 from app.models.accounts.user import Credentials, NewUser, User
 
 INVITE_LIFE = dt.timedelta(days=14)
@@ -108,6 +109,13 @@ class AccountGateway:
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store some preferences of a user, in the form of the preferences model; the others stay."""
         self._users.set_preferences(user_id, changes)
+
+    def store_media_site(self, user_id: int, site: str, *, is_allowed: bool) -> None:
+        """Store whether recordings of a site play without a question; of many sites, keep the last ones."""
+        if is_allowed:
+            self._users.add_media_site(user_id, site, MEDIA_SITES_MAX)
+        else:
+            self._users.remove_media_site(user_id, site)
 
     # -- invites
     def create_invite(self, by: int) -> str:

@@ -253,6 +253,22 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": stored})
 
     @translate_errors
+    def add_media_site(self, user_id: int, site: str, limit: int) -> None:
+        """Add a site to those whose recordings play without a question, as the last; keep ``limit`` sites.
+
+        One update, because two tabs may allow different sites at once.
+        """
+        known: Doc = {"$ifNull": ["$settings.media_sites", []]}
+        others = {"$filter": {"input": known, "cond": {"$ne": ["$$this", {"$literal": site}]}}}
+        sites = {"$slice": [{"$concatArrays": [others, [{"$literal": site}]]}, -limit]}
+        self._users.update_one({"_id": user_id}, [{"$set": {"settings.media_sites": sites}}])
+
+    @translate_errors
+    def remove_media_site(self, user_id: int, site: str) -> None:
+        """Ask again before a recording of this site plays."""
+        self._users.update_one({"_id": user_id}, {"$pull": {"settings.media_sites": site}})
+
+    @translate_errors
     def set_social(self, user_id: int) -> None:
         """Record that a user follows people."""
         self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})

@@ -6,6 +6,7 @@ import datetime as dt
 
 from pymongo.collection import Collection
 from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
@@ -32,21 +33,20 @@ class PlaybackMapper:
 
     @translate_errors
     def save(self, user_id: int, position: PlayPosition, expires: dt.datetime) -> bool:
-        """Store a position; return whether the user had none in this recording."""
-        result = self._positions.update_one(
-            {"user_id": user_id, "file": name_recording(position.url)},
-            {
-                "$set": {
-                    "entry_id": position.entry_id,
-                    "url": position.url,
-                    "seconds": position.seconds,
-                    "duration": position.duration,
-                    "at": position.at,
-                    "expires": expires,
-                }
-            },
-            upsert=True,
-        )
+        """Store a position unless there is a newer one; return whether there was none before."""
+        change = {
+            "entry_id": position.entry_id,
+            "url": position.url,
+            "seconds": position.seconds,
+            "duration": position.duration,
+            "at": position.at,
+            "expires": expires,
+        }
+        key = {"user_id": user_id, "file": name_recording(position.url), "at": {"$lte": position.at}}
+        try:
+            result = self._positions.update_one(key, {"$set": change}, upsert=True)
+        except DuplicateKeyError:
+            return False  # a newer one was faster
         return result.upserted_id is not None
 
     @translate_errors

@@ -21,13 +21,9 @@ from app.services.accounts.passwords import Hasher
 log = logs.get(__name__)
 
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
-#: Failed logins per network, for all accounts together (W06); the limit per account is a setting.
-PER_NETWORK = 30
 #: Attempts per account, from all networks together, whose network has used up its own. A right password isn't
 #: counted: strangers behind the same address must not keep someone out.
 PER_ACCOUNT_BEYOND = 1
-#: Names per network and window that sign-up forms check while people type.
-NAMES = 300
 WRONG = N_("The user name or password is incorrect.")
 
 
@@ -137,11 +133,11 @@ class SignInService:
         check_identity(form.name, form.email)
         passwords.check(form.password, name=form.name, email=form.email)
         network = f"signup:{client.network}"
-        self._throttle(network, PER_NETWORK)
+        self._throttle(network, self._settings.login_per_network)
         try:
             new = NewUser(form.email, form.name, self._hasher.hash(form.password))
         except RateLimitedError:
-            self._limiter.refund(network, PER_NETWORK)
+            self._limiter.refund(network, self._settings.login_per_network)
             raise
         user = self._first(new) or self._further(new, form.invite)
         log.info("user_created", user_id=user.id, role=user.role.value)
@@ -156,7 +152,12 @@ class SignInService:
         """
         if self.get_signup_mode() == "closed":
             raise ForbiddenError("This server doesn't accept new accounts.")
-        throttle(self._limiter, f"names:{client.network}", limit=NAMES, window=self._settings.login_window)
+        throttle(
+            self._limiter,
+            f"names:{client.network}",
+            limit=self._settings.login_names,
+            window=self._settings.login_window,
+        )
         try:
             reserved_names.check(wish)
         except InvalidError as e:
@@ -257,9 +258,10 @@ class SignInService:
         own = f"login:{name}:{client.network}"
         self._throttle(own, limit)
         network = f"login:{client.network}"
-        wait = self._limiter.count_try(network, PER_NETWORK, self._settings.login_window)
+        most = self._settings.login_per_network  # for all accounts together (W06)
+        wait = self._limiter.count_try(network, most, self._settings.login_window)
         if not wait:
-            return _Passed(own, limit, network, PER_NETWORK)
+            return _Passed(own, limit, network, most)
         beyond = f"login:{name}:beyond"
         self._throttle(beyond, PER_ACCOUNT_BEYOND)
         return _Passed(own, limit, beyond, PER_ACCOUNT_BEYOND, wait)

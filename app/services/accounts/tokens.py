@@ -17,7 +17,7 @@ from app.models.accounts.user import Session
 from app.ports import EventPort
 from app.services.access import Limiter, refuse_after, require_permission, throttle
 from app.services.accounts.admin_accounts import AdminAccountService
-from app.services.accounts.sign_in import PER_NETWORK, Client
+from app.services.accounts.sign_in import Client
 from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
@@ -167,7 +167,7 @@ class TokenService:
         if found is None:
             # Only failures count: nobody guesses a random password, and others may share the address.
             log.info("app_login_failed", network=client.network)
-            throttle(self._limiter, network, limit=PER_NETWORK, window=window)
+            throttle(self._limiter, network, limit=self._settings.login_per_network, window=window)
             raise AuthRequiredError(WRONG)
         self._limiter.reset(pair)
         log.info("app_login", user_id=found.user.id, token_id=found.token.id)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from app import clock
 from app.errors import InvalidError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.playback import PlaybackGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.accounts.preferences import MEDIA_SITES_MAX, Preferences, check
+from app.models.accounts.preferences import check
 from app.models.reading.playback import PlayPosition
 from app.services.access import require_permission
 
@@ -53,20 +51,17 @@ class PlaybackService:
         self._positions.record(actor.user_id, position)
         return position
 
-    def allow_site(self, actor: Actor, preferences: Preferences, site: str) -> None:
+    def allow_site(self, actor: Actor, site: str) -> None:
         """Let recordings of a site play without a question; beyond the limit, forget the oldest site.
 
         Raises:
             InvalidError: this isn't the name of a host.
         """
-        others = [one for one in preferences.media_sites if one != site]
-        self._set_sites(actor, [*others, site][-MEDIA_SITES_MAX:])
-
-    def forget_site(self, actor: Actor, preferences: Preferences, site: str) -> None:
-        """Ask again before a recording of this site plays."""
-        others = [one for one in preferences.media_sites if one != site]
-        self._set_sites(actor, others)
-
-    def _set_sites(self, actor: Actor, sites: Sequence[str]) -> None:
         require_permission(actor, Permission.PREFERENCE_EDIT)
-        self._accounts.set_preferences(actor.user_id, {"media_sites": check("media_sites", sites)})
+        check("media_sites", [site])
+        self._accounts.store_media_site(actor.user_id, site, is_allowed=True)
+
+    def forget_site(self, actor: Actor, site: str) -> None:
+        """Ask again before a recording of this site plays."""
+        require_permission(actor, Permission.PREFERENCE_EDIT)
+        self._accounts.store_media_site(actor.user_id, site, is_allowed=False)

@@ -7,7 +7,7 @@ import dataclasses
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
 from app.web import forms
-from app.web.context import get_actor, get_services, get_user
+from app.web.context import get_actor, get_services
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.pages.settings import render_section
@@ -62,7 +62,7 @@ def record() -> Response:
 def allow_site() -> Response:
     """Let recordings of a site play without a question."""
     form = forms.read_form(request, Site)
-    get_services().playback.allow_site(get_actor(), get_user().preferences, form.site)
+    get_services().playback.allow_site(get_actor(), form.site)
     return _saved()
 
 
@@ -70,7 +70,7 @@ def allow_site() -> Response:
 def forget_site() -> Response:
     """Ask again before a recording of a site plays."""
     form = forms.read_form(request, Site)
-    get_services().playback.forget_site(get_actor(), get_user().preferences, form.site)
+    get_services().playback.forget_site(get_actor(), form.site)
     return _saved()
 
 

@@ -6,15 +6,20 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, request
 
-from app.web.context import get_web
+from app.web.context import find_user, get_web
 from app.web.view.embeds import FRAME_HOSTS
 from app.web.view.pictures import DIRECT, get_choice
 
 #: Pictures come from this server (H05), or for people who chose so from any site.
 IMAGE_SOURCES, FOREIGN_IMAGE_SOURCES = "'self' data:", "'self' data: https: http:"
 
-#: Recordings come from any site, after a click and a question (:mod:`app.web.view.players`). The header can't
-#: name the sites: a player goes on while the page shows entries of other ones.
+#: Recordings and players come from other sites, after a click and a question (:mod:`app.web.view.players`).
+#: The header can't name the sites of recordings: a player goes on while the page shows entries of others.
+FRAMES = " ".join(f"https://{host}" for host in FRAME_HOSTS)
+PLAYERS = f"media-src 'self' https: http:; frame-src 'self' {FRAMES}"
+NO_PLAYERS = "media-src 'self'; frame-src 'self'"
+
+#: For pages that can show a player.
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -23,8 +28,7 @@ CSP = "; ".join(
         f"img-src {IMAGE_SOURCES}",
         "font-src 'self'",
         "connect-src 'self'",
-        "media-src 'self' https: http:",
-        f"frame-src 'self' {' '.join(f'https://{host}' for host in FRAME_HOSTS)}",
+        PLAYERS,
         "manifest-src 'self'",
         "worker-src 'self'",
         "form-action 'self'",
@@ -40,13 +44,15 @@ MEDIA_CSP = "default-src 'none'; form-action 'none'; sandbox"
 
 FOREIGN_CSP = CSP.replace(f"img-src {IMAGE_SOURCES}", f"img-src {FOREIGN_IMAGE_SOURCES}")
 
+#: For pages of people without an account that have no player, and whatever isn't a page.
+SILENT_CSP = CSP.replace(PLAYERS, NO_PLAYERS)
+
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def install(app: Flask, base_url: str) -> None:
     """Set the headers after each request of ``app``."""
     fixed = {
-        "Content-Security-Policy": CSP,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": get_referrer_policy(base_url),
         "X-Frame-Options": "DENY",
@@ -60,8 +66,11 @@ def install(app: Flask, base_url: str) -> None:
     def add_headers(response: Response) -> Response:
         for name, value in fixed.items():
             response.headers[name] = value
-        if get_choice() == DIRECT:
-            response.headers["Content-Security-Policy"] = FOREIGN_CSP
+        policy = FOREIGN_CSP if get_choice() == DIRECT else CSP
+        # Someone who is logged in goes on to entries without loading a new page.
+        if find_user() is None and not g.get("has_player"):
+            policy = policy.replace(PLAYERS, NO_PLAYERS)
+        response.headers["Content-Security-Policy"] = policy
         if g.get("media_bytes"):
             response.headers["Content-Security-Policy"] = MEDIA_CSP
             response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urlsplit
 
+from flask import g
 from flask_babel import gettext as _
 from markupsafe import Markup
 
@@ -119,6 +120,7 @@ def _render_file(
     source: str,
     facts: str = "",
 ) -> Markup:
+    g.has_player = True
     host = _get_host(url)
     site = present.get_site(url) or host
     origin = escape(_("From %(site)s", site=site))
@@ -153,6 +155,7 @@ def _privacy(site: str) -> str:
 
 def _render_embed(embed: Embed, title: str, page: str, poster: str) -> Markup:
     """Return a player of another site. Without scripts there is a link to its page."""
+    g.has_player = True
     is_name = title and title not in (present.get_site(page), embed.host.removeprefix("www."))
     name = title if is_name else str(_("Player of %(site)s", site=embed.site))
     label = escape(_("Play: %(title)s", title=name))

@@ -20,6 +20,7 @@ from app.models.media.recordings import list_recordings
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
+from app.models.sharing.typed_text import remove_signs
 from app.models.subscriptions.folder import build_folder_paths
 from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
@@ -154,6 +155,7 @@ def install(app: Flask, tree_cache: int) -> None:
         browser=present.describe_browser,
         found=highlight.highlight_terms,
         note=highlight.explain_note,
+        without_signs=remove_signs,
         span=present.format_span,
         outcome=describe_outcome,
         measured=is_measured,

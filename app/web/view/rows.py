@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from app.models.reading.stream import EntryRow, Page
 from app.models.sharing.sharing import Sharer
+from app.models.sharing.typed_text import remove_signs
 from app.web.view import i18n
 from app.web.view.faces import render_face
 from app.web.view.highlight import highlight_terms
@@ -161,7 +162,7 @@ def _shared(row: EntryRow) -> str:
     names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in row.sharers[:NAMED])
     more = f" +{len(row.sharers) - NAMED}" if len(row.sharers) > NAMED else ""
     note = _find_note(row.sharers, row.excerpt)
-    said = f'<span class="said"> “{escape(truncate_text(note, SHORT))}”</span>' if note else ""
+    said = f'<span class="said"> “{escape(truncate_text(remove_signs(note), SHORT))}”</span>' if note else ""
     return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>{said}'
 
 
