@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from app.feeds import urls
 from app.feeds.discover.page import is_comment_feed
-from app.models.feeds.discovery import Candidate, FoundFeed, Source
-from app.models.feeds.parsed import Format, ParsedFeed
+from app.feeds.html.text import make_excerpt
+from app.models.feeds.discovery import HEADLINE, HEADLINES, Candidate, FoundFeed, Source
+from app.models.feeds.parsed import Format, ParsedEntry, ParsedFeed
 
 _ORDER = {Source.SITE: 0, Source.LINK: 1, Source.ANCHOR: 2, Source.GUESS: 3}
 _ATOM = frozenset([Format.ATOM10, Format.ATOM03])
@@ -40,7 +43,16 @@ def describe(proof: ProvenFeed, now: dt.datetime, page_title: str = "") -> Found
         entries=len(parsed.entries),
         last_published=dates[-1] if dates else None,
         per_week=count_weekly_entries(dates, now),
+        headlines=list_headlines(parsed.entries, now),
     )
+
+
+def list_headlines(entries: Sequence[ParsedEntry], now: dt.datetime) -> tuple[str, ...]:
+    """Return the headlines of the newest entries, the newest first; without dates, those at the beginning."""
+    dated = [e for e in entries if (at := e.published or e.updated) and at <= now]
+    newest = sorted(dated, key=lambda e: e.published or e.updated or now, reverse=True) or entries
+    said = (e.title or make_excerpt(e.summary or e.content, HEADLINE) for e in newest)
+    return tuple(itertools.islice((text[:HEADLINE] for text in said if text), HEADLINES))
 
 
 def count_weekly_entries(dates: list[dt.datetime], now: dt.datetime) -> float | None:

@@ -331,6 +331,13 @@ class FeedGateway:
         found = self._feeds.find_histories(feed_ids)
         return {f: schedule.count_weekly_entries(schedule.History.from_doc(h), now) for f, h in found.items()}
 
+    def list_headlines(self, feed: Feed, limit: int) -> tuple[str, ...]:
+        """Return the headlines of a feed's last entries, the newest first."""
+        if not feed.last_seq:
+            return ()
+        found = self._entries.find_range(feed.id, feed.last_seq - limit, feed.last_seq, limit)
+        return tuple(text for e in reversed(found) if (text := e.title or e.excerpt))
+
     def forecast_intervals(self, feed: Feed, now: dt.datetime) -> tuple[float, ...]:
         """Return the seconds expected between a feed's entries, by hour of day (UTC)."""
         return tuple(schedule.forecast_day(schedule.History.from_doc(feed.history), now))

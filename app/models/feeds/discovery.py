@@ -7,6 +7,9 @@ import datetime as dt
 import enum
 from typing import Any, Self
 
+#: Headlines that show what a feed is about, and characters of one.
+HEADLINES, HEADLINE = 3, 140
+
 
 class Source(enum.StrEnum):
     """The source of a candidate, most certain first."""
@@ -48,6 +51,7 @@ class FoundFeed:
             responses.
         icon: path of its icon on this server, if it is stored; also only set in responses.
         rests_until: its site limits requests until then; also only set in responses.
+        headlines: its newest entries, the newest first: their titles, or the beginnings of their texts.
     """
 
     url: str
@@ -62,6 +66,7 @@ class FoundFeed:
     mine: bool = False
     icon: str | None = None
     rests_until: dt.datetime | None = None
+    headlines: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the feed with JSON values only; the time in RFC 3339 format."""
@@ -73,6 +78,7 @@ class FoundFeed:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the feed that :meth:`to_json` wrote."""
         times = {name: data.get(name) for name in ("last_published", "rests_until")}
+        data = data | {"headlines": tuple(data.get("headlines", ()))}
         return cls(**data | {name: time and dt.datetime.fromisoformat(time) for name, time in times.items()})
 
 

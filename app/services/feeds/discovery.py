@@ -15,7 +15,7 @@ from app.gateways.feeds.discoveries import DiscoveryGateway, parse_addresses
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
+from app.models.feeds.discovery import HEADLINES, Discovered, Discovery, FoundFeed, StoredDiscovery
 from app.models.feeds.feed import Feed, count_shown_readers
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
@@ -73,7 +73,8 @@ class DiscoveryService:
             # fetched while the site limits requests.
             if known is not None and (_find_rest(known, now) or (known.last_seq and not known.error)):
                 rate = self._feeds.find_rates([known.id], now).get(known.id)
-                return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
+                lines = self._feeds.list_headlines(known, HEADLINES)
+                return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate, lines)]))
         is_new = False
         if self._discoveries.find_by_address(address, now) is None:
             limit = self._settings.discoveries_per_hour
@@ -175,7 +176,7 @@ def _find_rest(feed: Feed, now: dt.datetime) -> dt.datetime | None:
     return feed.retry_at if feed.retry_at is not None and feed.retry_at > now else None
 
 
-def _known(feed: Feed, rate: float | None) -> FoundFeed:
+def _known(feed: Feed, rate: float | None, headlines: tuple[str, ...]) -> FoundFeed:
     """Return a stored feed as a found feed."""
     return FoundFeed(
         url=feed.url,
@@ -185,5 +186,6 @@ def _known(feed: Feed, rate: float | None) -> FoundFeed:
         entries=feed.last_seq - feed.first_seq + 1,
         last_published=feed.last_entry_at,
         per_week=rate,
+        headlines=headlines,
         feed_id=feed.id,
     )

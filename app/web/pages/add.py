@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from flask import Blueprint, Response, make_response, redirect, request
@@ -22,6 +23,7 @@ bp = Blueprint("add", __name__)
 class Query:
     address: str = declare_text(max=2048, default="")
     first: bool = False
+    added: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +36,18 @@ class Choice:
     url: str = declare_text(max=2048)
     folder_name: str = declare_text(max=300, default="")
     private: bool = False
+    then: str = declare_text(max=8, default="", one_of=("", "add"))
 
 
 @bp.get("/add")
 def show_add() -> str:
     """Show the address field."""
     asked = forms.read_query(request, Query)
-    return render_page("pages/add.html", address=asked.address, first=asked.first)
+    added = None
+    if asked.added is not None:
+        with contextlib.suppress(NotFoundError):
+            added = get_services().subscriptions.get_feed(get_actor(), asked.added)
+    return render_page("pages/add.html", address=asked.address, first=asked.first, added=added)
 
 
 @bp.post("/add")
@@ -85,7 +92,7 @@ def subscribe() -> Response:
         # Only now: a rejected or existing subscription must not leave an empty folder behind.
         folder = get_services().folders.get_or_create(get_actor(), form.folder_name)
         get_services().subscriptions.update(get_actor(), feed_id, folder_ids=[folder.id])
-    return _to(f"/read/feed/{feed_id}")
+    return _to(f"/add?added={feed_id}" if form.then else f"/read/feed/{feed_id}")
 
 
 def _to(target: str) -> Response:

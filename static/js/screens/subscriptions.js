@@ -40,3 +40,8 @@ if (every) {
 for (const select of document.querySelectorAll(".manager-find select")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
+// On a phone, the filters are folded.
+const filter = document.getElementById("filter");
+filter?.addEventListener("click", () => {
+  filter.setAttribute("aria-expanded", document.querySelector(".manager").classList.toggle("filtered"));
+});

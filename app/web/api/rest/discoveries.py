@@ -32,6 +32,7 @@ class FoundFeed(Shape, frozen=True):
 
     `feed_id`: its ID if this server already has it. `readers`: its subscribers here, 0 if fewer than five.
     `mine`: you subscribe to it. `rests_until`: its site limits requests until then.
+    `headlines`: its newest entries, up to three, the newest first.
     """
 
     url: str
@@ -44,6 +45,7 @@ class FoundFeed(Shape, frozen=True):
     readers: int
     mine: bool
     rests_until: dt.datetime | None
+    headlines: tuple[str, ...]
 
 
 class Discovery(Shape, frozen=True):
@@ -75,6 +77,7 @@ _FOUND = add_example(
         readers=12,
         mine=True,
         rests_until=None,
+        headlines=("A day at the sea", "What I read in October"),
     )
 )
 add_example(
@@ -114,6 +117,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
             readers=f.readers,
             mine=f.mine,
             rests_until=f.rests_until,
+            headlines=f.headlines,
         )
         for f in found.feeds
     )
