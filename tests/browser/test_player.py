@@ -162,6 +162,30 @@ def test_the_player_goes_on_while_the_page_shows_other_things(
     expect(bar).to_have_count(0)
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_whole_texts_in_a_list_have_their_players(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite, size: tuple[int, int]
+) -> None:
+    page = listen(login="ann", size=size)
+    page.goto("/read/all?view=expanded")
+    boxes = page.locator("#rows .row .player")
+    expect(boxes).to_have_count(2)
+    expect(boxes.first.locator("strong")).to_have_text("Episode 2")
+    assert not recordings.requested
+    pane = page.locator(".pane-list")
+    assert pane.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+    boxes.nth(1).locator(".play").click()
+    page.get_by_role("button", name="Play once").click()
+    expect(page.locator(".playbar .now a")).to_have_text("Episode 1")
+    expect(boxes.nth(1)).to_have_class(re.compile(r"\bcurrent\b"))
+    # The key plays the recording of the selected entry, too.
+    page.get_by_role("button", name="Close the player").click()
+    page.keyboard.press("j")
+    page.keyboard.press("i")
+    page.get_by_role("button", name="Play once").click()
+    expect(page.locator(".playbar .now a")).to_have_text("Episode 2")
+
+
 def test_another_device_goes_on_where_this_one_stopped(
     site: Site, listen: Visit, ann: Actor, recordings: RecordingSite, eventually: Eventually
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from app.models.feeds.parsed import Enclosure, find_medium
 from app.models.reading.entry import Entry
+from app.models.reading.stream import EntryRow
 
 #: Most recordings of one entry that have a player, and most players in one text.
 RECORDINGS_MAX, PLAYERS_MAX = 5, 50
@@ -49,7 +50,7 @@ class PlayerLink(NamedTuple):
     link: str
 
 
-def list_recordings(entry: Entry) -> list[Enclosure]:
+def list_recordings(entry: Entry | EntryRow) -> list[Enclosure]:
     """Return the files of an entry that have a player, each recording once."""
     found: list[Enclosure] = []
     for file in entry.enclosures:

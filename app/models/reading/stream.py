@@ -232,7 +232,7 @@ class EntryRow:
 
     ``markable``: its feed is one of the user's; other rows can't be marked read or unread.
     ``html`` is its sanitized text if texts were requested; None: too long for a list, or not requested.
-    ``pictures`` come with ``html``.
+    ``pictures`` and ``enclosures`` come with ``html``.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     """
@@ -253,6 +253,7 @@ class EntryRow:
     tags: tuple[Tag, ...] = ()
     html: str | None = None
     pictures: tuple[Enclosure, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
     sharers: tuple[Sharer, ...] = ()
     lost: ShareVisibility | None = None
     markable: bool = True

@@ -196,7 +196,7 @@ class PageMaker:
         html = entry.content or entry.summary
         if len(html) > self._whole_max:
             return row
-        return dataclasses.replace(row, html=html, pictures=entry.pictures)
+        return dataclasses.replace(row, html=html, pictures=entry.pictures, enclosures=entry.enclosures)
 
 
 def build_row(

@@ -15,13 +15,14 @@ from markupsafe import Markup
 from app.models.feeds.parsed import Enclosure
 from app.models.media.recordings import PlayerLink, link_times, list_recordings, replace_players
 from app.models.reading.entry import Entry
+from app.models.reading.stream import EntryRow
 from app.web.context import find_user
 from app.web.view import pictures, present
 from app.web.view.embeds import Embed, find_player
 from app.web.view.sprite import render_icon
 
 
-def show_recordings(entry: Entry, source: str) -> Markup:
+def show_recordings(entry: Entry | EntryRow, source: str) -> Markup:
     """Return the players of the recordings that belong to an entry.
 
     Args:
@@ -41,11 +42,11 @@ def show_recordings(entry: Entry, source: str) -> Markup:
     )
 
 
-def _find_poster(entry: Entry) -> str | None:
+def _find_poster(entry: Entry | EntryRow) -> str | None:
     return entry.image or next((picture.url for picture in entry.pictures), None)
 
 
-def _name(entry: Entry, file: Enclosure, number: int) -> str:
+def _name(entry: Entry | EntryRow, file: Enclosure, number: int) -> str:
     first = entry.title or entry.excerpt[:80]
     return (number == 0 and first) or file.text or present.get_filename(file.url)
 
@@ -90,7 +91,7 @@ def link_moments(markup: str, entry: Entry | None) -> str:
     return link_times(markup, render_time, file.duration)
 
 
-def show_embed(embed: Embed, entry: Entry) -> Markup:
+def show_embed(embed: Embed, entry: Entry | EntryRow) -> Markup:
     """Return the player of an entry that is a video's page."""
     poster = pictures.render_poster(_find_poster(entry), entry.url)
     return _render_embed(embed, entry.title, entry.url or "", poster)

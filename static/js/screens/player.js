@@ -383,7 +383,7 @@ function act(from) {
   const link = from?.closest(".moment");
   if (from && !link) return void start(from.closest(".player"));
   if (!link && now) return void toggle();
-  const box = (link?.closest(".article") ?? document.getElementById("article"))?.querySelector(".player");
+  const box = link ? link.closest(".article")?.querySelector(".player") : document.querySelector("#article .player, .row[aria-current] .player");
   if (!box) return false;
   const video = box.querySelector("video:not(.nojs)");
   if (!video) return void start(box, link ? Number(link.dataset.at) : undefined);
