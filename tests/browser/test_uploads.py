@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -196,3 +197,21 @@ def test_U03_tus_js_client_uploads_a_file(
     assert "/uploads/" in url
     seal_all(site, ann)
     assert list_blobs(site, ann) == [hashlib.sha256(DATA[:150_000]).digest()]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (720, 900), (1024, 768), (1440, 900)])
+@pytest.mark.parametrize("section", ["files", "display", "account"])
+def test_the_parts_of_a_settings_page_stand_below_each_other(
+    visit: Callable[..., Page], ann: Actor, size: tuple[int, int], section: str
+) -> None:
+    """A class of the same name on another screen once put them side by side."""
+    page = visit(login="ann", size=size)
+    page.goto(f"/settings/{section}")
+    boxes = page.locator("div.section > :visible").evaluate_all(
+        "(all) => all.filter((each) => !each.matches('.vh')).map((each) => each.getBoundingClientRect())"
+    )
+    assert len(boxes) >= 2
+    for above, below in itertools.pairwise(boxes):
+        assert below["top"] >= above["bottom"] - 1
+    whole = page.locator("div.section").evaluate("(all) => all.getBoundingClientRect().width")
+    assert max(box["width"] for box in boxes) >= 0.95 * whole
