@@ -263,3 +263,49 @@ def test_colours_know_no_direction() -> None:
         assert coloured(path.read_text("utf-8")) == [], path
     assert coloured('[dir="rtl"] a, b { scale: -1 1; background-color: red }')
     assert not coloured('a { color: red } [dir="rtl"] a { text-align: end; } b { color: red }')
+
+
+#: What a setting, page or column is called elsewhere, which is what people look for here.
+USUAL = (
+    "Notifications",
+    "Notification settings",
+    "Theme",
+    "Font",
+    "Text size",
+    "Time format",
+    "Undo history",
+    "Expires",
+    "Connection test",
+    "Most subscribers",
+    "Sessions",
+    "Account",
+    "Remove",
+)
+#: Names that only Eventr had for the same. They may come back in texts, but not as names.
+ODD = (
+    "What I am told",
+    "Of what I am told",
+    "Letters of entries",
+    "With serifs",
+    "Easy to tell apart",
+    "Colours",
+    "What you can take back",
+    "Twenty hours back, four ahead",
+    "It ends after",
+    "lets through",
+    "Take out",
+    "Readers here",
+    "all of it",
+)
+
+
+def test_things_have_the_names_that_people_know() -> None:
+    with (i18n.FOLDER / "messages.pot").open("rb") as file:
+        known = {text for message in read_po(file) for text in _texts(message)}
+    assert set(USUAL) <= known
+    short = [text for text in known if len(text.split()) <= 6]
+    assert not [text for text in short for odd in ODD if odd.casefold() in text.casefold()]
+
+
+def _texts(message: Message) -> tuple[str, ...]:
+    return (message.id,) if isinstance(message.id, str) else tuple(message.id)

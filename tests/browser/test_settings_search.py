@@ -69,3 +69,14 @@ def test_the_search_works_without_scripts(site: Site, visit: Visit) -> None:
     page.locator("#found-settings a").first.click()
     expect(page).to_have_url(f"{site.url}/settings/display#f-zone")
     expect(page.locator("#f-zone")).to_be_in_viewport()
+
+
+def test_a_page_of_settings_is_a_column(site: Site, visit: Visit) -> None:
+    """Other screens have sections, too, and a style of theirs once made this one a row."""
+    add_user(site.services)
+    page = visit(login="ann")
+    for path in ("reading", "apps", "sharing"):
+        page.goto(f"/settings/{path}")
+        box = page.locator(".section h1").bounding_box()
+        assert box is not None
+        assert box["width"] > 500, path

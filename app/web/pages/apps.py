@@ -15,6 +15,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
 from app.web.pages.settings import render_section
+from app.web.view.qr_code import is_reachable_by_phones
 from app.web.view.reader_apps import APPS, BY_SLUG, Protocol
 from app.web.view.render import render_page
 
@@ -95,6 +96,7 @@ def _page(wrong: str = "", error: EventrError | None = None, **values: object) -
         scopes=SCOPES,
         days=DAYS,
         base=get_web().base_url,
+        reachable=is_reachable_by_phones(get_web().base_url),
         bearer=BEARER,
         fever=Protocol.FEVER.value,
         **given,

@@ -40,6 +40,7 @@ from app.web.view import (
     typography,
 )
 from app.web.view import tree as treeview
+from app.web.view.qr_code import render_qr_code
 from app.web.view.rows import RowRenderer, has_thumbs
 from app.web.view.sprite import render_icon
 from app.web.view.templates import LanguageTemplates
@@ -80,6 +81,7 @@ def install(app: Flask, tree_cache: int) -> None:
         csrf=render_csrf_field,
         csrf_token=get_csrf_token,
         user=find_user,
+        qr_code=render_qr_code,
         theme=typography.get_theme,
         color_scheme=typography.get_scheme,
         typography=typography.get_typography,

@@ -152,6 +152,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *_on(
         "/settings/apps",
+        ("phone", N_("Set up an app on your phone"), ("QR code", N_("Server address"))),
         ("list", N_("Connected apps and scripts"), (N_("Revoke"),)),
         ("password", N_("New app password"), (N_("phone"), "Google Reader API", "Fever API")),
         ("token", N_("New access token"), ("API", N_("script"))),
@@ -161,7 +162,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("storage", N_("Storage"), (N_("quota"),)),
         ("files", N_("Your files"), (N_("Uploads"),)),
     ),
-    Setting("/settings/apps/clients", "", N_("App setup"), (N_("phone"), "QR code", N_("Server address"))),
+    Setting("/settings/apps/clients", "", N_("App setup"), (N_("phone"), N_("Server address"))),
     *_on(
         "/settings/account",
         ("identity", N_("User name and email address"), (N_("login name"),)),
