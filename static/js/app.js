@@ -60,8 +60,9 @@ if (document.querySelector(".reader")) {
   later("growing", ["grow"], { fail: () => reader.grows() });
   later("marking", ["mark-all", "mark-above", "mark-below"], ofList);
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
-  later("share", ["share", "share-note", "chain", "like", "comments"], ofEntry);
-  later("share", ["share-send"]);
+  later("share", ["share", "share-note", "chain", "like"], ofEntry);
+  later("share", ["share-send", "share-paint"]);
+  later("talk", ["comment", "comments"], ofEntry);
   later("tags", ["tag"], ofEntry);
   later("tags", ["tag-send"]);
   later("entry", ["original-background", "mail", "copy-link", "send", "print"], ofEntry);

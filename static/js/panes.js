@@ -55,8 +55,8 @@ function track(place, promise) {
 const arrived = (place) => coming[place]?.then((came) => came ?? arrived(place));
 
 // Shortcuts apply to the content that was requested before they were pressed.
-export const when = (place, action) => function act() {
-  return coming[place] ? void arrived(place).then((came) => came && act()) : action();
+export const when = (place, action) => function act(...what) {
+  return coming[place] ? void arrived(place).then((came) => came && act(...what)) : action(...what);
 };
 export const whenOpen = (action) => when("stream", when("article", action));
 

@@ -312,12 +312,11 @@ def _sharing(d: Desk) -> None:
     expect(page.locator("#share-tools form[action='/entries/like'] button")).to_have_attribute(
         "aria-pressed", "true"
     )
-    for _ in "c", "Shift+C":
-        d.press("comments")
-        page.wait_for_url("**/comments")
-        page.go_back()
-        page.wait_for_load_state()
-        expect(page.locator("#share")).to_be_visible()
+    d.press("comment")
+    expect(page.locator("#talk textarea")).to_be_focused()
+    page.keyboard.press("Escape")
+    d.press("comments")
+    expect(page.locator("#talk-title")).to_be_focused()
     d.press("chain")
     page.wait_for_url("**/chain")
 
@@ -474,7 +473,7 @@ def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Call
     expect(page.locator("#article .tool[data-key=next]")).to_have_attribute(
         "aria-keyshortcuts", "x ArrowRight"
     )
-    expect(page.locator("#article .star")).to_have_attribute("aria-keyshortcuts", "")
+    expect(page.locator("#article .star")).not_to_have_attribute("aria-keyshortcuts", re.compile("."))
     assert not send(page, "ж", "Semicolon")
     expect(page.locator(".toast")).to_contain_text("marked as read")
     site.services.accounts.set_preferences(ann, {"single_keys": False})

@@ -54,7 +54,7 @@ def test_of_who_shared_an_entry_names_are_printed_and_no_controls(site: Site, vi
     site.services.following.follow(ann, "bob")
     page = visit(login="ann", size=WIDE)
     page.keyboard.press("j")
-    expect(page.locator("#share .talk")).to_be_visible()
+    expect(page.locator("#talk .btn")).to_be_visible()
     expect(page.locator("#chain-link")).to_be_visible()
     page.emulate_media(media="print")
     expect(page.locator("#share .sharer")).to_contain_text("shared this")

@@ -76,7 +76,8 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("share-note", "Shift+D", lazy_gettext("Share with a note")),
             _row("chain", "Shift+R", lazy_gettext("Show share chain")),
             _row("like", "l", lazy_gettext("Like")),
-            _row("comments", "c Shift+C", lazy_gettext("Comments")),
+            _row("comment", "c", lazy_gettext("Write a comment")),
+            _row("comments", "Shift+C", lazy_gettext("Show comments")),
         ),
     ),
     (

@@ -132,8 +132,11 @@ def _page(
         "most_files": get_web().settings.attachments_max,
         "error": error,
     }
-    if get_fragment_id() == "comments":
-        return render_page("parts/talk.html", **values)
+    match get_fragment_id():
+        case "comments":
+            return render_page("parts/talk.html", **values)
+        case "talk":
+            return render_page("parts/talk_pane.html", **values)
     return render_page("pages/talk.html", layout="sheet.html" if viewer else "outside.html", **values)
 
 

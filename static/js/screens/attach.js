@@ -97,4 +97,7 @@ function start(place) {
   });
 }
 
-for (const place of document.querySelectorAll("[data-attach]")) start(place);
+// Forms that come later are announced by an event.
+const startAll = () => document.querySelectorAll("[data-attach][hidden]").forEach(start);
+document.addEventListener("attach", startAll);
+startAll();

@@ -81,7 +81,7 @@ async function withNote() {
 async function chain() {
   const link = (await ready()) && document.getElementById("chain-link");
   if (link) link.click();
-  else say(t("Nobody has shared this yet"));
+  else toast(t("Nobody has shared this yet"));
 }
 
 async function like() {
@@ -89,12 +89,6 @@ async function like() {
   if (form) send(form);
 }
 
-async function comments() {
-  const link = (await ready())?.querySelector("a.talk");
-  if (link) link.click();
-  else say(t("Nobody has shared this yet"));
-}
-
-const ofEntry = { share, "share-note": withNote, chain, like, comments };
+const ofEntry = { share, "share-note": withNote, chain, like };
 for (const [word, action] of Object.entries(ofEntry)) register({ [word]: whenOpen(() => void action()) });
-register({ "share-send": sent });
+register({ "share-send": sent, "share-paint": () => void paint() });
