@@ -232,6 +232,25 @@ def test_moments_in_the_notes_are_chapters(
     assert len(page.context.pages) == 1, "the link opens no tab"
 
 
+def test_chapters_of_the_feed_are_chapters(site: Site, listen: Visit, recordings: RecordingSite) -> None:
+    ann = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(ann, FEED).subscription.feed_id
+    psc = (
+        '<psc:chapters xmlns:psc="http://podlove.org/simple-chapters"><psc:chapter start="00:00:00.000"'
+        ' title="Intro"/><psc:chapter start="00:00:30" title="Trees &amp; birds"/></psc:chapters></item>'
+    )
+    body = _feed(recordings.url, "Notes without times.").replace(b"</item>", psc.encode())
+    pull(site.services, [feed], {FEED: body})
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.locator(".prose").get_by_role("link", name="0:30").click()
+    bar = page.locator(".playbar")
+    expect(bar.get_by_label("Chapters")).to_have_value("30")
+    options = bar.get_by_label("Chapters").locator("option").all_inner_texts()
+    assert options == ["–", "0:00 Intro", "0:30 Trees & birds"]
+
+
 def test_speed_sleep_and_the_keys_of_the_system(
     site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
 ) -> None:

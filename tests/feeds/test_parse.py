@@ -782,6 +782,42 @@ def test_files_of_the_podcast_namespace() -> None:
     )
 
 
+PSC = "xmlns:psc='http://podlove.org/simple-chapters'"
+FILE = "<enclosure url='/e.mp3' type='audio/mpeg' length='5'/>"
+
+
+def chapters(*rows: tuple[str, str]) -> str:
+    inside = "".join(f"<psc:chapter start='{start}' title='{title}'/>" for start, title in rows)
+    return f"<psc:chapters {PSC} version='1.2'>{inside}</psc:chapters>"
+
+
+def test_simple_chapters_are_listed_below_the_text() -> None:
+    rows = chapters(
+        ("0", "Intro"), ("01:02", "A &lt;b&gt; C"), ("01:02:03.400", "End"), ("x", "No"), ("5", " ")
+    )
+    expected = "<ul><li>0:00 Intro</li><li>1:02 A &lt;b&gt; C</li><li>1:02:03 End</li></ul>"
+    assert item(f"<description>Notes</description>{FILE}{rows}").summary.endswith(expected)
+    assert item(f"{FILE}{rows}").content == expected
+    encoded = (
+        "<content:encoded xmlns:content='http://purl.org/rss/1.0/modules/content/'>&lt;p&gt;Long&lt;/p&gt;"
+    )
+    both = item(f"<description>Notes</description>{encoded}</content:encoded>{FILE}{rows}")
+    assert both.content == f"<p>Long</p>{expected}"
+    assert both.summary == "Notes"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<description>At 1:02 it goes on</description>{FILE}{chapters(('0', 'Intro'), ('62', 'Rest'))}",
+        f"<description>Notes</description>{chapters(('0', 'Intro'), ('62', 'Rest'))}",
+        f"<description>Notes</description>{FILE}{chapters()}",
+    ],
+)
+def test_chapters_are_listed_once_and_only_of_recordings(body: str) -> None:
+    assert "<ul>" not in item(body).summary
+
+
 @pytest.mark.parametrize(
     ("channel", "is_unlisted"),
     [

@@ -7,6 +7,7 @@ cleaned, so that the work per entry doesn't grow with the synonyms that a feed u
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -38,6 +39,8 @@ _ABSOLUTE = re.compile(r"\s{0,100}https?://[^\s/?#]+\S*\s{0,100}", re.IGNORECASE
 _MOST_PARTS = 64
 #: Entries whose dates show the order of a feed.
 _SAMPLE = 31
+#: Most chapters of a recording.
+MOST_CHAPTERS = 200
 _DURATION = re.compile(r"(?:(?:([0-9]{1,3}):)?([0-9]{1,4}):)?([0-9]{1,7})(?:[.,][0-9]{0,20})?")
 #: Parts of media types of recordings ("x-audio/mp3"), their file name endings, and types of any file.
 _PLAYED = ("audio", "video", "mpeg", "mp3", "mp4", "m4a")
@@ -193,6 +196,8 @@ class EntryDraft:
         self.base = base
         self.categories: dict[str, None] = {}
         self.enclosures: dict[str, Enclosure] = {}
+        #: Chapters of the recording: seconds from its beginning, and title.
+        self.chapters: list[tuple[int, str]] = []
         #: Only for a text without pictures: address, type, length, and a function that returns the caption.
         self.pictures: list[tuple[str, str, str | None, Callable[[], str]]] = []
 
@@ -262,6 +267,24 @@ class EntryDraft:
                 words = self.ctx.clean_line(text())
                 self.enclosures[url] = Enclosure(url, told.type or kind, told.length or size, words)
 
+    def add_chapter(self, start: str | None, title: str | None) -> None:
+        start = (start or "").strip()
+        if _DURATION.fullmatch(start) and title and not title.isspace():
+            # The first one begins at 0, which no recording lasts.
+            self.chapters.append((parse_duration(start) or 0, self.ctx.clean_line(title)))
+
+    def _list_chapters(self) -> None:
+        """Add the chapters to the text, unless it names their times; so every app shows them."""
+        text = self.content or self.summary
+        rows = [(format_moment(second), title) for second, title in self.chapters]
+        if any(moment in text for moment, _ in rows[1:]):
+            return
+        items = "".join(f"<li>{moment} {html.escape(title)}</li>" for moment, title in rows)
+        if self.content or not self.summary:
+            self.content += f"<ul>{items}</ul>"
+        else:
+            self.summary += f"<ul>{items}</ul>"
+
     def add_enclosure(
         self,
         address: str | None,
@@ -302,6 +325,8 @@ class EntryDraft:
             self._show_pictures()
         if self.duration and self.enclosures:
             self._time_recording(self.duration)
+        if self.chapters and self.enclosures:
+            self._list_chapters()
         base = (self.content_base if self.content else self.summary_base) or self.base
         page = self._own_page(link) if link and self.guid else link
         return ParsedEntry(
@@ -506,6 +531,13 @@ def _playing(file: Enclosure) -> int:
     if file.url.partition("?")[0].lower().endswith(_RECORDINGS):
         return 2
     return int(kind in _UNTOLD and not file.is_picture)
+
+
+def format_moment(second: int) -> str:
+    """Return a moment of a recording as show notes write it: "4:05", "1:02:33"."""
+    minutes, rest = divmod(second, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def parse_duration(value: str | float) -> int | None:

@@ -6,13 +6,14 @@ ranks decide which element wins when a feed states the same field twice.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TypeAlias
 
 from lxml.etree import _Element
 
 from app.feeds.parse import chain
-from app.feeds.parse.draft import EntryDraft, is_absolute
+from app.feeds.parse.draft import MOST_CHAPTERS, EntryDraft, is_absolute
 from app.feeds.parse.markup import escape_text, get_text, keep_line_breaks, read_text_construct, read_xhtml
 from app.feeds.parse.media import MEDIA, add_keywords
 from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, THR_COUNT, XML_BASE, HandlerTable, canonicalise_tag
@@ -139,6 +140,11 @@ def _transcript(draft: EntryDraft, el: _Element) -> None:
 
 def _chapters(draft: EntryDraft, el: _Element) -> None:
     draft.add_enclosure(el.get("url"), el.get("type"), None, role=FileRole.CHAPTERS)
+
+
+def _simple_chapters(draft: EntryDraft, el: _Element) -> None:
+    for child in itertools.islice(el, MOST_CHAPTERS):
+        draft.add_chapter(child.get("start"), child.get("title"))
 
 
 def _comments(draft: EntryDraft, el: _Element) -> None:
@@ -363,6 +369,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "podcast:alternateenclosure": _alternate_files,
     "podcast:transcript": _transcript,
     "podcast:chapters": _chapters,
+    "psc:chapters": _simple_chapters,
     "googleplay:author": _itunes_author,
     "googleplay:description": _itunes_subtitle,
     "googleplay:image": _image,

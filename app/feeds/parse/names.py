@@ -74,6 +74,7 @@ _PREFIXES = {
     "purl.org/syndication/thread/1.0": "thr",
     "podcastindex.org/namespace/1.0": "podcast",
     "github.com/podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": "podcast",
+    "podlove.org/simple-chapters": "psc",
     "news.yandex.ru": "yandex",
 }
 #: Undeclared prefixes with a known meaning.
