@@ -6,6 +6,7 @@ import * as counts from "./counts.js";
 import * as focus from "./focus.js";
 import * as keys from "./keys.js";
 import * as reader from "./reader.js";
+import * as side from "./side.js";
 import * as toasts from "./toast.js";
 import * as treeview from "./treeview.js";
 import * as extras from "./extras.js";
@@ -54,12 +55,17 @@ keys.start(act);
 extras.start(act);
 // What played on the page before goes on here.
 if (sessionStorage.getItem("eventr.player")) act("play-resume");
+if (document.getElementById("tree")) {
+  register({ tree: side.toggle, "next-feed": () => reader.feed(1), "previous-feed": () => reader.feed(-1) });
+  later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
+  later("growing", ["grow"], { fail: () => reader.grows() });
+  treeview.start();
+  side.start();
+}
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("refresh", ["refresh"], ofList);
-  later("growing", ["grow"], { fail: () => reader.grows() });
   later("marking", ["mark-all", "mark-above", "mark-below"], ofList);
-  later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
   later("share", ["share", "share-note", "chain", "like"], ofEntry);
   later("share", ["share-send", "share-paint"]);
   later("talk", ["comment", "comments"], ofEntry);
@@ -72,8 +78,7 @@ if (document.querySelector(".reader")) {
   later("look", ["view-send"]);
   later("agree", ["agree"], quiet);
   focus.start();
-  treeview.start();
   reader.start();
-} else if (document.getElementById("import-chip") && !document.getElementById("job")) {
-  counts.follow();
+} else if (document.getElementById("tree")) {
+  counts.start(() => {}, reader.grow, async () => {});
 }

@@ -55,6 +55,8 @@ export function move(feed, delta) {
 const pane = () => document.querySelector(".pane-list");
 
 function title() {
+  // Other pages keep their titles.
+  if (!pane()) return;
   const all = document.querySelector(".tree a[data-all]");
   // The current list, not one still loading; a stream that isn't in the tree keeps its original number.
   const here = links(`a[href="/read/${CSS.escape(pane().dataset.stream)}"]`)[0];
@@ -107,7 +109,7 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   unseen = false;
   title();
   onNewer(newer);
-  if (others.size) act("agree");
+  if (others.size && pane()) act("agree");
 }
 
 // One request at a time: a 304 refers to the previous answer, which must be shown first.
@@ -120,7 +122,7 @@ export function refresh() {
   }));
 }
 
-const shown = () => pane().dataset.snapshot;
+const shown = () => pane()?.dataset.snapshot ?? "";
 
 async function fetched() {
   if (missed) etag = null, (unseen = true);
@@ -143,10 +145,8 @@ export function forget() {
   title();
 }
 
-const chip = (data) => (Object.assign(job, data), act("chip"));
-
-// Outside the reader, only the import is shown; the import page listens itself.
-export const follow = () => live.start((kind, data) => kind === "import" && chip(data));
+// The import page listens itself.
+const chip = (data) => document.getElementById("job") || (Object.assign(job, data), act("chip"));
 
 // A thousand readers of one feed must not all send requests at the same moment.
 function told(kind, data) {

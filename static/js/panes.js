@@ -151,6 +151,7 @@ function giveUp() {
 }
 
 export function go(...where) {
+  if (!reader()) return location.assign(where[0]);
   document.getElementById("stream").setAttribute("aria-busy", "true");
   const mine = track("stream", queue.send().then(() => coming.stream === mine ? bring(...where) : null));
   return mine;

@@ -94,6 +94,7 @@ function away() {
 
 function show() {
   const note = document.getElementById("pending");
+  if (!note) return;
   const n = (failures || ended) && waiting.size;
   note.hidden = !n;
   note.textContent = !n ? "" : ended ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason: ended }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);

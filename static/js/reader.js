@@ -100,14 +100,11 @@ const inList = {
 
 export const actions = {
   ...Object.fromEntries(Object.entries(inList).map(([word, action]) => [word, panes.when("stream", action)])),
-  "next-feed": () => feed(1),
-  "previous-feed": () => feed(-1),
   close: panes.when("stream", () => panes.close()),
   "go-all": () => panes.go("/read/all"),
   "go-today": () => panes.go("/read/today"),
   "go-starred": () => panes.go("/read/starred"),
   "go-recent": () => panes.go("/read/recent"),
-  tree: () => panes.reader().classList.toggle("no-tree"),
 };
 
 // Their scripts may have to load first.
@@ -153,7 +150,7 @@ function newer(count) {
 // Reloads the tree.
 let grown;
 export const grows = (promise) => grown(promise);
-const grow = () => new Promise((done) => (grown = done, act("grow")));
+export const grow = () => new Promise((done) => (grown = done, act("grow")));
 
 // Of a large tree, a page has a part; the keys and tools that go through all feeds need the others, too.
 let whole = null;

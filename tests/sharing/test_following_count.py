@@ -23,7 +23,7 @@ def _number(services: Services, who: Actor) -> int:
     """Return what each place says, which must be one number."""
     reading = services.reading
     tree, page = reading.load_tree_and_page(who, StreamQuery(FOLLOWING, show=Show.UNREAD))
-    found = {tree.following, reading.get_tree(who).following, reading.count_following_unread(who)}
+    found = {tree.following, reading.get_tree(who).following}
     assert found == {len(page.rows)}
     return len(page.rows)
 
@@ -119,9 +119,9 @@ def test_of_very_many_the_shares_are_counted(
     (entry,) = people.blog(crowd)
     for one in crowd:
         people.services.sharing.share(one, entry)
-    assert people.services.reading.count_following_unread(reader) == 1
+    assert people.services.reading.get_tree(reader).following == 1
     people.services.sharing.publish_post(crowd[0], "", "one more")
-    assert people.services.reading.count_following_unread(reader) == 4
+    assert people.services.reading.get_tree(reader).following == 4
 
 
 def test_it_takes_one_query_by_an_index_and_none_without_people(

@@ -100,7 +100,7 @@ def test_display_changes_the_page_and_the_colours_stay_on_the_device(
 ) -> None:
     assert ann.post("/settings/display", DISPLAY).status_code == 303
     page = ann.get("/settings/display").text
-    assert f'<html lang="de" dir="ltr" data-theme="dark" {LOOKS}>' in page
+    assert f'<html lang="de" dir="ltr" data-theme="dark" {LOOKS} data-side="full">' in page
     assert 'value="Asia/Tokyo" selected' in page
     other = visitor()
     other.log_in()

@@ -135,17 +135,6 @@ class ReadingService:
         following = self._gathering.count_unread_rows(sources, sources.unread)
         return self._trees.build(actor.user_id, self._folders.find_by_user(actor.user_id), sources, following)
 
-    def count_following_unread(self, actor: Actor) -> int:
-        """Return how many rows of shares by followed people are unread, as the tree shows it."""
-        require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        if not actor.social:
-            return 0
-        people = exclude_muted(self._gathering.find_people(actor.user_id))
-        if not people:
-            return 0
-        sources = self._streams.load_sources(people)
-        return self._gathering.count_unread_rows(sources, sources.unread)
-
     def load_page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
 

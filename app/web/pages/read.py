@@ -17,6 +17,7 @@ from app.web.context import get_actor, get_services, get_user
 from app.web.forms import declare_text
 from app.web.pages.share import build_box
 from app.web.view.render import get_fragment_id, render_page
+from app.web.view.sidebar import has_feeds
 from app.web.view.today import Group, group_rows
 from app.web.view.views import Head, build_head
 
@@ -257,8 +258,3 @@ def _neighbours(page: Page, entry_id: int | None) -> tuple[int | None, int | Non
 
 def _with(address: str, **names: object) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(names)}"
-
-
-def has_feeds(tree: Tree) -> bool:
-    """Return whether the user has any subscription."""
-    return bool(tree.feeds or any(f.feeds or f.folders for f in tree.folders))

@@ -42,6 +42,7 @@ from app.web.view import (
 from app.web.view import tree as treeview
 from app.web.view.qr_code import render_qr_code
 from app.web.view.rows import RowRenderer, has_thumbs
+from app.web.view.sidebar import load_sidebar
 from app.web.view.sprite import render_icon
 from app.web.view.templates import LanguageTemplates
 
@@ -92,7 +93,7 @@ def install(app: Flask, tree_cache: int) -> None:
         notices=pop_notices,
         running_import=find_running_import,
         unread_notes=count_unread_notifications,
-        tab_counts=count_tabs,
+        sidebar=load_sidebar,
         tab_is=lambda pattern, path: re.search(pattern, path) is not None,
         key_groups=keys.GROUPS,
         key_map=get_key_map,
@@ -340,19 +341,6 @@ def count_unread_notifications() -> int:
     """Return the number of this person's unread notifications."""
     current = find_user()
     return get_services().notifications.count_unread(current.actor) if current else 0
-
-
-def count_tabs(tree: Tree | None = None) -> tuple[int, int]:
-    """Return the unread counts of followed people and of this person's notifications.
-
-    Args:
-        tree: The tree, if the page has loaded it.
-    """
-    current = find_user()
-    if current is None:
-        return 0, 0
-    heard = tree.following if tree else get_services().reading.count_following_unread(current.actor)
-    return heard or 0, count_unread_notifications()
 
 
 def get_fragment_id() -> str:

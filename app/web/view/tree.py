@@ -84,7 +84,7 @@ class TreeRenderer:
         """
         rendered = self._get(user_id, tree)
         whole = whole or rendered.lines <= WHOLE_LINES
-        key = icons, "" if whole else current
+        key = icons, whole, "" if whole else current
         html = rendered.pages.get(key)
         if html is None:
             html = _render(tree, icons, None if whole else choose_feeds(tree, current))
@@ -117,7 +117,7 @@ class _Rendered:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.lines = len(tree.feeds) + sum(1 + len(folder.feeds) for folder in iter_folders(tree))
-        self.pages: dict[tuple[Icons, str], str] = {}
+        self.pages: dict[tuple[Icons, bool, str], str] = {}
 
     @lazy
     def shape(self) -> str:

@@ -23,6 +23,8 @@ THEMES = tuple(SCHEMES)
 #: The ground of each theme, for the bars that browsers and phones draw around a page. As in tokens.css.
 COLORS = {"light": "#fcfcfa", "sepia": "#f5ecd9", "dark": "#161614", "black": "#000000"}
 THEME_COOKIE, TEXT_COOKIE = "theme", "text"
+#: Set by a script (static/js/side.js).
+SIDEBAR_COOKIE = "side"
 #: The preferences in the order of the cookie's parts.
 FIELDS = ("font", "text_size", "line_height", "text_width", "justified")
 _YEAR = 400 * 86400
@@ -37,6 +39,11 @@ def get_theme() -> str:
 def get_scheme() -> str:
     """Return the color scheme of this device, "light" or "dark"; empty if the system decides."""
     return SCHEMES[get_theme()]
+
+
+def get_sidebar() -> str:
+    """Return how this device shows the tree on wide screens: "full", or "rail" for icons only."""
+    return "rail" if request.cookies.get(SIDEBAR_COOKIE) == "rail" else "full"
 
 
 def get_typography() -> Preferences:
@@ -54,7 +61,7 @@ def render_attributes() -> Markup:
     looks = get_typography()
     return Markup(
         'data-theme="{}" data-font="{}" data-text-size="{}"'
-        ' data-line="{}" data-measure="{}" data-justified="{}"'
+        ' data-line="{}" data-measure="{}" data-justified="{}" data-side="{}"'
     ).format(
         get_theme(),
         looks.font,
@@ -62,6 +69,7 @@ def render_attributes() -> Markup:
         looks.line_height,
         looks.text_width,
         "true" if looks.justified else "false",
+        get_sidebar(),
     )
 
 

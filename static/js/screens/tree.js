@@ -2,6 +2,7 @@
 import { register } from "../actions.js";
 import { go } from "../panes.js";
 import { all } from "../reader.js";
+import { show } from "../side.js";
 import { say } from "../toast.js";
 import * as keys from "../treekeys.js";
 import * as view from "../treeview.js";
@@ -10,10 +11,10 @@ import { t } from "../words.js";
 const pane = () => document.querySelector(".pane-tree");
 const current = () => view.links("a[aria-current]").at(-1) ?? null;
 
-// A hidden tree is shown again; on a screen without room for it, there is nothing to move in.
+// A rail becomes a tree again, and a drawer opens.
 function shown() {
-  document.querySelector(".reader")?.classList.remove("no-tree", "full");
-  return pane()?.checkVisibility() ?? false;
+  document.querySelector(".reader")?.classList.remove("full");
+  return show();
 }
 
 function step(by) {

@@ -1,0 +1,215 @@
+"""The tree beside every page: whole, as a rail of icons, or as a drawer; and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.accounts.actor import Actor, Role
+from tests.browser.axe import RULES, faults
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.test_list_rules import subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+#: Pages of all kinds, within the same frame.
+PAGES = (
+    "/read/all", "/settings/display", "/people", "/discover", "/notifications", "/subscriptions", "/search",
+    "/add", "/admin", "/imports", "/history", "/help/keys",
+)  # fmt: skip
+#: Addresses and the lines of the tree that stand for them.
+PLACES = (("/people", "People"), ("/discover", "Discover"), ("/search", "Search"), ("/read", "All"))
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    actor = add_user(site.services, role=Role.ADMIN)
+    subscribe(site, actor, 40)
+    return actor
+
+
+def _left(page: Page, selector: str) -> tuple[float, float]:
+    box = page.locator(selector).bounding_box()
+    assert box
+    return box["x"], box["x"] + box["width"]
+
+
+@pytest.mark.parametrize("size", [WIDE, (1024, 768), (900, 700)])
+def test_wide_pages_have_the_tree_beside_them(visit: Visit, ann: Actor, size: tuple[int, int]) -> None:
+    page = visit(login="ann", size=size)
+    found = set()
+    for path in PAGES:
+        page.goto(path)
+        expect(page.locator("#tree a[data-feed]").first).to_be_visible()
+        expect(page.locator("#tree a[data-all] b")).to_have_text("40")
+        start, end = _left(page, "#tree")
+        assert start == 0
+        assert _left(page, "#main")[0] >= end, path
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path
+        found.add(end)
+    assert len(found) == 1, "the tree has one width everywhere"
+
+
+def test_the_tree_stays_in_sight_while_a_long_page_scrolls(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", size=(1024, 500))
+    page.goto("/settings/keys")
+    page.evaluate("() => scrollTo(0, 900)")
+    assert page.evaluate("() => scrollY") > 400
+    assert page.locator("#tree").evaluate("(e) => e.getBoundingClientRect().top") == 0
+    expect(page.locator("#tree .tree-foot")).to_be_in_viewport()
+
+
+def test_a_feed_opens_from_any_page_and_counts_follow(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.goto("/settings/display")
+    page.locator("#tree a[data-feed]").click()
+    expect(page.locator("#rows .row").first).to_be_visible()
+    page.goto("/settings/display")
+    page.keyboard.press("Shift+J")
+    expect(page.locator("#rows .row").first).to_be_visible()
+
+
+def test_a_rail_of_icons_is_remembered_without_a_shift(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("u")
+    assert _left(page, "#tree")[1] < 60
+    link = page.get_by_role("link", name="All entries 40")
+    expect(link).to_have_attribute("title", "All entries")
+    expect(page.locator("#feeds")).to_be_hidden()
+    for path in ("/settings/display", "/read/starred"):
+        page.goto(path, wait_until="commit")
+        # Before any script runs, the page has its final shape.
+        assert page.content().count('data-side="rail"') == 1
+        page.wait_for_load_state()
+        assert _left(page, "#tree")[1] < 60
+        assert _left(page, "#main")[0] < 120 or path.startswith("/settings")
+    page.get_by_role("button", name="Show or hide the feed list").click()
+    expect(page.locator("#feeds")).to_be_visible()
+    page.reload()
+    expect(page.locator("#feeds")).to_be_visible()
+    # Keys that move in the tree need its names.
+    page.keyboard.press("u")
+    page.keyboard.press("Shift+N")
+    expect(page.locator("#feeds")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [(720, 900), (600, 800), PHONE])
+@pytest.mark.parametrize("path", ["/read/all", "/settings/display", "/people"])
+def test_narrow_pages_have_the_tree_in_a_drawer(
+    visit: Visit, ann: Actor, size: tuple[int, int], path: str
+) -> None:
+    page = visit(login="ann", size=size, touch=True)
+    page.goto(path)
+    tree, button = page.locator("#tree"), page.get_by_role("link", name="All feeds")
+    expect(tree).to_be_hidden()
+    button.click()
+    expect(tree).to_be_visible()
+    # The rest of the page can't be reached, and the focus is in the drawer.
+    assert page.locator("#main").evaluate("(e) => Boolean(e.closest('[inert]'))")
+    assert page.evaluate("() => Boolean(document.activeElement.closest('#tree'))")
+    page.keyboard.press("Escape")
+    expect(tree).to_be_hidden()
+    expect(button).to_be_focused()
+    page.keyboard.press("u")
+    expect(tree).to_be_visible()
+    page.mouse.click(size[0] - 10, size[1] // 2)
+    expect(tree).to_be_hidden()
+    assert not page.locator("#main").evaluate("(e) => Boolean(e.closest('[inert]'))")
+    button.click()
+    page.locator("#tree a[data-feed]").click()
+    expect(page.locator("#rows .row").first).to_be_visible()
+    expect(page.locator("#tree")).to_be_hidden()
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_a_swipe_from_the_edge_opens_the_drawer_and_back_closes_it(
+    site: Site, visit: Visit, ann: Actor, language: str
+) -> None:
+    site.services.accounts.set_preferences(ann, {"language": language})
+    page = visit(login="ann", size=PHONE, touch=True, language=language)
+    width = PHONE[0]
+
+    def swipe(start: int, end: int, y: int = 400) -> None:
+        """Move a finger, counted from the edge where lines begin."""
+        places = [start + (end - start) * n // 6 for n in range(7)]
+        places = [width - x for x in places] if language == "ar" else places
+        for kind, x in [("touchstart", places[0]), *(("touchmove", x) for x in places[1:])]:
+            page.evaluate(
+                """([kind, x, y]) => {
+                  const place = document.elementFromPoint(x, y) ?? document.body;
+                  const touch = new Touch({ identifier: 1, target: place, clientX: x, clientY: y });
+                  place.dispatchEvent(new TouchEvent(kind, { touches: [touch], bubbles: true }));
+                }""",
+                [kind, x, y],
+            )
+
+    tree = page.locator("#tree")
+    swipe(120, 300)
+    expect(tree).to_be_hidden()
+    swipe(8, 200)
+    expect(tree).to_be_visible()
+    swipe(280, 40)
+    expect(tree).to_be_hidden()
+
+
+def test_without_scripts_the_button_leads_to_the_tree(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", size=PHONE, js=False)
+    page.goto("/settings/display")
+    page.get_by_role("link", name="All feeds").click()
+    expect(page.locator("#tree a[data-feed]")).to_be_visible()
+    expect(page.locator("#rows .row").first).to_be_hidden()
+
+
+def test_the_bar_of_a_phone_is_below_every_page_and_no_other(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", size=PHONE, touch=True)
+    for path in PAGES:
+        page.goto(path)
+        expect(page.locator(".tabs")).to_be_in_viewport()
+    page.set_viewport_size({"width": 620, "height": 900})
+    expect(page.locator(".tabs")).to_be_hidden()
+    page.goto("/settings/display")
+    expect(page.locator(".tabs")).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_back_returns_to_the_row_and_to_the_place_on_a_page(
+    visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    page = visit(login="ann", size=size)
+    page.goto("/read/all?view=list")
+    page.locator("#rows .row").nth(25).scroll_into_view_if_needed()
+    pane = page.locator(".pane-list")
+    before = pane.evaluate("(e) => e.scrollTop")
+    assert before > 100
+    page.goto("/settings/keys")
+    page.evaluate("() => scrollTo(0, 700)")
+    page.goto("/people")
+    page.go_back()
+    page.wait_for_function("() => scrollY > 600")
+    page.go_back()
+    page.wait_for_function(f"() => Math.abs(document.querySelector('.pane-list').scrollTop - {before}) < 40")
+
+
+def test_the_line_of_the_page_is_marked(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    for path, name in (
+        ("/people", "People"),
+        ("/discover", "Discover"),
+        ("/search", "Search"),
+        ("/read", "All"),
+    ):
+        page.goto(path)
+        expect(page.locator("#tree .tree a[aria-current]")).to_contain_text(name)
+
+
+@pytest.mark.parametrize("size", [(1024, 768), PHONE])
+def test_the_drawer_and_the_rail_have_no_faults_of_access(
+    visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    page = visit(login="ann", size=size)
+    page.goto("/settings/display")
+    page.keyboard.press("u")
+    page.wait_for_function("() => !document.querySelector('#tree').getAnimations().length")
+    assert list(faults(page, RULES)) == []
