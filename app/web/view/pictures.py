@@ -6,8 +6,9 @@ By default no site sees who reads: pages load its pictures from this server.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape, unescape
 from typing import cast
 
 from flask import g
@@ -41,6 +42,10 @@ TALL = 2
 BLOCK = 220
 #: Up to this size a square picture is a sign or an emoji, which needs no light ground.
 SIGN = 32
+#: In sanitized HTML: a link that contains nothing but pictures.
+_INSIDE = r'[^<>"]*(?:"[^"]*"[^<>"]*)*'
+_PICTURE_LINK = re.compile(rf"<a ({_INSIDE})>((?:\s*<(?:img|source|/?picture|br)\b{_INSIDE}>)+\s*)</a>")
+_HREF, _ALT = re.compile(r'\bhref="([^"]*)"'), re.compile(r'\balt="\s*+[^"]')
 #: Attributes of pictures that come from their sites.
 _FROM_SITE = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
 _SIZES = "(max-width: 720px) 100vw, 720px"
@@ -92,11 +97,29 @@ def show_pictures(markup: str, page: str | None = None) -> str:
         page: the page of the entry, whose origin is sent as Referer.
     """
     choice = get_choice()
-    if choice == DIRECT or "<img" not in markup:
+    if "<img" not in markup:
+        return markup
+    if choice != NONE:
+        markup = name_picture_links(markup)
+    if choice == DIRECT:
         return markup
     if choice == PROXY:
         _prepare([WantedPicture(url, page) for url in list_pictures(markup)])
     return rewrite_pictures(markup, _render_none if choice == NONE else _render)
+
+
+def name_picture_links(markup: str) -> str:
+    """Return sanitized HTML in which links that show only a picture without text have a name (WCAG 2.4.4)."""
+    return _PICTURE_LINK.sub(_name_link, markup) if "</a>" in markup else markup
+
+
+def _name_link(link: re.Match[str]) -> str:
+    href = _HREF.search(link[1])
+    if href is None or _ALT.search(link[2]):
+        return link[0]
+    site = get_site(unescape(href[1]))
+    label = _("Link to %(site)s", site=site) if site else _("Picture")
+    return f'<a aria-label="{escape(label)}" {link[1]}>{link[2]}</a>'
 
 
 def show_picture(url: str, text: str, page: str | None = None) -> Markup:
