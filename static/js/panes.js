@@ -73,6 +73,30 @@ export function inText(action) {
   else open(row).then((came) => came && action(article()));
 }
 
+// The entry whose actions are on the page with their forms: the open one, or a row with its whole text.
+export const shown = () => document.getElementById("share")?.closest("[data-entry]");
+
+// Gives a row with its whole text all actions of an open article. Another row that had them stays as it is.
+export async function equip(place) {
+  const before = shown();
+  if (!(await load(`/entries/${place.dataset.entry}/share`, place.id)) || !place.querySelector("#share")) return;
+  if (before && before !== place) retire(before);
+}
+
+function retire(place) {
+  if (place.closest("#article")) return;
+  for (const one of place.querySelectorAll("[id]")) one.removeAttribute("id");
+}
+
+// Returns the chosen entry with its actions; opens it unless its whole text is in the list.
+export async function ready() {
+  const id = chosen();
+  if (!id) return say(t("Select an entry first")), null;
+  const row = shown()?.dataset.entry !== id && list.byId(id);
+  if (row) await (!openId() && row.querySelector(".acts") ? equip(row.querySelector(".acts")) : open(row));
+  return shown()?.dataset.entry === id ? shown() : null;
+}
+
 async function show(row, { push = true, pointed = false } = {}) {
   const id = row.dataset.id;
   rows.select(row, "nearest", pointed);
@@ -85,6 +109,7 @@ async function show(row, { push = true, pointed = false } = {}) {
   }
   pane("article");
   remember();
+  if (shown()) retire(shown());
   const link = row.querySelector("a");
   if (document.activeElement.closest(".row")) link.focus({ preventScroll: true });
   else if (!over()) say(link.textContent.trim());

@@ -19,7 +19,7 @@ ACTIONS = """next previous down up next-unread page page-back next-feed previous
     mark-above mark-below undo star tag mail copy-link view-expanded view-list view-panes tree full-screen
     text-larger text-smaller theme-next look-text
     refresh add search help jump go-home go-today go-all go-starred go-tags go-settings
-    play play-back play-forward share share-note chain go-recent go-following go-shares like comments
+    play play-back play-forward share share-note chain go-recent go-following go-shares like comment comments
     go-people go-discover go-notifications go-profile"""
 
 

@@ -325,7 +325,7 @@ def test_H04_words_of_feeds_and_people_stay_words(
     assert not lxml.html.fromstring(failed).xpath("//img")
 
 
-def test_what_has_no_title_is_called_by_its_words(
+def test_an_entry_without_a_title_is_called_by_who_wrote_it(
     services: Services, ann: Visitor, reader: Actor, db: Any
 ) -> None:
     _feed(services, reader, 1)
@@ -337,7 +337,8 @@ def test_what_has_no_title_is_called_by_its_words(
             "//*[@id='entry-title']"
         )
         found.append((head.get("class"), head.text_content(), len(head.xpath("a"))))
-    assert found == [("vh", "Text of 0", 0), ("title", "(no title)", 1), ("title", "Named", 1)]
+    called = "Post by A feed"
+    assert found == [("title untitled", called, 0), ("title", "(no title)", 1), ("title", "Named", 1)]
 
 
 _PICTURE = "https://site.example/{}.jpg"

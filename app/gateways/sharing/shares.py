@@ -473,6 +473,10 @@ class SharingGateway:
         """Return a person's own share of an entry."""
         return self._shares.find_own(user_id, [origin_id]).get(origin_id)
 
+    def find_own_shares(self, user_id: int, origin_ids: Sequence[int]) -> dict[int, Share]:
+        """Return a person's own shares of entries, by entry id."""
+        return self._shares.find_own(user_id, origin_ids)
+
     def render_note(self, share: Share) -> str:
         """Return a share's note as HTML."""
         return linkify.render_html(share.note)

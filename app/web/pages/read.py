@@ -15,7 +15,7 @@ from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
 from app.web.forms import declare_text
-from app.web.pages.share import build_box
+from app.web.pages.share import build_box, build_row_states
 from app.web.view.render import get_fragment_id, render_page
 from app.web.view.sidebar import has_feeds
 from app.web.view.today import Group, group_rows
@@ -173,7 +173,12 @@ def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
 def _more(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
     page = get_services().reading.load_page(get_actor(), _query(ref, asked, look))
-    return render_page("parts/rows.html", page=page, first=False, **_addresses(ref, asked, look))
+    values = _addresses(ref, asked, look) | _states(look, page)
+    return render_page("parts/rows.html", page=page, first=False, **values)
+
+
+def _states(look: StreamView, page: Page) -> dict[str, object]:
+    return build_row_states(page) if look.view == EXPANDED else {}
 
 
 def _panes(ref: StreamRef, asked: Query) -> str:
@@ -206,6 +211,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         "article": article,
         "groups": _list_groups(ref, tree, page),
         **box,
+        **_states(look, page),
         "has_feeds": has_feeds(tree),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),

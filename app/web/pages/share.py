@@ -9,7 +9,7 @@ from flask_babel import gettext as _
 
 from app.errors import EventrError
 from app.models.accounts.user import Notice
-from app.models.reading.stream import Article
+from app.models.reading.stream import Article, Page
 from app.models.sharing.sharing import Audience, Share
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
@@ -17,7 +17,7 @@ from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.view.attached import FileFields
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("share", __name__)
 
@@ -92,9 +92,11 @@ def remove_share() -> Response:
 def show_box(entry_id: int) -> str:
     """Show the part of an article that lists its shares and allows sharing."""
     article = get_services().reading.get_article(get_actor(), entry_id)
-    return render_page(
-        "parts/share.html", article=article, next=f"/entries/{entry_id}", swapped=True, **build_box(article)
-    )
+    values = {"article": article, "next": f"/entries/{entry_id}", **build_box(article)}
+    # In a list of whole texts, a row gets all actions of an article once one of them is used.
+    if get_fragment_id().startswith("acts-"):
+        return render_page("parts/acts.html", my_tags=get_services().tags.list_tags(get_actor()), **values)
+    return render_page("parts/share.html", swapped=True, **values)
 
 
 def build_box(article: Article) -> dict[str, object]:
@@ -104,6 +106,14 @@ def build_box(article: Article) -> dict[str, object]:
     talks = talk.count_reactions(get_actor(), article.shares)
     own = entry.id not in talks and bool(talk.find_liked(get_actor(), [entry.id]))
     return {"share": found, "talks": talks, "liked": own or (entry.id in talks and talks[entry.id].liked)}
+
+
+def build_row_states(page: Page) -> dict[str, object]:
+    """Return the values for the actions of rows with whole texts: what the user likes and has shared."""
+    ids = [row.id for row in page.rows if not row.sharers]
+    services, actor = get_services(), get_actor()
+    liked = services.discussion.find_liked(actor, ids) if ids else set()
+    return {"liked_rows": liked, "own_shares": services.sharing.find_own_shares(actor, ids)}
 
 
 @bp.get("/me")

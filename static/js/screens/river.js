@@ -48,6 +48,15 @@ function scrolled(event) {
   seen = now;
 }
 
+// The actions of a row are about that row, which stays where it is.
+function chose(event) {
+  const row = event.target.closest?.(".acts")?.closest(".row");
+  if (!row || row === rows.current()) return;
+  rows.current()?.removeAttribute("aria-current");
+  row.setAttribute("aria-current", "true");
+}
+
+document.addEventListener("click", chose, true);
 for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(kind, touched, { passive: true });
 document.addEventListener("htmx:after:swap", () => document.getElementById("rows") === box || begin());
 begin();

@@ -1,32 +1,25 @@
 // Shares the open or selected entry, with its box. Loads with the first of its keys or buttons.
 import { register } from "../actions.js";
 import * as counts from "../counts.js";
-import { byId } from "../list.js";
 import { post } from "../net.js";
-import { chosen, open, whenOpen } from "../panes.js";
+import { equip, ready, shown, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
 // Below the title who shared the entry, in the bar the buttons; the answer holds both.
 const box = () => document.getElementById("share");
 const tools = () => document.getElementById("share-tools");
-const article = () => document.querySelector("#article [data-entry]");
 
-// Opens the entry if necessary; returns the buttons of its bar.
-async function ready() {
-  const id = chosen();
-  if (!id) return say(t("Select an entry first")), null;
-  if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
-  return article()?.dataset.entry === id ? tools() : null;
-}
+// Opens the entry if necessary; returns its buttons.
+const prepare = async () => (await ready()) && tools();
 
 // Keeps a note that is being written during other actions on the entry; a sent note isn't kept.
 async function paint(sent) {
-  const id = article()?.dataset.entry;
-  if (!id || !box()) return;
+  const id = shown()?.dataset.entry;
+  if (!id) return;
   const draft = tools()?.querySelector("textarea");
   await htmx.ajax("GET", `/entries/${id}/share`, { target: "#share", source: box(), swap: "outerHTML" });
-  const field = article()?.dataset.entry === id && tools()?.querySelector("textarea");
+  const field = shown()?.dataset.entry === id && tools()?.querySelector("textarea");
   if (field && draft && draft.value !== draft.defaultValue && !sent?.contains(draft)) field.value = draft.value;
 }
 
@@ -45,7 +38,8 @@ async function send(form) {
   form.setAttribute("aria-busy", "true");
   try {
     const done = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
-    await counts.own(paint(form));
+    const row = form.closest(".acts");
+    await counts.own(row && row !== shown() ? equip(row) : paint(form));
     const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
     if (undo) toast(done.text, undo);
     else if (done.text) toast(done.text);
@@ -65,27 +59,27 @@ const sent = () => {
 };
 
 async function share() {
-  const place = await ready();
+  const place = await prepare();
   const form = (place && box().querySelector('form[action="/shares/remove"]')) ?? place?.querySelector('form[action="/entries/share"]');
   if (form) send(form);
   else if (place) say(t("This entry can't be shared"));
 }
 
 async function withNote() {
-  const menu = (await ready())?.querySelector("details");
+  const menu = (await prepare())?.querySelector("details");
   if (!menu) return;
   menu.open = true;
   menu.querySelector("textarea").focus();
 }
 
 async function chain() {
-  const link = (await ready()) && document.getElementById("chain-link");
+  const link = (await prepare()) && document.getElementById("chain-link");
   if (link) link.click();
   else toast(t("Nobody has shared this yet"));
 }
 
 async function like() {
-  const form = (await ready())?.querySelector('form[action="/entries/like"]');
+  const form = (await prepare())?.querySelector('form[action="/entries/like"]');
   if (form) send(form);
 }
 

@@ -3,7 +3,6 @@
 import { register } from "../actions.js";
 import { post } from "../net.js";
 import * as panes from "../panes.js";
-import { current } from "../rows.js";
 import { say, toast } from "../toast.js";
 
 const reload = async (url, id) => {
@@ -25,7 +24,7 @@ function paint(id, tags) {
 }
 
 // Another entry with its own menu may be open when an answer arrives.
-const isOpen = (id) => document.querySelector("#article [data-entry]")?.dataset.entry === id;
+const isOpen = (id) => panes.shown()?.dataset.entry === id;
 
 function write() {
   const menu = document.querySelector("#tags details");
@@ -54,8 +53,7 @@ function sent() {
 }
 
 async function tag() {
-  if (!panes.isOpen()) await panes.open(current());
-  write();
+  if (await panes.ready()) write();
 }
 
 register({ tag: panes.whenOpen(() => void tag()), "tag-send": sent });

@@ -1,24 +1,19 @@
 // Comments below the open entry. Loads with the first of their keys or buttons, or with an entry that has comments.
 import { act, register } from "../actions.js";
-import { byId } from "../list.js";
 import { load, post } from "../net.js";
-import { chosen, open, whenOpen } from "../panes.js";
+import { ready, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
 const NEAR = "400px";
 const place = () => document.getElementById("talk");
-const article = () => document.querySelector("#article [data-entry]");
 const thread = () => place()?.querySelector(".talk");
 const field = () => place()?.querySelector("textarea");
 const page = (share) => `/shares/${share}/comments`;
 
 // Opens the entry if necessary; returns the id of the share whose comments it has.
-async function ready() {
-  const id = chosen();
-  if (!id) return say(t("Select an entry first")), null;
-  if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
-  if (article()?.dataset.entry !== id) return null;
+async function prepare() {
+  if (!(await ready())) return null;
   // The same place, after the user has shared the entry.
   const share = document.getElementById("share").dataset.share;
   if (!share) toast(t("Share this entry first. Then you and others can comment on it."));
@@ -50,7 +45,7 @@ async function bring(url, here) {
 const isShown = (share) => thread()?.dataset.share === String(share);
 
 async function comment() {
-  const share = await ready();
+  const share = await prepare();
   if (!share || !(isShown(share) || (await show(page(share))))) return;
   write();
 }
@@ -62,7 +57,7 @@ function write() {
 
 // A link names the share: several people may have shared the entry.
 async function comments(link) {
-  const mine = await ready();
+  const mine = await prepare();
   const share = mine && (/\/shares\/(\d+)\//.exec(link?.getAttribute?.("href") ?? "")?.[1] ?? mine);
   if (!share || !(isShown(share) || (await show(page(share))))) return;
   const title = document.getElementById("talk-title");
@@ -133,7 +128,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || !event.target.matches?.("#talk textarea")) return;
   event.preventDefault();
-  document.getElementById("article").focus({ preventScroll: true });
+  (event.target.closest(".row")?.querySelector("h2 a") ?? document.getElementById("article")).focus({ preventScroll: true });
 });
 
 // Loads the comments of an entry when they come near.
