@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.test_list_looks import edges
 from tests.support.reader import add_user, pull, rss
 from tests.support.recordings import LENGTH, RecordingSite
 
@@ -172,6 +173,11 @@ def test_whole_texts_in_a_list_have_their_players(
     expect(boxes).to_have_count(2)
     expect(boxes.first.locator("strong")).to_have_text("Episode 2")
     assert not recordings.requested
+    # As in an article: the name beside the button, and the download at the end.
+    box = edges(boxes.first)
+    button, name, tool = (edges(boxes.first.locator(part)) for part in (".play", ".what", ".tool"))
+    assert button["right"] <= name["left"] < name["right"] <= tool["left"]
+    assert box["right"] - tool["right"] < 20
     pane = page.locator(".pane-list")
     assert pane.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
     boxes.nth(1).locator(".play").click()

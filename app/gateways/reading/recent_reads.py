@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
 from app.mappers.reading.recent_reads import RecentReadMapper
@@ -13,6 +15,8 @@ from app.models.reading.recent import RecentRead
 
 #: Most entries of one request that count as read one by one; more are a mass mark.
 BATCH = 20
+#: Records that wait for the store at most; further ones are lost.
+WAITING = 100
 _MS = dt.timedelta(milliseconds=1)
 
 
@@ -33,13 +37,23 @@ class RecentReadGateway:
     ) -> None:
         self._reads, self._keys, self._subscriptions = reads, keys, subscriptions
         self._limit = limit
+        # A mark waits for the disk meanwhile: so the record costs the reader no time.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="recent-reads")
+        self._room = threading.BoundedSemaphore(WAITING)
 
     def record(self, user_id: int, entry_ids: Sequence[int], now: dt.datetime) -> None:
         """Record entries that were read one after the other, the last one ``now``; ignore mass marks."""
         if not 0 < len(entry_ids) <= BATCH:
             return
         latest_first = [RecentRead(i, now - n * _MS) for n, i in enumerate(reversed(entry_ids))]
-        self._reads.add(user_id, latest_first, self._limit)
+        if self._room.acquire(blocking=False):
+            self._pool.submit(self._reads.add, user_id, latest_first, self._limit).add_done_callback(
+                self._end
+            )
+
+    def _end(self, _: Future[None]) -> None:
+        # A record that the store refused is lost: reading goes on without it.
+        self._room.release()
 
     def find_visible_keys(self, user_id: int) -> list[EntryKey]:
         """Return the keys of the recently read entries, the latest first, with the time of reading as ``at``.

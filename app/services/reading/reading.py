@@ -366,13 +366,13 @@ class ReadingService:
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed = self._places(actor, wanted)
         cards = self._feeds.find_cards(list(by_feed))
+        if read and by_feed:
+            self._recent_reads.record(actor.user_id, wanted, clock.now())
         deltas = self._reads.mark(actor.user_id, by_feed, cards, read=bool(read), synced=actor.synced)
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
-            now = clock.now()
-            self._feeds.touch([cards[f] for f in deltas], now)
-            self._recent_reads.record(actor.user_id, wanted, now)
+            self._feeds.touch([cards[f] for f in deltas], clock.now())
         self._events.notify_counts(actor.user_id)
         # Counts must not reveal what a closed stream contains.
         return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
