@@ -394,8 +394,8 @@ FEED_MESSAGES: dict[str, str] = {
 FEED_FIXES: dict[str, str] = {
     "invalid_url": N_("Change the address below."),
     "login_in_url": N_(
-        "Change the address below to one without a user name or password. Some sites offer an "
-        "address that includes a key."
+        "Change the address below to one without a user name and password, and enter them under “Login and "
+        "fetching”."
     ),
     "refused": N_("Change the address below, or ask the server's admin to allow it."),
     "unreachable": N_(
@@ -525,11 +525,11 @@ def get_feed_fix(code: str) -> str:
             return FEED_FIXES["bad_response"]
         case "403":
             return N_(
-                "Open the address in a browser. If it works there, ask the site's owner to allow feed "
-                "readers. Otherwise, look for a public feed."
+                "Open the address in a browser. If it works there without a login, try another user agent "
+                "under “Login and fetching”. Otherwise, enter your login there, or look for a public feed."
             )
         case "401" | "407":
-            return N_("Look for a public feed on the site, or for a feed address that includes a key.")
+            return N_("Enter your login for the site under “Login and fetching”, or look for a public feed.")
         case "404" | "410":
             return FEED_FIXES["dns_failed"]
         case "429":

@@ -41,6 +41,7 @@ class FeedServices(MediaServices):
             free_space=self.free_space,
             fetch_budget=self.fetch_budget,
             thumbs=self.thumbs.request_thumbs,
+            secrets=self.gateways.fetch_secrets,
         )
 
     @lazy

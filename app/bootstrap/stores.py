@@ -21,6 +21,7 @@ from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.orphans import OrphanGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.websubs import WebsubGateway
@@ -262,6 +263,7 @@ class Gateways:
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
+        self.fetch_secrets = FetchSecrets(settings.secret_key)
         self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
         self.orphans = OrphanGateway(store, m.orphans, m.index_marks, m.files)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)

@@ -21,6 +21,7 @@ class SubscriptionServices(NotificationServices, FeedServices):
             subscriptions=g.subscriptions,
             feeds=g.feeds,
             folders=g.folders,
+            secrets=g.fetch_secrets,
             refresh_requests=self.refresh_requests,
             events=self.events,
             websubs=g.websubs,

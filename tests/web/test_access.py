@@ -190,6 +190,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/feeds/<int:feed_id>", "GET"): {"": "theirs"},
     ("/feeds/<int:feed_id>/edit", "POST"): {"": "theirs", "title": "mine now"},
     ("/feeds/<int:feed_id>/find", "POST"): {"": "theirs"},
+    ("/feeds/<int:feed_id>/fetch", "POST"): {"": "theirs", "user_agent": "Mine/1"},
     ("/feeds/<int:feed_id>/unsubscribe", "POST"): {"": "theirs"},
     ("/feeds/<int:feed_id>/rename", "POST"): {"": "theirs", "name": "mine now"},
     ("/feeds/<int:feed_id>/address", "POST"): {"": "theirs", "url": "https://site.example/g"},

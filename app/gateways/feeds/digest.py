@@ -139,7 +139,8 @@ class Digester:
         hints = _hints(fetched, days, poll.ttl_minutes, poll.skip_hours, self._hubs and poll.push_ms > now_ms)
         late = (now_ms - poll.due_ms) / 1000 if poll.due_ms is not None else 0.0
         history = schedule.History.from_doc(poll.history)
-        plan = schedule.plan(history, now, hints, self._bounds, rng=rng or self._rng, lateness=late)
+        bounds = self._get_bounds(poll)
+        plan = schedule.plan(history, now, hints, bounds, rng=rng or self._rng, lateness=late)
         return plan.next_check_at - now
 
     def digest_fetch(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
@@ -169,7 +170,7 @@ class Digester:
     def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         skip, pushed = frozenset(feed.skip_hours), self._is_pushed(feed, now)
         hints = _hints(fetched, _unread_days(feed, now), feed.ttl_minutes, skip, pushed)
-        plan = self._plan(schedule.History.from_doc(feed.history), now, hints, _late(feed, now))
+        plan = self._plan(feed, schedule.History.from_doc(feed.history), now, hints, _late(feed, now))
         fields = FeedFields(
             next_check_at=plan.next_check_at,
             checked_at=now,
@@ -216,6 +217,8 @@ class Digester:
         timed = functools.partial(self._timed, feed, says, hints, now)
         plan, fields = timed(new)
         heard = HubAnnouncement(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
+        if feed.private_to is not None:
+            heard = None  # a hub would learn the address, and push what others see
         error = str(says["error"]) if cut else None
         digest = _digest(
             feed, fetched, now, plan=plan, fields=fields, new=new, changed=changed, error=error, heard=heard
@@ -231,7 +234,7 @@ class Digester:
     ) -> tuple[Plan, FeedFields]:
         """Return the plan of the next check after these new entries, and the feed's fields to store."""
         history = _history(feed, new, now)
-        plan = self._plan(history, now, hints, _late(feed, now))
+        plan = self._plan(feed, history, now, hints, _late(feed, now))
         news: dict[str, Any] = {"changed_at": now, "history": history.pack()} if new else {}
         return plan, FeedFields(**says, **news, next_check_at=plan.next_check_at)
 
@@ -285,7 +288,7 @@ class Digester:
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
         errors = feed.errors + 1
         history = schedule.History.from_doc(feed.history)
-        plan = self._plan(history, now, Hints(errors=errors, retry_after=fetched.retry_after))
+        plan = self._plan(feed, history, now, Hints(errors=errors, retry_after=fetched.retry_after))
         if _is_overtaken(feed, fetched, now):
             return _digest(feed, fetched, now, plan=plan, fields=FeedFields(), error=error.word)
         fields = FeedFields(
@@ -312,8 +315,16 @@ class Digester:
             return {"slow": False} if fetched.seconds < self._slow / 2 else {}
         return {"slow": True} if fetched.seconds >= self._slow else {}
 
-    def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
-        return schedule.plan(history, now, hints, self._bounds, rng=self._rng, lateness=late)
+    def _plan(
+        self, feed: Feed, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0
+    ) -> Plan:
+        return schedule.plan(history, now, hints, self._get_bounds(feed), rng=self._rng, lateness=late)
+
+    def _get_bounds(self, feed: Feed | FeedPoll) -> schedule.Limits:
+        """Return the bounds of a feed's schedule, within those of the server."""
+        if feed.min_minutes is None and feed.max_minutes is None:
+            return self._bounds
+        return self._bounds.restrict(feed.min_minutes, feed.max_minutes)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
         published = find_published(entry, now)
@@ -458,7 +469,7 @@ def _announced(feed: Feed, fetched: Fetched, stated: str | None) -> str | None:
     if not stated:
         return None
     target = urls.strip_tracking(stated.partition("#")[0])
-    if urls.hash_url(target) in (feed.url_key, urls.hash_url(fetched.url)):
+    if urls.hash_url(target) in (feed.url_key, urls.hash_url(feed.url), urls.hash_url(fetched.url)):
         return None
     return target if target.startswith("https:") or not feed.url.startswith("https:") else None
 

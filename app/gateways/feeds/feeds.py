@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,7 @@ from app.models.feeds.feed import (
     NextCheck,
     StoreResult,
 )
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.subscriptions.read_state import ReadState
 
 log = logs.get(__name__)
@@ -36,6 +38,23 @@ log = logs.get(__name__)
 TOUCH = dt.timedelta(days=1)
 #: Errors that end on their own at a time that the server names; another spelling wouldn't help.
 _RESTING = frozenset(("http_429", "http_503"))
+
+
+def make_private_key(url: str, user_id: int) -> str:
+    """Return the address key of a feed that only one user may read; no address alone has it."""
+    return f"{hash_url(url)}/{user_id}"
+
+
+def is_same_site(old_url: str, new_url: str) -> bool:
+    """Return whether what is sent to an address may be sent to another one: its origin, or that by https."""
+    try:
+        old, new = urlsplit(old_url), urlsplit(new_url)
+        if (old.scheme, old.hostname, old.port) == (new.scheme, new.hostname, new.port):
+            return True
+        is_usual = old.port in (None, 80) and new.port in (None, 443)
+    except ValueError:
+        return False
+    return old.hostname == new.hostname and (old.scheme, new.scheme) == ("http", "https") and is_usual
 
 
 class FeedGateway:
@@ -105,6 +124,26 @@ class FeedGateway:
         self.propose_spelling(feed, url, now)
         return feed
 
+    def get_or_create_private(self, url: str, user_id: int, title: str, now: dt.datetime) -> Feed:
+        """Return the feed at an address that only this user may read; a new one is due after subscribing."""
+        key = make_private_key(url, user_id)
+        while (feed := self._feeds.find_by_key(key)) is None:
+            try:
+                return self._feeds.add_private(strip_tracking(url), key, user_id, title, now)
+            except ExistsError:
+                continue  # another request was faster
+        return feed
+
+    def find_own(self, url: str, user_id: int) -> Feed | None:
+        """Return the feed at an address that only this user may read."""
+        return self._feeds.find_by_key(make_private_key(url, user_id))
+
+    def set_fetch_options(self, feed: Feed, options: FetchOptions, sealed: bytes, now: dt.datetime) -> None:
+        """Store how its only reader has a feed fetched, which is due now."""
+        limits = options.min_minutes, options.max_minutes
+        self._feeds.set_fetch_options(feed.id, feed.private_to or 0, sealed, limits)
+        self._feeds.force_due([feed.id], now)
+
     def get_or_create_many(self, urls: Sequence[str], *, now: dt.datetime, due: dt.datetime) -> list[Feed]:
         """Return the feeds at these addresses, in order; see :meth:`get_or_create`.
 
@@ -137,7 +176,7 @@ class FeedGateway:
         other = strip_tracking(url.partition("#")[0])
         if other == feed.url or hash_url(other) != feed.url_key or feed.error in _RESTING:
             return False
-        if feed.kind is not FeedKind.WEB:
+        if feed.kind is not FeedKind.WEB or feed.private_to is not None:
             return False
         is_failing = feed.error is not None or feed.checked_at is None
         if not (is_failing or is_upgrade(feed.url, other)):
@@ -183,7 +222,8 @@ class FeedGateway:
     def is_secret(self, feed_id: int) -> bool:
         """Return whether a feed is only for its subscribers (W22).
 
-        Its address is a secret, or its publisher wants it in no directory (``itunes:block``).
+        Its address is a secret, its publisher wants it in no directory (``itunes:block``), or it is one
+        person's own copy.
 
         Raises:
             NotFoundError: there is no such feed.
@@ -191,7 +231,8 @@ class FeedGateway:
         card = self._feeds.find_cards([feed_id]).get(feed_id)
         if card is None:
             raise NotFoundError(feed_id=feed_id)
-        return card.owner is None and (card.unlisted or is_secret(card.url))
+        is_private = card.private_to is not None
+        return card.owner is None and (is_private or card.unlisted or is_secret(card.url))
 
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""
@@ -294,8 +335,12 @@ class FeedGateway:
 
         A polled feed at that address takes over this feed's subscribers. If the feed there isn't polled, this
         feed takes over its subscribers instead. A feed there that was merged into this one gives up the
-        address.
+        address. A feed that only one user may read neither merges nor leaves its host, where its login holds.
         """
+        mine = self._feeds.find(feed_id)
+        if mine is not None and mine.private_to is not None:
+            self._move_private(mine, url)
+            return feed_id
         key = hash_url(url)
         while True:
             try:
@@ -319,6 +364,13 @@ class FeedGateway:
                     return other.id
             elif known:
                 self._feeds.release_url_key(known.id)
+
+    def _move_private(self, feed: Feed, url: str) -> None:
+        if not is_same_site(feed.url, url):
+            log.info("private_feed_stays", feed_id=feed.id)
+            return
+        with contextlib.suppress(ExistsError):  # the user has the other one too
+            self._feeds.move(feed.id, url, make_private_key(url, feed.private_to or 0))
 
     def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
         """Return the read state in ``target`` of a user who continues with it; see

@@ -51,6 +51,7 @@ _CARD = dict.fromkeys(
             "read_at",
         ),
         *("language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar", "merged_into"),
+        "private_to",
     ),
     1,
 )
@@ -59,6 +60,7 @@ _POLL = dict.fromkeys(
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
         *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
         *("other_url", "retry_at", "checked_at", "subscribers", "distrusted_at", "slow"),
+        *("private_to", "sealed", "min_minutes", "max_minutes"),
     ),
     1,
 )
@@ -101,6 +103,41 @@ class FeedMapper:
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
                     raise ExistsError("This feed already exists.", url_key=url_key) from e
+
+    @translate_errors
+    def add_private(self, url: str, url_key: str, user_id: int, title: str, now: dt.datetime) -> Feed:
+        """Store a new feed that only one user may read; it is due once that user subscribes.
+
+        Raises:
+            ExistsError: there is a feed with this key.
+        """
+        while True:
+            doc = _new(ids.reserve_ids(), url, url_key, title, now=now, due=now)
+            doc["private_to"] = Int64(user_id)
+            try:
+                self._feeds.insert_one(doc)
+                return _feed(doc)
+            except DuplicateKeyError as e:
+                if not is_duplicate(e, "_id"):
+                    raise ExistsError("This feed already exists.", url_key=url_key) from e
+
+    @translate_errors
+    def set_fetch_options(
+        self, feed_id: int, user_id: int, sealed: bytes, limits: tuple[int | None, int | None]
+    ) -> None:
+        """Store how a user has their own feed fetched; the next fetch gets the whole document.
+
+        Args:
+            limits: minutes between two checks, at least and at most.
+        """
+        values: Doc = {"sealed": sealed, "min_minutes": limits[0], "max_minutes": limits[1]}
+        change = {"$set": values, "$unset": _OF_ADDRESS}
+        self._feeds.update_one({"_id": feed_id, "private_to": user_id}, change)
+
+    @translate_errors
+    def find_private(self, user_id: int) -> list[Feed]:
+        """Return the feeds that only this user may read."""
+        return [_feed(doc) for doc in self._feeds.find({"private_to": user_id}).hint("private")]
 
     @translate_errors
     def add_many(self, urls: Mapping[str, str], now: dt.datetime, due: dt.datetime) -> None:
@@ -534,6 +571,10 @@ def _poll(doc: Doc) -> FeedPoll:
         get("subscribers", 0),
         int(get("distrusted_at") or 0),
         bool(get("slow")),
+        get("private_to"),
+        get("sealed"),
+        get("min_minutes"),
+        get("max_minutes"),
     )
 
 
@@ -561,6 +602,7 @@ def _card(raw: bytes) -> FeedCard:
         if (version := get("avatar", ""))
         else None,
         get("merged_into"),
+        get("private_to"),
     )
 
 

@@ -35,6 +35,8 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
         ),
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
+        # Erasure and export: feeds that only one user may read.
+        IndexModel([("private_to", _UP)], name="private", sparse=True),
         # The hub: only streams with changes to deliver.
         IndexModel([("hub_at", _UP)], name="hub", sparse=True),
         # Feeds whose shares wait to be closed or opened; few at any time.

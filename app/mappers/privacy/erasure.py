@@ -43,8 +43,12 @@ class ErasureMapper:
 
     @translate_errors
     def forget(self, user_id: int) -> None:
-        """Delete a user's shared feeds with their followers, and relationships and reports about the user."""
-        feeds = [d["_id"] for d in self._database["feeds"].find({"owner": user_id}, {"_id": 1}).hint("owner")]
+        """Delete a user's shared feeds with their followers, feeds that only the user may read, and
+        relationships and reports about the user.
+        """
+        table = self._database["feeds"]
+        feeds = [d["_id"] for d in table.find({"owner": user_id}, {"_id": 1}).hint("owner")]
+        feeds += [d["_id"] for d in table.find({"private_to": user_id}, {"_id": 1}).hint("private")]
         if feeds:
             # First, so that a crash after it only repeats work; the old index knows no such records.
             self._queue.add_removals([(feed_id, None) for feed_id in feeds])

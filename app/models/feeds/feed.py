@@ -94,6 +94,9 @@ class Feed:
         paused: an administrator stopped its polling.
         torn: a writer died or came too late; entries above ``last_seq`` may still need a number.
         owner: of a shared feed, the user whose shares these are.
+        private_to: the only user who may read it; it holds what that user's login or cookie shows.
+        sealed: how that user has it fetched (:mod:`app.gateways.feeds.fetch_secrets`).
+        min_minutes, max_minutes: that user's limits of the time between two checks.
     """
 
     id: int
@@ -145,6 +148,10 @@ class Feed:
     icon_next: dt.datetime | None = None
     icon_blob: bytes | None = None
     icon_uploaded: bool = False
+    private_to: int | None = None
+    sealed: bytes | None = dataclasses.field(default=None, repr=False)
+    min_minutes: int | None = None
+    max_minutes: int | None = None
 
     @property
     def icon_path(self) -> str | None:
@@ -160,7 +167,8 @@ class FeedCard(NamedTuple):
     ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds, or 0. ``owner`` is the
     user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
     may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
-    ``unlisted``: the publisher wants the feed in no directory. ``avatar`` is the path of the owner's picture.
+    ``unlisted``: the publisher wants the feed in no directory. ``private_to``: as in :class:`Feed`.
+    ``avatar`` is the path of the owner's picture.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -182,6 +190,7 @@ class FeedCard(NamedTuple):
     unlisted: bool = False
     avatar: str | None = None
     merged_into: int | None = None
+    private_to: int | None = None
 
     @property
     def picture(self) -> str | None:
@@ -243,6 +252,10 @@ class FeedPoll(NamedTuple):
     readers: int = 0
     distrusted_ms: int = 0
     slow: bool = False
+    private_to: int | None = None
+    sealed: bytes | None = None
+    min_minutes: int | None = None
+    max_minutes: int | None = None
 
 
 class NextCheck(NamedTuple):

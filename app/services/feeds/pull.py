@@ -20,6 +20,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.fetching import fetch_feeds
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
@@ -66,7 +67,9 @@ class PullService:
         free_space: FreeSpace | None = None,
         fetch_budget: FetchBudget | None = None,
         thumbs: Announce | None = None,
+        secrets: FetchSecrets | None = None,
     ) -> None:
+        self._secrets = secrets or FetchSecrets("")
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
         self._secrecy, self._thumbs = secrecy, thumbs
@@ -175,7 +178,7 @@ class PullService:
                 waits = dict.fromkeys(late, self._lane.wait)
                 await asyncio.to_thread(self.postpone_checks, waits, clock.now())
             now_ms = int(clock.now().timestamp() * 1000)
-            requests = [build_request(p, now_ms, self._full_ms) for p in polls.values()]
+            requests = [self._build_request(p, now_ms) for p in polls.values()]
             async for fetched in fetch_feeds(counted, requests):
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
@@ -198,6 +201,12 @@ class PullService:
             # The tried address is already stored, so this pull's own repetition has none left to try.
             await self.pull(taken, fetcher, dead_tokens=dead_tokens, is_held=is_held, urgent=urgent)
         return batch.result
+
+    def _build_request(self, poll: FeedPoll, now_ms: int) -> FetchRequest:
+        request = build_request(poll, now_ms, self._full_ms)
+        if poll.sealed is not None:
+            request.headers = self._secrets.open(poll.sealed, poll.private_to).build_headers()
+        return request
 
     async def _charge(self, polls: Mapping[int, FeedPoll], counted: CountingFetcher) -> None:
         """Charge the bytes received since the last call. A failure costs nothing but the count."""

@@ -22,17 +22,21 @@ def add_at_address(
     make_subscription: Callable[[Feed], Subscription],
     *,
     now: dt.datetime,
+    find_feed: Callable[[], Feed] | None = None,
 ) -> tuple[Feed, Subscription | None]:
     """Subscribe to the feed at an address; return the feed, and the subscription, or None if it existed.
 
     A feed without readers may be deleted as someone subscribes. Then a new feed takes its address.
+
+    Args:
+        find_feed: returns the feed, instead of the one that everyone reads.
 
     Raises:
         TooLargeError: the user has the maximum number of subscriptions.
         NotFoundError: the feed was deleted at each try.
     """
     for tries in range(1, _TRIES + 1):
-        feed = feeds.get_or_create(url, now=now)
+        feed = find_feed() if find_feed else feeds.get_or_create(url, now=now)
         try:
             return feed, subscriptions.add(make_subscription(feed), feed, now)
         except ExistsError:

@@ -8,12 +8,14 @@ from typing import Any
 
 from app import clock, logs
 from app.errors import ExistsError, InvalidError, get_feed_message
-from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.feeds import FeedGateway, is_same_site
+from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.feed import Feed, FeedHealth
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.hosts import parse_host
 from app.models.jobs.jobs import RefreshResult
 from app.models.subscriptions.read_state import ReadState
@@ -35,6 +37,8 @@ FETCHES = 20
 #: Fetches that a feed's page summarizes: one every two minutes for a week.
 LOG_MAX = 5000
 TOKEN_MAX = 64
+#: Characters of a cookie; and the longest interval between two checks that a reader may set.
+OPTION_MAX, DAY_MINUTES = 1000, 1440
 
 
 class SubscriptionService:
@@ -52,6 +56,7 @@ class SubscriptionService:
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
+        secrets: FetchSecrets,
         refresh_requests: RefreshRequests,
         events: EventPort,
         websubs: WebsubGateway,
@@ -65,6 +70,7 @@ class SubscriptionService:
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._folders = folders
+        self._secrets = secrets
         self._asking = refresh_requests
         self._events = events
         self._websubs = websubs
@@ -83,11 +89,13 @@ class SubscriptionService:
         title: str | None = None,
         folder_id: int | None = None,
         private: bool = False,
+        options: FetchOptions | None = None,
     ) -> SubscribeResult:
         """Subscribe to a feed's address; twice is the same as once.
 
         Args:
             private: keep a new subscription private; an existing one stays as it is.
+            options: how to have the feed fetched: then it is a copy that only the actor may read.
 
         A feed without entries or in error is pulled now, by the job of the returned ticket. Without a ticket
         the updater pulls the feed within seconds.
@@ -111,7 +119,16 @@ class SubscriptionService:
         def make_subscription(feed: Feed) -> Subscription:
             return Subscription(0, actor.user_id, feed.id, name, folder_ids, private=private)
 
-        feed, added = add_at_address(self._feeds, self._subscriptions, url, make_subscription, now=now)
+        own = self._find_own(actor, url)
+        if options is not None and options.is_set:
+            own = self._prepare_own(actor, url, title or "", options, now)
+
+        def find_feed() -> Feed:
+            return own or self._feeds.get_or_create(url, now=now)
+
+        feed, added = add_at_address(
+            self._feeds, self._subscriptions, url, make_subscription, now=now, find_feed=find_feed
+        )
         existed = added is None
         subscription = added or self._subscriptions.get(actor.user_id, feed.id)
         wanting = not feed.last_seq or (not existed and _is_ill(feed))
@@ -273,9 +290,21 @@ class SubscriptionService:
         url = self._feeds.resolve_address(check_text(url, "url", limit=URL_MAX))
         mine, now = self._fetched(actor, feed_id), clock.now()
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
-        source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
+        source = self._feeds.get(mine.feed_id)
+        if source.private_to is not None:
+            if url == source.url:
+                raise InvalidError("The feed already has this address. Enter a different one.", field="url")
+            if (moved := self._change_own_address(actor, source, url, now)) is not None:
+                return moved
+        target = self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
             return self._retry_address(actor, source, url, now)
+        return self._continue_with(actor, mine, source, target, now)
+
+    def _continue_with(
+        self, actor: Actor, mine: Subscription, source: Feed, target: Feed, now: dt.datetime
+    ) -> AddressChangeResult:
+        """Replace the subscription to ``source`` by one to ``target``."""
         state = ReadState()
         if target.last_seq:
             state = self._feeds.carry_state(
@@ -294,6 +323,74 @@ class SubscriptionService:
             self._asking.request_first_pull(actor, target.id)
         log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
         return AddressChangeResult(target.id, undo, was_known=bool(target.last_seq))
+
+    def get_fetch_options(self, actor: Actor, feed_id: int) -> FetchOptions:
+        """Return how the actor has a feed fetched, with the secrets.
+
+        Raises:
+            NotFoundError: the actor isn't subscribed to this feed.
+        """
+        return self.open_fetch_options(self.get_feed(actor, feed_id))
+
+    def open_fetch_options(self, feed: Feed) -> FetchOptions:
+        """Return how the only reader of a feed has it fetched, with the secrets."""
+        return self._secrets.open(feed.sealed, feed.private_to)
+
+    def set_fetch_options(self, actor: Actor, feed_id: int, options: FetchOptions) -> AddressChangeResult:
+        """Set how the actor has a feed fetched.
+
+        With options, the actor reads a copy of the feed that nobody else can find or subscribe to. Without,
+        the actor returns to the feed that everyone reads. The name, folders and stars stay.
+
+        Raises:
+            InvalidError: an option isn't allowed, or the subscription is to a person.
+            NotFoundError: the actor isn't subscribed to this feed.
+            RateLimitedError: too many changes within the hour, each of which causes a fetch.
+        """
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        options = check_fetch_options(options)
+        mine, now = self._fetched(actor, feed_id), clock.now()
+        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
+        feed = self._feeds.get(mine.feed_id)
+        is_own = feed.private_to is not None
+        if not options.is_set and not is_own:
+            return AddressChangeResult(feed.id, "", was_known=True)
+        if not options.is_set:
+            target = self._feeds.get_or_create(feed.url, now=now, title=feed.title)
+        else:
+            target = self._prepare_own(actor, feed.url, feed.title, options, now)
+        log.info("fetch_options_set", user_id=actor.user_id, feed_id=feed.id, into=target.id)
+        if target.id == feed.id:
+            self._asking.request_first_pull(actor, feed.id)
+            return AddressChangeResult(feed.id, "", was_known=True)
+        return self._continue_with(actor, mine, feed, target, now)
+
+    def _find_own(self, actor: Actor, url: str) -> Feed | None:
+        """Return the actor's own copy of the feed at an address, if they subscribe to it."""
+        own = self._feeds.find_own(url, actor.user_id)
+        is_mine = own is not None and self._subscriptions.find_by_user(actor.user_id, [own.id])
+        return own if is_mine else None
+
+    def _prepare_own(
+        self, actor: Actor, url: str, title: str, options: FetchOptions, now: dt.datetime
+    ) -> Feed:
+        """Return the actor's own copy of the feed at an address, with these options."""
+        options = check_fetch_options(options)
+        sealed = self._secrets.seal(options, actor.user_id)
+        feed = self._feeds.get_or_create_private(url, actor.user_id, title, now)
+        self._feeds.set_fetch_options(feed, options, sealed, now)
+        return feed
+
+    def _change_own_address(
+        self, actor: Actor, feed: Feed, url: str, now: dt.datetime
+    ) -> AddressChangeResult | None:
+        """Move the actor's own copy of a feed on its site; None: elsewhere its login doesn't hold."""
+        if not is_same_site(feed.url, url):
+            return None
+        self._feeds.move(feed.id, url)
+        self._feeds.force_due([feed.id], now)
+        self._asking.request_first_pull(actor, feed.id)
+        return AddressChangeResult(feed.id, "", was_known=True)
 
     def _retry_address(self, actor: Actor, feed: Feed, url: str, now: dt.datetime) -> AddressChangeResult:
         """Try another spelling of a feed's own address; the subscription stays as it is."""
@@ -371,6 +468,33 @@ class SubscriptionService:
             forecast=self._feeds.forecast_intervals(feed, now),
             per_week=self._feeds.find_rates([feed.id], now).get(feed.id, 0.0),
         )
+
+
+def check_fetch_options(options: FetchOptions) -> FetchOptions:
+    """Return options that a request may carry (S12).
+
+    Raises:
+        InvalidError: an option is too long, contains characters that HTTP doesn't allow, or is out of range.
+    """
+    if ":" in options.login:
+        raise InvalidError("A user name can't contain a colon.", field="login")
+    if options.password and not options.login:
+        raise InvalidError("Enter the user name that belongs to the password.", field="login")
+    for name, limit in (("login", 200), ("password", 400), ("cookie", OPTION_MAX), ("user_agent", 300)):
+        value = getattr(options, name)
+        if len(value) > limit:
+            raise InvalidError("Use at most %(most)s characters.", field=name, most=limit)
+        if not value.isprintable() or (name in ("cookie", "user_agent") and not value.isascii()):
+            raise InvalidError("This contains characters that HTTP doesn't allow.", field=name)
+    for name in ("min_minutes", "max_minutes"):
+        minutes = getattr(options, name)
+        if minutes is not None and not 1 <= minutes <= DAY_MINUTES:
+            raise InvalidError("Enter a number of minutes from 1 to %(most)s.", field=name, most=DAY_MINUTES)
+    if options.min_minutes and options.max_minutes and options.min_minutes > options.max_minutes:
+        raise InvalidError(
+            "The longest interval can't be shorter than the shortest one.", field="max_minutes"
+        )
+    return options
 
 
 def _is_ill(feed: Feed) -> bool:

@@ -10,13 +10,16 @@ from flask_babel import gettext as _
 
 from app.errors import FeedError, InvalidError, NotFoundError
 from app.models.accounts.user import Notice
+from app.models.feeds.fetch_options import FetchOptions
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
+from app.web.view.lookup import remove_login
 from app.web.view.own_addresses import parse_own_handle
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("add", __name__)
+bp.add_app_template_global(remove_login, "without_login")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class Choice:
     url: str = declare_text(max=2048)
     folder_name: str = declare_text(max=300, default="")
     private: bool = False
+    login: str = declare_text(max=200, default="")
+    password: str = declare_text(max=400, default="")
     then: str = declare_text(max=8, default="", one_of=("", "add"))
 
 
@@ -82,7 +87,10 @@ def subscribe() -> Response:
     if handle := parse_own_handle(form.url):
         get_services().following.follow(get_actor(), handle)
         return _to("/people")
-    done = get_services().subscriptions.subscribe(get_actor(), form.url, private=form.private)
+    options = FetchOptions(login=form.login.strip(), password=form.password)
+    done = get_services().subscriptions.subscribe(
+        get_actor(), form.url, private=form.private, options=options
+    )
     feed_id = done.subscription.feed_id
     if done.existed:
         get_services().accounts.add_notice(

@@ -24,6 +24,7 @@ from app.errors import (
 from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
 from app.models.feeds.feed import count_shown_readers
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.models.reading.stream_view import EXPANDED, LIST, PANES
 from app.web import forms
@@ -63,6 +64,31 @@ class Rename:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     url: str = declare_text(max=4096)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fetching:
+    """Empty secrets keep the stored ones; a password goes with its user name."""
+
+    login: str = declare_text(max=200, default="")
+    password: str = declare_text(max=400, default="")
+    cookie: str = declare_text(max=1000, default="")
+    no_cookie: bool = False
+    user_agent: str = declare_text(max=300, default="")
+    min_minutes: int | None = None
+    max_minutes: int | None = None
+
+    def build_options(self, before: FetchOptions) -> FetchOptions:
+        """Return the options, with the secrets from before that weren't changed."""
+        login = self.login.strip()
+        return FetchOptions(
+            login=login,
+            password=self.password or (before.password if login and login == before.login else ""),
+            cookie="" if self.no_cookie else self.cookie.strip() or before.cookie,
+            user_agent=self.user_agent.strip(),
+            min_minutes=self.min_minutes,
+            max_minutes=self.max_minutes,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +132,7 @@ def _load(feed_id: int) -> dict[str, Any]:
     zone, feed = i18n.get_timezone(), health.feed
     ref = StreamRef(StreamKind.FEED, feed_id)
     return {
+        "options": get_services().subscriptions.open_fetch_options(feed),
         "health": health,
         "feed": feed,
         "readers": count_shown_readers(
@@ -226,6 +253,27 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
         else _("Address changed. Eventr is fetching the feed from there now.")
     )
     return _here(done.feed_id, words, f"feed.{done.undo}")
+
+
+@bp.post("/feeds/<int:feed_id>/fetch")
+def set_fetching(feed_id: int) -> Response | tuple[str, int]:
+    """Set the login, cookie, user agent and interval limits with which a feed is fetched."""
+    form, services = forms.read_form(request, Fetching), get_services()
+    options = form.build_options(services.subscriptions.get_fetch_options(get_actor(), feed_id))
+    try:
+        done = services.subscriptions.set_fetch_options(get_actor(), feed_id, options)
+    except (InvalidError, ExistsError, RateLimitedError) as e:
+        if services.subscriptions.get(get_actor(), feed_id).person:
+            raise
+        return _page(feed_id, fetch_error=e, options=options), e.http_status
+    if done.undo:
+        words = (
+            _("Saved. You read your own copy of this feed now.")
+            if options.is_set
+            else _("Saved. You read the shared feed again.")
+        )
+        return _here(done.feed_id, words, f"feed.{done.undo}")
+    return _here(done.feed_id, _("Saved"))
 
 
 @bp.post("/feeds/<int:feed_id>/pause")

@@ -120,7 +120,7 @@ def suggest_fix(item: ImportItem) -> str:
     if word in _PASSING or word.startswith("http_5"):
         return _("This is usually temporary. Eventr keeps trying, and you can also retry now.")
     if word in ("http_401", "http_403", "http_407", "login_in_url"):
-        return _("The site restricts access. Ask its owner for a public feed.")
+        return _("The site restricts access. Enter your login under “About this feed”.")
     if word == "tls_failed":
         return _("Only the site's owner can fix its certificate. Eventr will keep trying.")
     return _("Eventr will keep trying. If the site is gone for good, unsubscribe.")

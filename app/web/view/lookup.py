@@ -25,3 +25,14 @@ def find_lookup_address(url: str, error: str | None, site_url: str | None = None
     if error in PAGES:
         return parts._replace(netloc=place).geturl()
     return keep_http_url(site_url) or f"{parts.scheme}://{place}/"
+
+
+def remove_login(address: str) -> str:
+    """Return an address without a user name and password, and with a scheme."""
+    address = address.strip()
+    address = address if "://" in address else f"https://{address}"
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return address
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
